@@ -1,0 +1,72 @@
+import sbtassembly.MergeStrategy
+
+val sparkVersion = "4.2.0"
+val hadoopVersion = "3.5.0"
+
+ThisBuild / version := "0.1.0"
+ThisBuild / organization := "sparkdstl"
+ThisBuild / scalaVersion := "2.13.18"
+ThisBuild / javacOptions ++= Seq("--release", "17")
+ThisBuild / scalacOptions ++= Seq(
+  "-release:17",
+  "-deprecation",
+  "-feature",
+  "-unchecked",
+  "-Xlint:_,-byname-implicit",
+  "-Wdead-code",
+  "-Wunused",
+  "-Wvalue-discard",
+  "-Werror")
+ThisBuild / Test / fork := true
+ThisBuild / Test / parallelExecution := false
+// One forked test JVM at a time: the machine this must pass on has two cores.
+Global / concurrentRestrictions += Tags.limit(Tags.ForkedTestGroup, 1)
+
+val scalatest = "org.scalatest" %% "scalatest" % "3.2.19" % Test
+val scalacheck = "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
+
+// What Spark itself passes to its JVMs on Java 17 (JavaModuleOptions), needed when tests start Spark in-process.
+val sparkModuleOptions = Seq(
+  "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util",
+  "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs",
+  "sun.security.action", "sun.util.calendar")
+  .map(pkg => s"--add-opens=java.base/$pkg=ALL-UNNAMED") ++
+  Seq("-XX:+IgnoreUnrecognizedVMOptions", "-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true")
+
+/** The log itself. It sees Hadoop's FileSystem API and a logging facade, no Spark: the build refuses any. */
+lazy val log = (project in file("jvm/log"))
+  .settings(
+    name := "spark-dstl-log",
+    libraryDependencies ++= Seq(
+      "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion % Provided,
+      "org.slf4j" % "slf4j-api" % "2.0.17" % Provided,
+      "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Test,
+      "org.apache.logging.log4j" % "log4j-slf4j2-impl" % "2.25.3" % Test,
+      scalatest,
+      scalacheck),
+    noSparkOnClassPath)
+
+/** The Spark side: state store provider, checkpoint file manager, coordinator. */
+lazy val spark = (project in file("jvm/spark"))
+  .dependsOn(log % "compile->compile;test->test")
+  .settings(
+    name := "spark-dstl",
+    libraryDependencies ++= Seq(
+      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
+      scalatest,
+      scalacheck),
+    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g"),
+    assembly / assemblyJarName := s"spark-dstl_2.13-${version.value}.jar",
+    assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
+    assembly / test := {})
+
+lazy val root = (project in file("."))
+  .aggregate(log, spark)
+  .settings(publish / skip := true)
+
+lazy val noSparkOnClassPath = Compile / compile := {
+  val offending = (Compile / dependencyClasspath).value.map(_.data.getName).filter(_.startsWith("spark-"))
+  if (offending.nonEmpty)
+    sys.error(s"jvm/log must not depend on Spark, but has on its class path: ${offending.mkString(", ")}")
+  (Compile / compile).value
+}
