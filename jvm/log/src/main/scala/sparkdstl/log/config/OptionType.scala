@@ -1,0 +1,105 @@
+package sparkdstl.log.config
+
+import java.util.Locale
+
+import scala.util.Try
+
+/** How an option's text is read: what is allowed, in words, and the value if it is. */
+sealed trait OptionType[T] {
+
+  /** The name in the generated reference and in `options.json`. */
+  def name: String
+
+  /** Completes "must be ...". */
+  def allowed: String
+
+  /** The value, or `None` when `text` is not allowed. */
+  def parse(text: String): Option[T]
+
+  /** For `options.json`: bounds and names, as JSON fields without braces. */
+  def json: Seq[(String, String)] = Nil
+}
+
+object OptionType {
+
+  case object Flag extends OptionType[Boolean] {
+    override val name = "boolean"
+    override val allowed = "true or false"
+    override def parse(text: String): Option[Boolean] = text.toLowerCase(Locale.ROOT).toBooleanOption
+  }
+
+  final case class Number(minimum: Int, maximum: Int) extends OptionType[Int] {
+    override val name = "int"
+    override val allowed = s"a whole number from $minimum to $maximum"
+    override def parse(text: String): Option[Int] = text.toIntOption.filter(n => n >= minimum && n <= maximum)
+    override def json: Seq[(String, String)] = Seq("min" -> minimum.toString, "max" -> maximum.toString)
+  }
+
+  /** A size in Spark's notation: `512k`, `10m`, `1g`; a plain number is bytes. */
+  final case class Size(minimum: Long, maximum: Long) extends OptionType[Long] {
+    override val name = "bytes"
+    override val allowed =
+      s"a size from ${Units.showSize(minimum)} to ${Units.showSize(maximum)}, such as 512k, 10m or 1g (a plain number is bytes)"
+    override def parse(text: String): Option[Long] =
+      Units.parseSize(text).filter(n => n >= minimum && n <= maximum)
+    override def json: Seq[(String, String)] = Seq("min" -> minimum.toString, "max" -> maximum.toString)
+  }
+
+  /** A duration in Spark's notation: `500ms`, `10s`, `10min`; a plain number is milliseconds. Its value is milliseconds. */
+  final case class Duration(minimumMillis: Long, maximumMillis: Long) extends OptionType[Long] {
+    override val name = "duration"
+    override val allowed =
+      s"a duration from ${Units.showMillis(minimumMillis)} to ${Units.showMillis(maximumMillis)}, such as 500ms, 10s or 10min (a plain number is milliseconds)"
+    override def parse(text: String): Option[Long] =
+      Units.parseMillis(text).filter(n => n >= minimumMillis && n <= maximumMillis)
+    override def json: Seq[(String, String)] = Seq("min" -> minimumMillis.toString, "max" -> maximumMillis.toString)
+  }
+
+  final case class Choice(values: String*) extends OptionType[String] {
+    override val name = "enum"
+    override val allowed = s"one of ${values.mkString(", ")}"
+    override def parse(text: String): Option[String] = values.find(_.equalsIgnoreCase(text))
+    override def json: Seq[(String, String)] = Seq("values" -> values.map(v => s"\"$v\"").mkString("[", ", ", "]"))
+  }
+
+  /** An absolute path or URI of a directory. */
+  case object Directory extends OptionType[String] {
+    override val name = "path"
+    override val allowed = "an absolute path or a URI such as s3a://bucket/directory"
+    override def parse(text: String): Option[String] =
+      Some(text).filter { path =>
+        val uri = Try(new org.apache.hadoop.fs.Path(path).toUri).toOption
+        uri.exists(u => u.getPath.startsWith("/") && !u.getPath.split('/').contains(".."))
+      }
+  }
+}
+
+/** Spark's notation for sizes and durations (`JavaUtils.byteStringAsBytes`, `JavaUtils.timeStringAsMs`). */
+private[config] object Units {
+  private val Quantity = """\s*(\d{1,18})\s*([a-zA-Z]*)\s*""".r
+
+  private val sizes: Map[String, Long] = Map(
+    "" -> 1L, "b" -> 1L, "k" -> (1L << 10), "kb" -> (1L << 10), "m" -> (1L << 20), "mb" -> (1L << 20),
+    "g" -> (1L << 30), "gb" -> (1L << 30), "t" -> (1L << 40), "tb" -> (1L << 40))
+
+  private val millis: Map[String, Long] = Map(
+    "" -> 1L, "ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+
+  def parseSize(text: String): Option[Long] = parse(text, sizes)
+
+  def parseMillis(text: String): Option[Long] = parse(text, millis)
+
+  private def parse(text: String, units: Map[String, Long]): Option[Long] = text match {
+    case Quantity(number, unit) =>
+      units.get(unit.toLowerCase(Locale.ROOT)).flatMap(factor => Try(Math.multiplyExact(number.toLong, factor)).toOption)
+    case _ => None
+  }
+
+  def showSize(bytes: Long): String = show(bytes, Seq("g" -> (1L << 30), "m" -> (1L << 20), "k" -> (1L << 10)), "")
+
+  def showMillis(value: Long): String = show(value, Seq("h" -> 3600000L, "min" -> 60000L, "s" -> 1000L), "ms")
+
+  private def show(value: Long, units: Seq[(String, Long)], smallest: String): String =
+    units.find { case (_, factor) => value >= factor && value % factor == 0 }
+      .fold(s"$value$smallest") { case (unit, factor) => s"${value / factor}$unit" }
+}

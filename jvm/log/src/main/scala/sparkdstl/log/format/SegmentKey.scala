@@ -1,0 +1,57 @@
+package sparkdstl.log.format
+
+/** What a segment holds: a store's changelog, or the checksum sibling that Spark writes beside it. */
+sealed abstract class SegmentKind(val code: Int, val suffix: String)
+
+object SegmentKind {
+  case object Changelog extends SegmentKind(0, ".changelog")
+  case object Checksum extends SegmentKind(1, ".changelog.crc")
+
+  /** In the order in which a name's ending must be tried: the longer first. */
+  val all: Seq[SegmentKind] = Seq(Checksum, Changelog)
+
+  def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
+}
+
+/** Names a segment: one store (operator, partition, store name) at one version.
+  *
+  * @param storeName    empty for Spark's default store, whose files lie directly in the partition's directory
+  * @param version      the state version that the changes lead to; batch N produces version N + 1
+  * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one
+  */
+final case class SegmentKey(
+    operator: Long,
+    partition: Int,
+    storeName: String,
+    version: Long,
+    checkpointId: Option[String],
+    kind: SegmentKind) {
+
+  /** The store's directory below `<checkpoint>/state`. */
+  def storeDirectory: String =
+    if (storeName.isEmpty) s"$operator/$partition" else s"$operator/$partition/$storeName"
+
+  /** The name that Spark gives the file which this segment stands for. */
+  def fileName: String = s"$version${checkpointId.fold("")("_" + _)}${kind.suffix}"
+
+  /** The file's path below `<checkpoint>/state`; what errors and logs call the segment. */
+  def relativePath: String = s"$storeDirectory/$fileName"
+
+  /** The batch whose commit publishes this segment. */
+  def batch: Long = version - 1
+}
+
+object SegmentKey {
+  private val Store = """(\d{1,18})/(\d{1,9})(?:/([^/]+))?""".r
+  private val File = """(\d{1,18})(?:_([^/]+?))?(\.changelog(?:\.crc)?)""".r
+
+  /** The segment that Spark calls `fileName` in the store directory `storeDirectory` (`operator/partition[/store]`). */
+  def parse(storeDirectory: String, fileName: String): Option[SegmentKey] =
+    (storeDirectory, fileName) match {
+      case (Store(operator, partition, store), File(version, id, suffix)) =>
+        SegmentKind.all.find(_.suffix == suffix).map { kind =>
+          SegmentKey(operator.toLong, partition.toInt, Option(store).getOrElse(""), version.toLong, Option(id), kind)
+        }
+      case _ => None
+    }
+}
