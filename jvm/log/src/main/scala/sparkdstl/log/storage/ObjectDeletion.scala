@@ -1,0 +1,53 @@
+package sparkdstl.log.storage
+
+import java.io.{FileNotFoundException, IOException}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.{BulkDelete, FileSystem, Path}
+
+/** Deletes many objects in as few requests as the file system allows, and reports all that failed. */
+private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) {
+
+  def delete(paths: Seq[Path]): Unit = {
+    val qualified = paths.map(fileSystem.makeQualified)
+    val failures = openBulk(qualified) match {
+      case Some(bulk) =>
+        try qualified.grouped(bulk.pageSize()).toSeq.flatMap(deletePage(bulk, _))
+        finally bulk.close()
+      case None => qualified.flatMap(deleteOne)
+    }
+    failures.headOption.foreach { first =>
+      failures.tail.foreach(first.addSuppressed)
+      throw first
+    }
+  }
+
+  private def openBulk(paths: Seq[Path]): Option[BulkDelete] =
+    if (paths.size < 2 || !paths.forall(isBelowBase)) None
+    else
+      try {
+        val bulk = fileSystem.createBulkDelete(base)
+        if (bulk.pageSize() > 1) Some(bulk)
+        else {
+          bulk.close()
+          None
+        }
+      } catch { case _: UnsupportedOperationException => None }
+
+  private def isBelowBase(path: Path): Boolean =
+    path.toUri.getPath.startsWith(base.toUri.getPath.stripSuffix("/") + "/")
+
+  private def deletePage(bulk: BulkDelete, page: Seq[Path]): Seq[IOException] =
+    try bulk.bulkDelete(page.asJava).asScala.toSeq.map(f => new IOException(s"cannot delete ${f.getKey}: ${f.getValue}"))
+    catch { case e: IOException => Seq(new IOException(s"cannot delete ${page.size} objects from ${page.head} on", e)) }
+
+  private def deleteOne(path: Path): Option[IOException] =
+    try {
+      if (!fileSystem.delete(path, false) && fileSystem.exists(path)) Some(new IOException(s"cannot delete $path"))
+      else None
+    } catch {
+      case _: FileNotFoundException => None
+      case e: IOException => Some(new IOException(s"cannot delete $path", e))
+    }
+}

@@ -1,0 +1,120 @@
+package sparkdstl.log.storage
+
+import java.io.IOException
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FSDataOutputStream, FileSystem, Path, StreamCapabilities}
+import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
+
+/** Makes an object appear whole or not at all. An error on closing a stream is an error of the write. */
+private[storage] trait ObjectPublisher {
+
+  /** Publishes `content`, replacing what is there. */
+  def replace(path: Path, content: Array[Byte]): Unit
+
+  /** Publishes `content` if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. */
+  def create(path: Path, content: Array[Byte]): Unit
+}
+
+/** Writes at the object's own path, on file systems that publish when a stream is closed, such as S3A. */
+private[storage] final class DirectPublisher(fileSystem: FileSystem) extends ObjectPublisher {
+
+  // Spares S3A the probe for a directory of that name. Other file systems ignore it.
+  private val skipProbes = "fs.s3a.create.performance"
+
+  override def replace(path: Path, content: Array[Byte]): Unit =
+    write(fileSystem.createFile(path).create().overwrite(true).recursive().opt(skipProbes, true).build(), content)
+
+  override def create(path: Path, content: Array[Byte]): Unit =
+    try write(openExclusively(path), content)
+    catch {
+      case e: IOException if StorageErrors.meansAlreadyExists(e) => throw StorageErrors.alreadyExists(path, e)
+      case e: IOException if StorageErrors.meansConcurrentRequest(e) && fileSystem.exists(path) =>
+        throw StorageErrors.alreadyExists(path, e)
+    }
+
+  private def openExclusively(path: Path): FSDataOutputStream =
+    if (fileSystem.hasPathCapability(path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE)) openConditionally(path)
+    else fileSystem.create(path, false)
+
+  private def openConditionally(path: Path): FSDataOutputStream = fileSystem
+    .createFile(path)
+    .create()
+    .overwrite(false)
+    .recursive()
+    .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true)
+    .build()
+
+  private def write(stream: FSDataOutputStream, content: Array[Byte]): Unit = {
+    try stream.write(content)
+    catch {
+      case e: Throwable =>
+        abandon(stream, e)
+        throw e
+    }
+    stream.close()
+  }
+
+  /** Ends a stream without publishing. One that cannot be aborted is left open: closing it would publish a part. */
+  private def abandon(stream: FSDataOutputStream, error: Throwable): Unit =
+    if (stream.hasCapability(StreamCapabilities.ABORTABLE_STREAM))
+      try {
+        val _ = stream.abort()
+      } catch {
+        case NonFatal(e) => error.addSuppressed(e)
+      }
+}
+
+/** Writes to a hidden file in the object's directory, then renames it.
+  *
+  * @param randomName
+  *   distinguishes the hidden files of concurrent writers
+  */
+private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: AtomicRename, randomName: () => String)
+    extends ObjectPublisher {
+
+  override def replace(path: Path, content: Array[Byte]): Unit =
+    throughTemporary(path, content)(rename.replace(_, path))
+
+  override def create(path: Path, content: Array[Byte]): Unit =
+    throughTemporary(path, content)(rename.create(_, path))
+
+  private def throughTemporary(path: Path, content: Array[Byte])(publish: Path => Unit): Unit = {
+    val temporary = TemporaryNames.beside(path, randomName())
+    try {
+      write(temporary, content)
+      publish(temporary)
+    } catch {
+      case e: Throwable =>
+        deleteAfter(e, temporary)
+        throw e
+    }
+  }
+
+  private def write(temporary: Path, content: Array[Byte]): Unit = {
+    val stream = fileSystem.create(temporary, true)
+    try stream.write(content)
+    catch {
+      case e: Throwable =>
+        try stream.close()
+        catch { case NonFatal(onClose) => e.addSuppressed(onClose) }
+        throw e
+    }
+    stream.close()
+  }
+
+  private def deleteAfter(error: Throwable, temporary: Path): Unit =
+    try {
+      val _ = fileSystem.delete(temporary, false)
+    } catch {
+      case NonFatal(e) => error.addSuppressed(e)
+    }
+}
+
+/** How unpublished files are named: hidden, and told from objects by their ending. */
+private[storage] object TemporaryNames {
+  def beside(path: Path, random: String): Path = new Path(path.getParent, s".${path.getName}.$random.tmp")
+
+  def isTemporary(path: Path): Boolean = path.getName.startsWith(".") && path.getName.endsWith(".tmp")
+}

@@ -1,0 +1,81 @@
+package sparkdstl.log.storage
+
+import java.io.{ByteArrayOutputStream, IOException, OutputStream}
+import java.util.{Collection => JavaCollection, List => JavaList, Map => JavaMap}
+
+import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs._
+import org.apache.hadoop.fs.permission.FsPermission
+import org.apache.hadoop.fs.statistics.IOStatistics
+import org.apache.hadoop.util.Progressable
+
+/** A file system that publishes on close, whose streams fail. */
+private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocalFileSystem {
+  override def create(
+      path: Path,
+      permission: FsPermission,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable): FSDataOutputStream = new FSDataOutputStream(new Stream(path), statistics)
+
+  override def create(
+      path: Path,
+      overwrite: Boolean,
+      bufferSize: Int,
+      replication: Short,
+      blockSize: Long,
+      progress: Progressable): FSDataOutputStream =
+    create(path, FsPermission.getFileDefault, overwrite, bufferSize, replication, blockSize, progress)
+
+  private final class Stream(path: Path) extends OutputStream with Abortable with StreamCapabilities {
+    private val buffer = new ByteArrayOutputStream
+    private var aborted = false
+
+    override def write(byte: Int): Unit = {
+      buffer.write(byte)
+      if (fault == FailingStreams.OnWrite) throw new IOException("injected on write")
+    }
+
+    override def close(): Unit = if (!aborted) {
+      if (fault == FailingStreams.OnClose) throw new IOException("injected on close")
+      val _ = java.nio.file.Files.write(pathToFile(path).toPath, buffer.toByteArray)
+    }
+
+    override def abort(): Abortable.AbortableResult = {
+      aborted = true
+      null
+    }
+
+    override def hasCapability(capability: String): Boolean = capability == StreamCapabilities.ABORTABLE_STREAM
+  }
+}
+
+private object FailingStreams {
+  sealed trait Fault
+  case object OnWrite extends Fault
+  case object OnClose extends Fault
+}
+
+/** A file system that deletes in pages, and fails for some names. */
+private final class BulkDeleting(size: Int, failing: Set[String]) extends RawLocalFileSystem {
+  val pages = ArrayBuffer.empty[Seq[Path]]
+
+  override def createBulkDelete(base: Path): BulkDelete = new BulkDelete {
+    override def pageSize(): Int = size
+
+    override def basePath(): Path = base
+
+    override def bulkDelete(paths: JavaCollection[Path]): JavaList[JavaMap.Entry[Path, String]] = {
+      pages += paths.asScala.toSeq
+      paths.asScala.filter(path => failing(path.getName)).map(JavaMap.entry(_, "injected")).toList.asJava
+    }
+
+    override def close(): Unit = ()
+
+    override def getIOStatistics: IOStatistics = null
+  }
+}

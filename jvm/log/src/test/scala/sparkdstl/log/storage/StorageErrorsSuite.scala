@@ -1,0 +1,54 @@
+package sparkdstl.log.storage
+
+import java.io.{FileNotFoundException, IOException}
+
+import org.apache.hadoop.fs.FileAlreadyExistsException
+import org.apache.hadoop.security.AccessControlException
+import org.scalatest.funsuite.AnyFunSuite
+
+class StorageErrorsSuite extends AnyFunSuite {
+
+  /** As S3A's service exceptions are: the status is a method's answer. */
+  class ServiceException(status: Int) extends IOException("service said no") {
+    def statusCode(): Int = status
+  }
+
+  class RemoteFileChangedException extends IOException("changed")
+
+  test("a conflict is told by class, status method or message, also in a cause") {
+    Seq(
+      new FileAlreadyExistsException("x"),
+      new java.nio.file.FileAlreadyExistsException("x"),
+      new RemoteFileChangedException,
+      new ServiceException(412),
+      new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)"),
+      new IOException("wrapped", new ServiceException(412))
+    ).foreach(error => assert(StorageErrors.meansAlreadyExists(error), error))
+  }
+
+  test("other errors are no conflict") {
+    Seq(new ServiceException(503), new IOException("412 bytes missing"), new FileNotFoundException("x"))
+      .foreach(error => assert(!StorageErrors.meansAlreadyExists(error), error))
+  }
+
+  test("a request that met another one under way is told apart from a conflict") {
+    assert(StorageErrors.meansConcurrentRequest(new ServiceException(409)))
+    assert(!StorageErrors.meansAlreadyExists(new ServiceException(409)))
+    assert(!StorageErrors.meansConcurrentRequest(new ServiceException(412)))
+  }
+
+  test("what cannot succeed the next time is not retried") {
+    Seq(
+      new FileAlreadyExistsException("x"),
+      new AccessControlException("no"),
+      new java.nio.file.AccessDeniedException("no"),
+      new IllegalArgumentException("bad"),
+      new IOException("/x: File name too long")
+    ).foreach(error => assert(!StorageErrors.isRetryable(error), error))
+  }
+
+  test("passing errors are retried") {
+    Seq(new IOException("reset"), new ServiceException(503), new FileNotFoundException("x"), new IOException(null: String))
+      .foreach(error => assert(StorageErrors.isRetryable(error), error))
+  }
+}

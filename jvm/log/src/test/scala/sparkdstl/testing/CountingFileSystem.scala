@@ -1,0 +1,45 @@
+package sparkdstl.testing
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+/** Counts the requests made to it, over all instances in this JVM. Set up by [[CountingFileSystem.configure]]. */
+final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.Scheme) {
+  override protected def before(operation: Operation, path: Path): Unit = CountingFileSystem.record(operation, path)
+
+  override protected def publishing(path: Path)(publish: => Unit): Unit = publish
+}
+
+object CountingFileSystem {
+  val Scheme = "counting"
+
+  /** The configuration entry that makes Hadoop find this file system. */
+  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[CountingFileSystem].getName
+
+  /** What has been asked for since the last reset. */
+  final case class Counts(paths: Map[Operation, Seq[Path]]) {
+    def apply(operation: Operation): Int = pathsOf(operation).size
+
+    def pathsOf(operation: Operation): Seq[Path] = paths.getOrElse(operation, Nil)
+
+    def written: Seq[Path] = pathsOf(Operation.Write)
+
+    override def toString: String = Operation.values.map(o => s"$o=${apply(o)}").mkString(" ")
+  }
+
+  // Guarded by this.
+  private var paths = Map.empty[Operation, Vector[Path]]
+
+  def configure(configuration: Configuration): Configuration = {
+    configuration.set(entry._1, entry._2)
+    configuration
+  }
+
+  def snapshot(): Counts = synchronized(Counts(paths))
+
+  def reset(): Unit = synchronized { paths = Map.empty }
+
+  private def record(operation: Operation, path: Path): Unit = synchronized {
+    paths = paths.updated(operation, paths.getOrElse(operation, Vector.empty) :+ path)
+  }
+}
