@@ -25,7 +25,7 @@ final class LogFileWriter(kind: LogFileKind, sizeHint: Int = 1024) {
   def finish(index: LogFileIndex): Array[Byte] = {
     require(index.kind == kind, s"the index of a ${index.kind.label} cannot end a ${kind.label}")
     val body = IndexCodec.encode(index)
-    val stored = LogFileWriter.deflate(body)
+    val stored = LogFileWriter.pack(body)
     val offset = out.size().toLong
     out.write(stored, 0, stored.length)
     out.write(LogFileWriter.trailer(kind, LogFile.FormatVersion, offset, stored, body.length))
@@ -57,7 +57,7 @@ object LogFileWriter {
     buffer.putInt(crc(buffer.array, 0, 24)).put(LogFile.TrailerMagic).array
   }
 
-  private def deflate(body: Array[Byte]): Array[Byte] = {
+  private[format] def pack(body: Array[Byte]): Array[Byte] = {
     val bytes = new ByteArrayOutputStream(body.length / 2 + 64)
     val deflater = new Deflater(Deflater.DEFAULT_COMPRESSION)
     try {
