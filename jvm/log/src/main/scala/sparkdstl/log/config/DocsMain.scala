@@ -55,7 +55,7 @@ object DocsMain {
        |
        || Key | Default | Allowed | What it does | In Flink |
        ||---|---|---|---|---|
-       |${rows.mkString("\n")}
+       |${rows.mkString("\n|")}
        |
        |Compression follows Spark: segments hold the changelogs exactly as Spark's writer made them, so
        |`spark.sql.streaming.stateStore.compression.codec` decides.
