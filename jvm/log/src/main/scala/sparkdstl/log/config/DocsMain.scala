@@ -10,14 +10,18 @@ import java.nio.file.{Files, Path, Paths}
 object DocsMain {
 
   def main(arguments: Array[String]): Unit = {
+    val code = run(arguments)
+    if (code != 0) sys.exit(code)
+  }
+
+  /** What `main` does; returns the exit code. */
+  private[config] def run(arguments: Array[String]): Int = {
     val check = arguments.contains("--check")
     val root = Paths.get(arguments.find(!_.startsWith("--")).getOrElse("."))
     val stale = files.filter { case (name, content) => outdated(root.resolve(name), content) }
-    if (check && stale.nonEmpty) {
-      stale.foreach { case (name, _) => System.err.println(s"$name is not up to date: run 'make docs'") }
-      sys.exit(1)
-    }
-    stale.foreach { case (name, content) => write(root.resolve(name), content) }
+    if (check) stale.foreach { case (name, _) => System.err.println(s"$name is not up to date: run 'make docs'") }
+    else stale.foreach { case (name, content) => write(root.resolve(name), content) }
+    if (check && stale.nonEmpty) 1 else 0
   }
 
   private[config] def files: Seq[(String, String)] =
@@ -51,7 +55,7 @@ object DocsMain {
        |
        || Key | Default | Allowed | What it does | In Flink |
        ||---|---|---|---|---|
-       |${rows.mkString("\n")}
+       |${rows.mkString("\n|")}
        |
        |Compression follows Spark: segments hold the changelogs exactly as Spark's writer made them, so
        |`spark.sql.streaming.stateStore.compression.codec` decides.

@@ -1,5 +1,7 @@
 package sparkdstl.log.config
 
+import java.util.Locale
+
 import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
 
@@ -216,8 +218,12 @@ object LogOptions {
 
   val default: LogOptions = parse(Nil)
 
-  /** The known key with the fewest edits (Levenshtein) from `key`. */
-  private def nearest(key: String): String = all.map(_.key).minBy(known => (edits(key, known), known))
+  /** The known key with the fewest edits (Levenshtein) from `key`, of those that contain it if any does. */
+  private def nearest(key: String): String = {
+    val known = all.map(_.key)
+    val containing = known.filter(_.toLowerCase(Locale.ROOT).contains(key.toLowerCase(Locale.ROOT)))
+    (if (containing.isEmpty) known else containing).minBy(name => (edits(key, name), name))
+  }
 
   private def edits(a: String, b: String): Int = {
     val first = (0 to b.length).toArray

@@ -2,6 +2,7 @@ package sparkdstl.log.format
 
 import java.io.{ByteArrayOutputStream, DataOutputStream}
 import java.nio.ByteBuffer
+import java.nio.charset.CharacterCodingException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
@@ -80,13 +81,9 @@ private[log] object IndexCodec {
       val first = in.number()
       RunRange(first, first + in.number(), in.uuid())
     }
-    val files = in.many(minimumSize = 1) {
-      val file = in.text()
-      if (!LogLayout.isDataFile(file)) throw new MalformedIndexException(s"'$file' is not the name of a data file")
-      file
-    }
+    val files = in.many(minimumSize = 1)(in.text())
     val names = mutable.HashMap.empty[String, String]
-    val entries = in.many(minimumSize = 6)(readEntry(in, files, names))
+    val entries = in.many(minimumSize = 7)(readEntry(in, files, names))
     if (in.remaining > 0) throw new MalformedIndexException(s"${in.remaining} bytes after its end")
     LogFileIndex(kind, writer, batch, RunHistory(ranges), entries)
   }
@@ -96,8 +93,6 @@ private[log] object IndexCodec {
     val partition = in.int()
     val rawName = in.text()
     val storeName = names.getOrElseUpdate(rawName, rawName)
-    if (storeName.contains('/') || storeName == "..")
-      throw new MalformedIndexException(s"'$storeName' is not a store name")
     val version = in.number()
     val id = in.byte() match {
       case NoId => None
@@ -120,6 +115,8 @@ private[log] object IndexCodec {
   }
 
   private[log] final class Encoder(out: DataOutputStream) {
+    private val utf8 = UTF_8.newEncoder()
+
     def byte(value: Int): Unit = out.writeByte(value)
 
     def number(value: Long): Unit = {
@@ -144,10 +141,15 @@ private[log] object IndexCodec {
       out.write(value)
     }
 
-    def text(value: String): Unit = bytes(value.getBytes(UTF_8))
+    def text(value: String): Unit = {
+      require(utf8.canEncode(value), s"'$value' has no encoding in UTF-8")
+      bytes(value.getBytes(UTF_8))
+    }
   }
 
   private[log] final class Decoder(in: ByteBuffer) {
+    private val utf8 = UTF_8.newDecoder()
+
     def remaining: Int = in.remaining()
 
     private def need(length: Int): Unit =
@@ -169,9 +171,7 @@ private[log] object IndexCodec {
         shift += 7
         next = byte()
       }
-      value |= (next & 0x7fL) << shift
-      if (value < 0) throw new MalformedIndexException("a number of more than 63 bits")
-      value
+      value | (next & 0x7fL) << shift
     }
 
     def int(): Int = {
@@ -198,12 +198,14 @@ private[log] object IndexCodec {
       value
     }
 
-    def text(): String = new String(bytes(), UTF_8)
+    def text(): String =
+      try utf8.decode(ByteBuffer.wrap(bytes())).toString
+      catch { case _: CharacterCodingException => throw new MalformedIndexException("text that is not UTF-8") }
 
     /** A count and so many values, of which each takes `minimumSize` bytes or more: a false count is found out early. */
     def many[T](minimumSize: Int)(read: => T): Vector[T] = {
       val count = number()
-      if (count * minimumSize > in.remaining())
+      if (count > in.remaining() / minimumSize)
         throw new MalformedIndexException(s"$count values announced where ${in.remaining()} bytes are left")
       val values = Vector.newBuilder[T]
       var index = 0L

@@ -55,13 +55,17 @@ object LogFile {
 
   /** Larger indexes are refused when reading: at 30 bytes an entry that is eight million segments in one batch. */
   val MaxIndexLength: Int = 256 * 1024 * 1024
+
+  /** An index never unpacks to more than so many times its stored size, so that a small file cannot ask for much memory.
+    * One that compresses better is stored uncompressed. */
+  val MaxIndexRatio = 64
 }
 
 /** Where the objects of a log lie, relative to its base path. */
 object LogLayout {
   val BatchesDirectory = "batches"
   val DataDirectory = "data"
-  private val BatchLogName = """(\d{1,18})-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.log""".r
+  private val BatchLogName = """(0|[1-9]\d{0,17})-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.log""".r
 
   def batchLog(batch: Long, run: UUID): String = s"$BatchesDirectory/$batch-$run.log"
 
@@ -76,7 +80,10 @@ object LogLayout {
 
   /** Whether a data file's path, as read from an index, stays inside the log's data directory. */
   def isDataFile(path: String): Boolean =
-    path.startsWith(DataDirectory + "/") && path.split('/').length == 3 && path.split('/').forall { name =>
-      name.nonEmpty && name != "." && name != ".."
-    } && !path.exists(c => c == ':' || c == '\\' || c.isControl)
+    path.split("/", -1) match {
+      case Array(DataDirectory, names @ _*) =>
+        names.size == 2 && !names.exists(name => name.isEmpty || name == "." || name == "..") &&
+        !path.exists(c => c == ':' || c == '\\' || c.isControl)
+      case _ => false
+    }
 }

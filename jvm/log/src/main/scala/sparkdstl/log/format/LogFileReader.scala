@@ -18,21 +18,28 @@ object LogFileReader {
 
   /** The index of a file that is wholly in memory. */
   def readIndex(file: Path, content: Array[Byte]): LogFileIndex = {
-    checkHeader(file, content)
+    val kindCode = readHeader(file, content)
     val trailer = readTrailer(file, content, content.length.toLong)
+    if (kindCode != trailer.kind.code)
+      throw LogErrors.damaged(file, 0, s"its header says kind $kindCode, its trailer ${trailer.kind.code}")
     val start = trailer.indexOffset.toInt
     decodeIndex(file, trailer, java.util.Arrays.copyOfRange(content, start, start + trailer.indexLength))
   }
 
-  /** Checks a file's first bytes: its mark, that its version can be read, and their checksum. */
-  def checkHeader(file: Path, content: Array[Byte]): Unit = {
-    if (content.length < LogFile.HeaderLength + LogFile.TrailerLength)
+  /** Checks a file's first bytes, at least [[LogFile.HeaderLength]] of them: their mark, their checksum, and that their
+    * version can be read. */
+  def checkHeader(file: Path, content: Array[Byte]): Unit = readHeader(file, content): Unit
+
+  private def readHeader(file: Path, content: Array[Byte]): Int = {
+    if (content.length < LogFile.HeaderLength)
       throw LogErrors.damaged(file, content.length.toLong, s"it ends after ${content.length} bytes")
     if (!startsWith(content, 0, LogFile.HeaderMagic)) throw LogErrors.damaged(file, 0, "it is not a log file")
     val header = ByteBuffer.wrap(content, LogFile.HeaderMagic.length, 8)
-    checkVersion(file, header.getShort & 0xffff)
-    header.getShort: Unit
-    if (header.getInt != LogFileWriter.crc(content, 0, 12)) throw LogErrors.damaged(file, 12, "its header's checksum is wrong")
+    val version = header.getShort & 0xffff
+    val kindCode = header.getShort & 0xffff
+    if (header.getInt != LogFileWriter.crc(content, 0, 12)) throw LogErrors.damaged(file, 0, "its header's checksum is wrong")
+    checkVersion(file, 0, version)
+    kindCode
   }
 
   /** The trailer, from the last bytes of a file.
@@ -53,9 +60,9 @@ object LogFileReader {
     val indexCrc = buffer.getInt
     val version = buffer.getShort & 0xffff
     val kindCode = buffer.getShort & 0xffff
-    checkVersion(file, version)
     if (buffer.getInt != LogFileWriter.crc(tail, start, 24))
       throw LogErrors.damaged(file, offset, "its trailer's checksum is wrong")
+    checkVersion(file, offset, version)
     val kind = LogFileKind.fromCode(kindCode)
       .getOrElse(throw LogErrors.damaged(file, offset, s"it is of the unknown kind $kindCode"))
     val consistent = indexOffset >= LogFile.HeaderLength && indexLength >= 0 && bodyLength >= 0 &&
@@ -64,6 +71,9 @@ object LogFileReader {
       throw LogErrors.damaged(file, offset, s"its trailer places an index of $indexLength bytes at $indexOffset")
     if (bodyLength > LogFile.MaxIndexLength || indexLength > LogFile.MaxIndexLength)
       throw LogErrors.tooLarge(file, math.max(bodyLength, indexLength).toLong, LogFile.MaxIndexLength.toLong)
+    if (bodyLength > indexLength.toLong * LogFile.MaxIndexRatio)
+      throw LogErrors.damaged(
+        file, offset, s"its index would unpack to $bodyLength bytes, more than ${LogFile.MaxIndexRatio} times its stored size")
     Trailer(kind, indexOffset, indexLength, bodyLength, indexCrc)
   }
 
@@ -71,8 +81,11 @@ object LogFileReader {
   def decodeIndex(file: Path, trailer: Trailer, stored: Array[Byte]): LogFileIndex = {
     if (LogFileWriter.crc(stored) != trailer.indexCrc)
       throw LogErrors.damaged(file, trailer.indexOffset, "its index's checksum is wrong")
-    try IndexCodec.decode(trailer.kind, inflate(stored, trailer.bodyLength))
-    catch {
+    try {
+      val index = IndexCodec.decode(trailer.kind, inflate(stored, trailer.bodyLength))
+      IndexRules.violation(index, trailer.indexOffset).foreach(what => throw new MalformedIndexException(what))
+      index
+    } catch {
       case e @ (_: MalformedIndexException | _: DataFormatException | _: IllegalArgumentException) =>
         throw LogErrors.damaged(file, trailer.indexOffset, s"its index cannot be read: ${e.getMessage}", e)
     }
@@ -87,9 +100,9 @@ object LogFileReader {
         f"${bytes.length} bytes with CRC32C $found%08x where ${part.length} bytes with ${part.crc}%08x were written")
   }
 
-  private def checkVersion(file: Path, version: Int): Unit =
+  private def checkVersion(file: Path, offset: Long, version: Int): Unit =
     if (version > LogFile.FormatVersion) throw LogErrors.unsupportedFormat(file, version, LogFile.FormatVersion)
-    else if (version < 1) throw LogErrors.damaged(file, 8, s"its format version is $version")
+    else if (version < 1) throw LogErrors.damaged(file, offset, s"its format version is $version")
 
   private def startsWith(bytes: Array[Byte], offset: Int, mark: Array[Byte]): Boolean =
     offset >= 0 && java.util.Arrays.equals(bytes, offset, offset + mark.length, mark, 0, mark.length)
@@ -106,7 +119,9 @@ object LogFileReader {
         length += read
         progress = read > 0
       }
-      if (length < bodyLength || inflater.inflate(new Array[Byte](1)) > 0 || !inflater.finished())
+      val whole = length == bodyLength && inflater.inflate(new Array[Byte](1)) == 0 && inflater.finished() &&
+        inflater.getRemaining == 0
+      if (!whole)
         throw new MalformedIndexException(s"it does not unpack to $bodyLength bytes")
       body
     } finally inflater.end()

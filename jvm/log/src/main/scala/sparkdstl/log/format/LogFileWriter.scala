@@ -24,9 +24,10 @@ final class LogFileWriter(kind: LogFileKind, sizeHint: Int = 1024) {
   /** The whole file. */
   def finish(index: LogFileIndex): Array[Byte] = {
     require(index.kind == kind, s"the index of a ${index.kind.label} cannot end a ${kind.label}")
-    val body = IndexCodec.encode(index)
-    val stored = LogFileWriter.deflate(body)
     val offset = out.size().toLong
+    IndexRules.violation(index, offset).foreach(what => throw new IllegalArgumentException(s"a reader would refuse: $what"))
+    val body = IndexCodec.encode(index)
+    val stored = LogFileWriter.pack(body)
     out.write(stored, 0, stored.length)
     out.write(LogFileWriter.trailer(kind, LogFile.FormatVersion, offset, stored, body.length))
     out.toByteArray
@@ -57,9 +58,16 @@ object LogFileWriter {
     buffer.putInt(crc(buffer.array, 0, 24)).put(LogFile.TrailerMagic).array
   }
 
-  private def deflate(body: Array[Byte]): Array[Byte] = {
+  /** An index's body as it is stored. */
+  private[format] def pack(body: Array[Byte]): Array[Byte] = {
+    require(body.length <= LogFile.MaxIndexLength, s"an index of ${body.length} bytes is more than a reader accepts")
+    val packed = deflate(body, Deflater.DEFAULT_COMPRESSION)
+    if (body.length <= packed.length.toLong * LogFile.MaxIndexRatio) packed else deflate(body, Deflater.NO_COMPRESSION)
+  }
+
+  private def deflate(body: Array[Byte], level: Int): Array[Byte] = {
     val bytes = new ByteArrayOutputStream(body.length / 2 + 64)
-    val deflater = new Deflater(Deflater.DEFAULT_COMPRESSION)
+    val deflater = new Deflater(level)
     try {
       val out = new DeflaterOutputStream(bytes, deflater)
       out.write(body)

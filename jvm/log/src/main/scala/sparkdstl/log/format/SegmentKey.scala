@@ -42,15 +42,22 @@ final case class SegmentKey(
 }
 
 object SegmentKey {
-  private val Store = """(\d{1,18})/(\d{1,9})(?:/([^/]+))?""".r
-  private val File = """(\d{1,18})(?:_([^/]+?))?(\.changelog(?:\.crc)?)""".r
+  // Numbers as Spark writes them: with leading zeros two files would be one segment.
+  private val Store = """(0|[1-9]\d{0,17})/(0|[1-9]\d{0,8})(?:/([^/]+))?""".r
+  private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?)""".r
+
+  /** Whether a store's name stays inside its partition's directory; empty is Spark's default store. */
+  private[format] def isStoreName(name: String): Boolean = name != "." && name != ".." && !name.contains('/')
+
+  private[format] def isCheckpointId(id: String): Boolean = id.nonEmpty && !id.contains('/')
 
   /** The segment that Spark calls `fileName` in the store directory `storeDirectory` (`operator/partition[/store]`). */
   def parse(storeDirectory: String, fileName: String): Option[SegmentKey] =
     (storeDirectory, fileName) match {
       case (Store(operator, partition, store), File(version, id, suffix)) =>
-        SegmentKind.all.find(_.suffix == suffix).map { kind =>
-          SegmentKey(operator.toLong, partition.toInt, Option(store).getOrElse(""), version.toLong, Option(id), kind)
+        val name = Option(store).getOrElse("")
+        SegmentKind.all.find(_.suffix == suffix && isStoreName(name)).map { kind =>
+          SegmentKey(operator.toLong, partition.toInt, name, version.toLong, Option(id), kind)
         }
       case _ => None
     }

@@ -1,0 +1,38 @@
+package sparkdstl.log.format
+
+/** What an index must satisfy beyond its encoding. The writer refuses to write what the reader would refuse to read. */
+private[format] object IndexRules {
+
+  /** The first rule that `index`, in a file whose segments end at `segmentsEnd`, breaks. */
+  def violation(index: LogFileIndex, segmentsEnd: Long): Option[String] =
+    ofKind(index)
+      .orElse(index.entries.iterator.flatMap(entry => ofKey(entry.key)).nextOption())
+      .orElse(index.entries.iterator.flatMap(_.parts).flatMap(ofPlace(_, segmentsEnd)).nextOption())
+      .orElse(filesOf(index).find(!LogLayout.isDataFile(_)).map(file => s"'$file' is not the name of a data file"))
+
+  private def ofKind(index: LogFileIndex): Option[String] = index.kind match {
+    case LogFileKind.BatchLog =>
+      if (index.batch.isEmpty) Some("a batch log without a batch")
+      else firstDuplicate(index).map(key => s"${key.relativePath} is named twice")
+    case LogFileKind.DataFile =>
+      Option.when(index.batch.nonEmpty || index.history.ranges.nonEmpty)("a data file with a batch or a history")
+  }
+
+  private def firstDuplicate(index: LogFileIndex): Option[SegmentKey] = {
+    val seen = new java.util.HashSet[SegmentKey](index.entries.size * 2)
+    index.entries.iterator.map(_.key).find(!seen.add(_))
+  }
+
+  private def ofKey(key: SegmentKey): Option[String] =
+    if (!SegmentKey.isStoreName(key.storeName)) Some(s"'${key.storeName}' is not a store name")
+    else key.checkpointId.filterNot(SegmentKey.isCheckpointId).map(id => s"'$id' is not a checkpoint id")
+
+  private def ofPlace(part: SegmentPart, segmentsEnd: Long): Option[String] = {
+    val end = if (part.file.isEmpty) segmentsEnd else Long.MaxValue
+    val inside = part.length >= 0 && part.offset >= LogFile.HeaderLength && part.offset <= end - part.length
+    Option.unless(inside)(s"${part.length} bytes at ${part.offset} are outside the file's segments")
+  }
+
+  private def filesOf(index: LogFileIndex): Set[String] =
+    index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
+}

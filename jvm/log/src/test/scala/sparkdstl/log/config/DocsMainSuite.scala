@@ -1,0 +1,78 @@
+package sparkdstl.log.config
+
+import java.nio.file.{Files, Path}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.shaded.com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+class DocsMainSuite extends AnyFunSuite {
+  private val Reference = "docs/configuration.md"
+  private val Options = "python/src/spark_dstl/options.json"
+
+  test("what was written is up to date") {
+    inDirectory { root =>
+      assert(DocsMain.run(Array(root.toString)) == 0)
+      assert(DocsMain.run(Array(root.toString, "--check")) == 0)
+    }
+  }
+
+  test("--check fails on a missing and on a changed file, and writes nothing") {
+    inDirectory { root =>
+      assert(DocsMain.run(Array("--check", root.toString)) == 1)
+      assert(!Files.exists(root.resolve("docs")))
+      DocsMain.run(Array(root.toString)): Unit
+      Seq(Reference, Options).foreach { name =>
+        val changed = Files.readString(root.resolve(name)) + "\n"
+        Files.writeString(root.resolve(name), changed)
+        assert(DocsMain.run(Array("--check", root.toString)) == 1, name)
+        assert(Files.readString(root.resolve(name)) == changed)
+        assert(DocsMain.run(Array(root.toString)) == 0)
+      }
+      assert(DocsMain.run(Array("--check", root.toString)) == 0)
+    }
+  }
+
+  test("the reference has one row of five cells for each option") {
+    val rows = content(Reference).linesIterator.filter(_.startsWith("| `")).toSeq
+    assert(rows.map(_.split('|')(1).trim) == LogOptions.all.map(option => s"`${option.key}`"))
+    rows.foreach(row => assert(row.count(_ == '|') == 6, row))
+  }
+
+  test("options.json is JSON and says what the options say") {
+    val options = new ObjectMapper().readTree(content(Options)).elements.asScala.toSeq
+    assert(options.map(_.get("key").asText) == LogOptions.all.map(_.key))
+    options.zip(LogOptions.all).foreach { case (node, option) =>
+      assert(Option(node.get("default").textValue) == option.default)
+      assert(node.get("type").asText == option.optionType.name)
+      assert(node.get("allowed").asText == option.optionType.allowed)
+      assert(node.get("doc").asText == option.doc)
+      checkBounds(node, option.optionType)
+    }
+  }
+
+  private def checkBounds(node: JsonNode, optionType: OptionType[_]): Assertion = {
+    def bounds(low: Long, high: Long): Assertion = {
+      assert(node.get("min").isIntegralNumber && node.get("max").isIntegralNumber)
+      assert(node.get("min").longValue == low && node.get("max").longValue == high)
+    }
+    optionType match {
+      case OptionType.Size(low, high) => bounds(low, high)
+      case OptionType.Duration(low, high) => bounds(low, high)
+      case OptionType.Number(low, high) => bounds(low.toLong, high.toLong)
+      case choice: OptionType.Choice =>
+        assert(node.get("values").elements.asScala.map(_.asText).toSeq == choice.values)
+      case _ => assert(!node.has("min") && !node.has("values"))
+    }
+  }
+
+  private def content(name: String): String = DocsMain.files.toMap.apply(name)
+
+  private def inDirectory(test: Path => Assertion): Assertion = {
+    val root = Files.createTempDirectory("docs")
+    try test(root)
+    finally Files.walk(root).sorted(java.util.Comparator.reverseOrder[Path]).forEach(Files.delete(_))
+  }
+}

@@ -1,0 +1,154 @@
+package sparkdstl.log.config
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.error.InvalidOptionException
+
+class LogOptionsSuite extends AnyFunSuite {
+  private val MiB = 1024L * 1024
+
+  private def parse(options: (String, String)*): LogOptions =
+    LogOptions.parse(options.map { case (key, value) => (LogOptions.Prefix + key, value) })
+
+  test("the defaults are the documented ones") {
+    assert(
+      LogOptions.default == LogOptions(
+        enabled = true,
+        inMemory = false,
+        publish = "auto",
+        basePath = None,
+        commitAsync = true,
+        commitTimeoutMs = 600000,
+        inlineMaxSegmentSize = 128 * 1024,
+        inlineMaxBatchSize = 16 * MiB,
+        preemptivePersistThreshold = 5 * MiB,
+        persistSizeThreshold = 10 * MiB,
+        uploadThreads = 5,
+        uploadMaxInFlight = 100 * MiB,
+        retryPolicy = RetryPolicyName.Hedged,
+        uploadTimeoutMs = 1000,
+        uploadMaxAttempts = 3,
+        nextAttemptDelayMs = 500,
+        discardThreads = 1,
+        downloadThreads = 8,
+        cacheMaxSize = 64 * MiB,
+        cacheIdleTimeoutMs = 60000))
+  }
+
+  LogOptions.all.foreach { option =>
+    test(s"${option.key}: its default is allowed, and setting it changes nothing") {
+      option.default.foreach { text =>
+        assert(option.optionType.parse(text).isDefined)
+        assert(parse(option.key -> text) == LogOptions.default)
+      }
+    }
+
+    test(s"${option.key}: a value that is not allowed is refused by name") {
+      val error = intercept[InvalidOptionException](parse(option.key -> "no such value"))
+      assert(error.condition == "DSTL_INVALID_OPTION")
+      assert(
+        error.parameters == Map(
+          "key" -> (LogOptions.Prefix + option.key), "value" -> "no such value", "allowed" -> option.optionType.allowed))
+      Seq(LogOptions.Prefix + option.key, "'no such value'", option.optionType.allowed).foreach { words =>
+        assert(error.getMessage.contains(words))
+      }
+    }
+  }
+
+  test("each option sets its own field") {
+    val values = Map(
+      "enabled" -> "false", "storage" -> "memory", "storage.publish" -> "rename", "basePath" -> "s3a://bucket/log",
+      "commit.mode" -> "sync", "commit.timeout" -> "1h", "inline.maxSegmentSize" -> "1k", "inline.maxBatchSize" -> "2k",
+      "preemptivePersistThreshold" -> "65k", "batch.persistSizeThreshold" -> "66k", "upload.numThreads" -> "11",
+      "upload.maxInFlight" -> "3m", "upload.retryPolicy" -> "fixed", "upload.timeout" -> "12ms",
+      "upload.maxAttempts" -> "13", "upload.nextAttemptDelay" -> "14", "discard.numThreads" -> "15",
+      "download.numThreads" -> "16", "download.cache.maxSize" -> "4m", "download.cache.idleTimeout" -> "17s")
+    assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
+    assert(
+      parse(values.toSeq: _*) == LogOptions(
+        enabled = false,
+        inMemory = true,
+        publish = "rename",
+        basePath = Some("s3a://bucket/log"),
+        commitAsync = false,
+        commitTimeoutMs = 3600000,
+        inlineMaxSegmentSize = 1024,
+        inlineMaxBatchSize = 2048,
+        preemptivePersistThreshold = 65 * 1024,
+        persistSizeThreshold = 66 * 1024,
+        uploadThreads = 11,
+        uploadMaxInFlight = 3 * MiB,
+        retryPolicy = RetryPolicyName.Fixed,
+        uploadTimeoutMs = 12,
+        uploadMaxAttempts = 13,
+        nextAttemptDelayMs = 14,
+        discardThreads = 15,
+        downloadThreads = 16,
+        cacheMaxSize = 4 * MiB,
+        cacheIdleTimeoutMs = 17000))
+  }
+
+  test("each retry policy has its name") {
+    assert(parse("upload.retryPolicy" -> "NONE").retryPolicy == RetryPolicyName.NoRetry)
+    assert(parse("upload.retryPolicy" -> "hedged").retryPolicy == RetryPolicyName.Hedged)
+  }
+
+  test("values just inside the bounds are accepted, just outside refused") {
+    for (option <- LogOptions.all) {
+      val bounds = option.optionType match {
+        case OptionType.Size(low, high) => Some((low, high))
+        case OptionType.Duration(low, high) => Some((low, high))
+        case OptionType.Number(low, high) => Some((low.toLong, high.toLong))
+        case _ => None
+      }
+      bounds.foreach { case (low, high) =>
+        Seq(low, high).foreach(value => parse(option.key -> value.toString))
+        Seq(low - 1, high + 1).foreach { value =>
+          withClue(s"${option.key}=$value: ")(intercept[InvalidOptionException](parse(option.key -> value.toString)))
+        }
+      }
+    }
+  }
+
+  test("an unknown key is refused with the nearest known one") {
+    Seq(
+      "upload.maxInflight" -> "upload.maxInFlight",
+      "upload.max-in-flight" -> "upload.maxInFlight",
+      "commit.timeOut" -> "commit.timeout",
+      "timeout" -> "commit.timeout",
+      "maxInFlight" -> "upload.maxInFlight",
+      "Enabled" -> "enabled",
+      "basepath" -> "basePath",
+      "inline.maxSegmntSize" -> "inline.maxSegmentSize",
+      "download.cache.maxsize" -> "download.cache.maxSize",
+      "" -> "enabled").foreach { case (wrong, nearest) =>
+      val error = intercept[InvalidOptionException](parse(wrong -> "1"))
+      assert(error.condition == "DSTL_UNKNOWN_OPTION")
+      assert(
+        error.parameters == Map("key" -> (LogOptions.Prefix + wrong), "nearest" -> (LogOptions.Prefix + nearest)))
+      assert(error.getMessage.contains(s"Did you mean ${LogOptions.Prefix}$nearest?"))
+    }
+  }
+
+  test("of several unknown keys the same one is named every time") {
+    val error = intercept[InvalidOptionException](parse("zzz" -> "1", "aaa" -> "1", "mmm" -> "1"))
+    assert(error.parameters("key") == LogOptions.Prefix + "aaa")
+  }
+
+  test("keys of others are ignored, also those that begin almost alike") {
+    val others = Seq(
+      "spark.sql.streaming.stateStore.dstlx" -> "1", "spark.sql.streaming.stateStore.providerClass" -> "x",
+      "enabled" -> "false", "spark.sql.streaming.statestore.dstl.enabled" -> "false")
+    assert(LogOptions.parse(others) == LogOptions.default)
+  }
+
+  test("a value of null counts as not set, blanks around a value don't count") {
+    assert(parse("upload.numThreads" -> null) == LogOptions.default)
+    assert(parse("upload.numThreads" -> " 7 ").uploadThreads == 7)
+  }
+
+  test("no key stands for two options") {
+    val keys = LogOptions.all.map(_.key)
+    assert(keys.distinct == keys)
+  }
+}
