@@ -1,0 +1,30 @@
+package sparkdstl.log.retry
+
+/** Remembers the last `capacity` latencies and tells their percentiles. Thread-safe. */
+final class LatencyWindow(capacity: Int) {
+  // Guarded by this: a ring, of which the first `count` places are filled.
+  private val nanos = new Array[Long](capacity)
+  private var next = 0
+  private var count = 0
+
+  def record(latencyNanos: Long): Unit = synchronized {
+    nanos(next) = latencyNanos
+    next = (next + 1) % capacity
+    count = math.min(count + 1, capacity)
+  }
+
+  def snapshot(): Latencies = {
+    val sorted = synchronized(nanos.take(count))
+    java.util.Arrays.sort(sorted)
+    new Latencies(sorted)
+  }
+}
+
+/** Latencies of a moment, in nanoseconds. */
+final class Latencies private[retry] (sorted: Array[Long]) {
+  def count: Int = sorted.length
+
+  /** The smallest latency that `share` (0 to 1) of all do not exceed; 0 when there are none. */
+  def percentileNanos(share: Double): Long =
+    if (sorted.isEmpty) 0 else sorted(math.max(0, math.ceil(share * sorted.length).toInt - 1))
+}

@@ -1,0 +1,117 @@
+package sparkdstl.log.upload
+
+import scala.collection.mutable
+import scala.concurrent.{Future, Promise}
+import scala.util.{Failure, Success, Try}
+
+/** The chunks of one file, from collecting them to the last reference to the file.
+  *
+  * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until discarded; when
+  * the file is uploaded and none is wanted, it is deleted.
+  *
+  * @param release
+  *   gives bytes of memory back
+  * @param delete
+  *   deletes the file, by its name relative to the base
+  */
+private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete: String => Unit) {
+  import ChunkGroup._
+
+  // All guarded by this. Members leave when they are discarded.
+  private var state: State = Collecting
+  private val members = mutable.LinkedHashSet.empty[Member]
+  private var bytes = 0L
+
+  /** Adds a chunk whose memory was acquired. None when it is too late for this group. */
+  def add(chunk: T): Option[PendingChunk] = synchronized {
+    Option.when(state == Collecting) {
+      val member = new Member(chunk)
+      members += member
+      bytes += chunk.size
+      member
+    }
+  }
+
+  /** Bytes collected that are still wanted. */
+  def size: Long = synchronized(bytes)
+
+  /** Ends the collecting and hands out what is to be uploaded: nothing when all was discarded. */
+  def seal(): Seq[T] = synchronized {
+    state = Uploading
+    members.toSeq.zipWithIndex.map { case (member, index) => member.take(index) }
+  }
+
+  /** The file is durable: `positions` belong to the chunks that [[seal]] has handed out. */
+  def uploaded(file: String, positions: Seq[ChunkPosition]): Unit =
+    conclude(Uploaded(file)) { member =>
+      val position = positions(member.index)
+      Success(ChunkLocation(file, position.offset, position.length, position.crc))
+    }
+
+  /** None of the chunks will be durable. */
+  def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
+
+  private def conclude(outcome: State)(resultOf: Member => Try[ChunkLocation]): Unit = {
+    val (concluded, unwanted, held) = synchronized {
+      state = outcome
+      (members.toSeq, unwantedFile(), bytes)
+    }
+    release(held)
+    concluded.foreach(member => member.complete(resultOf(member)))
+    unwanted.foreach(delete)
+  }
+
+  /** The file, if it is there and nobody wants it. Lock held. */
+  private def unwantedFile(): Option[String] = state match {
+    case Uploaded(file) if members.isEmpty => Some(file)
+    case _ => None
+  }
+
+  private final class Member(chunk: T) extends PendingChunk {
+    val label: String = chunk.label
+    private val size = chunk.size
+    private val promise = Promise[ChunkLocation]()
+
+    // Guarded by the group. The chunk is let go with its upload, so that its bytes are not held twice.
+    private var content = Option(chunk)
+    private var place = -1
+
+    /** The chunk's place in the file. */
+    def index: Int = place
+
+    override def location: Future[ChunkLocation] = promise.future
+
+    override def discard(): Unit = {
+      val (freed, unwanted) = ChunkGroup.this.synchronized {
+        val wasWanted = members.remove(this)
+        val freed = if (wasWanted && state == Collecting) size.toLong else 0L
+        bytes -= freed
+        content = None
+        (freed, if (wasWanted) unwantedFile() else None)
+      }
+      if (freed > 0) release(freed)
+      promise.tryFailure(new ChunkDiscarded(label))
+      unwanted.foreach(delete)
+    }
+
+    /** The chunk, which becomes number `index` of the file. Lock held. */
+    def take(index: Int): T = {
+      val taken = content.get
+      content = None
+      place = index
+      taken
+    }
+
+    def complete(result: Try[ChunkLocation]): Unit = {
+      val _ = promise.tryComplete(result)
+    }
+  }
+}
+
+private object ChunkGroup {
+  private sealed trait State
+  private case object Collecting extends State
+  private case object Uploading extends State
+  private final case class Uploaded(file: String) extends State
+  private case object Failed extends State
+}

@@ -1,0 +1,47 @@
+package sparkdstl.log.retry
+
+import java.util.{Collections, List => JavaList}
+import java.util.concurrent.{AbstractExecutorService, TimeUnit}
+
+import scala.collection.mutable
+
+/** Runs what it was given when a test says so, on the test's thread. */
+final class ManualExecutor extends AbstractExecutorService {
+  // Guarded by this.
+  private val tasks = mutable.Queue.empty[Runnable]
+  private var submitted = 0
+  private var stopped = false
+
+  override def execute(task: Runnable): Unit = synchronized {
+    if (stopped) throw new java.util.concurrent.RejectedExecutionException("stopped")
+    tasks += task
+    submitted += 1
+    notifyAll()
+  }
+
+  /** Returns once `count` tasks in all were given, those included that have run. */
+  def awaitSubmitted(count: Int): Unit = synchronized {
+    while (submitted < count) wait()
+  }
+
+  def pending: Int = synchronized(tasks.size)
+
+  /** Runs the oldest task. */
+  def runNext(): Unit = synchronized(tasks.dequeue()).run()
+
+  /** Runs all tasks, those that come meanwhile included. */
+  def runAll(): Unit = while (pending > 0) runNext()
+
+  override def shutdown(): Unit = synchronized { stopped = true }
+
+  override def shutdownNow(): JavaList[Runnable] = {
+    shutdown()
+    Collections.emptyList()
+  }
+
+  override def isShutdown: Boolean = synchronized(stopped)
+
+  override def isTerminated: Boolean = isShutdown && pending == 0
+
+  override def awaitTermination(timeout: Long, unit: TimeUnit): Boolean = isTerminated
+}

@@ -1,0 +1,50 @@
+package sparkdstl.log.retry
+
+import scala.collection.mutable
+
+/** Time stands still until a test moves it. Actions run on the thread that moves it, in order of their time. */
+final class ManualTimer extends Timer {
+  private case class Scheduled(atNanos: Long, order: Int, action: () => Unit)
+
+  // Guarded by this.
+  private var now = 0L
+  private var scheduledSoFar = 0
+  private val scheduled = mutable.Set.empty[Scheduled]
+
+  override def nowNanos: Long = synchronized(now)
+
+  override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = synchronized {
+    scheduledSoFar += 1
+    val entry = Scheduled(now + delayMillis * 1000000, scheduledSoFar, action)
+    scheduled += entry
+    notifyAll()
+    () => cancel(entry)
+  }
+
+  /** Moves time on, running what falls due, what is scheduled meanwhile included. */
+  def advance(millis: Long): Unit = {
+    val target = nowNanos + millis * 1000000
+    Iterator.continually(takeDue(target)).takeWhile(_.isDefined).flatten.foreach(_.action())
+    synchronized { now = target }
+  }
+
+  /** Returns once `count` actions in all were scheduled, the ended and cancelled ones included. */
+  def awaitScheduled(count: Int): Unit = synchronized {
+    while (scheduledSoFar < count) wait()
+  }
+
+  def pending: Int = synchronized(scheduled.size)
+
+  private def cancel(entry: Scheduled): Unit = synchronized {
+    val _ = scheduled -= entry
+  }
+
+  private def takeDue(target: Long): Option[Scheduled] = synchronized {
+    val due = scheduled.filter(_.atNanos <= target).minByOption(entry => (entry.atNanos, entry.order))
+    due.foreach { entry =>
+      scheduled -= entry
+      now = math.max(now, entry.atNanos)
+    }
+    due
+  }
+}
