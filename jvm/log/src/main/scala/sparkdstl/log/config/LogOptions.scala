@@ -118,7 +118,7 @@ object LogOptions {
 
   val UploadThreads: LogOption[Int] = LogOption(
     "upload.numThreads", Number(1, 256), "5",
-    "How many files an executor uploads at once for one query, and how many single writes the driver has under way. " +
+    "How many files an executor uploads at once for one query. " +
       "Hedges have threads of their own, up to `upload.maxAttempts` times as many in all.",
     "dstl.dfs.upload.num-threads")
 

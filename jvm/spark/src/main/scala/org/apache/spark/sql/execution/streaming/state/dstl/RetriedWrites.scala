@@ -1,0 +1,51 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import scala.concurrent.Await
+import scala.concurrent.duration.Duration
+import scala.util.Try
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+
+import sparkdstl.log.retry.{Attempts, AttemptsFailed, RetryingExecutor}
+import sparkdstl.log.storage.LogStorage
+
+/** Single objects, written with the retries and hedges that the options ask for. The caller waits. */
+private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
+
+  /** Publishes `content`, replacing what is there. All attempts write the same bytes to the same name, so it does not
+    * matter which comes last.
+    */
+  def replace(storage: LogStorage, path: Path, content: Array[Byte]): Unit =
+    await(path)(_ => storage.put(path, content))
+
+  /** Publishes `content` unless something is there. An attempt that finds just this content succeeds if it can be ours:
+    * because an earlier attempt may have published it, or because the content names its writer.
+    *
+    * @throws org.apache.hadoop.fs.FileAlreadyExistsException if something else is there
+    */
+  def create(storage: LogStorage, path: Path, content: Array[Byte], namesItsWriter: Boolean): Unit =
+    await(path) { attempt =>
+      try storage.putIfAbsent(path, content)
+      catch {
+        case e: FileAlreadyExistsException =>
+          val canBeOurs = namesItsWriter || attempt > 1
+          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, content.length.toLong.max(1L << 20)), content)) throw e
+      }
+    }
+
+  private def await(path: Path)(attempt: Int => Unit): Unit = {
+    val attempts = new Attempts[Unit] {
+      override val name: String = s"writing $path"
+      override def run(number: Int): Unit = attempt(number)
+      override def lost(number: Int, outcome: Try[Unit]): Unit = ()
+    }
+    try Await.result(executor.run(attempts), Duration.Inf): Unit
+    catch {
+      case e: AttemptsFailed =>
+        throw (e.getCause match {
+          case conflict: FileAlreadyExistsException => conflict
+          case _ => DstlErrors.writeFailed(path, e)
+        })
+    }
+  }
+}

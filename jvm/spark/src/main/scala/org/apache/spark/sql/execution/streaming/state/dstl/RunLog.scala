@@ -1,0 +1,157 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.format.{LogLayout, RunHistory, SegmentKey}
+import sparkdstl.log.read.{CachedLogFile, LogFileCache, ReadStatistics, SegmentInputStream, SegmentReader}
+
+import org.apache.spark.internal.Logging
+
+/** An executor's view of the log of one run: where its stores' changelogs go and come from.
+  *
+  * Writing: to the log if the driver coordinates this run and the options say so; otherwise changelogs are plain files.
+  * Reading: what is committed, as the driver says, or as storage says where there is no coordinator.
+  *
+  * @param coordinator `None` if the driver has none at all
+  * @param uploads     made when the first chunk comes
+  */
+private[dstl] final class RunLog(
+    paths: QueryPaths,
+    run: UUID,
+    options: LogOptions,
+    coordinator: Option[CoordinatorClient],
+    executor: String,
+    cache: LogFileCache,
+    val statistics: ReadStatistics,
+    makeUploads: CoordinatorClient => ExecutorUploads,
+    nanoTime: () => Long)
+  extends Logging {
+
+  private val reader = new SegmentReader(paths.log, paths.base, cache, statistics)
+  private val activities = new ConcurrentHashMap[String, StoreActivity]
+  private val usedAt = new AtomicLong(nanoTime())
+  private lazy val uploads = makeUploads(coordinator.get)
+  @volatile private var uploadsMade = false
+
+  // Replaced by refresh, guarded by this.
+  private var opened: OpenReply = coordinator.fold[OpenReply](OpenReply.Unknown)(_.open())
+  private var committed: CommittedBatches = committedNow()
+
+  private val isCurrent = opened.isInstanceOf[OpenReply.Current]
+
+  if (!isCurrent && opened == OpenReply.Unknown && run != DstlCheckpointFileManager.NoRun) warnOnce()
+
+  /** A writer into the log; `None` if the changelog is to be a plain file.
+    *
+    * @throws sparkdstl.log.error.DstlException if another run has taken over: this is a late task of a dead one
+    */
+  def writer(key: SegmentKey): Option[SegmentWriter] = {
+    touch()
+    if (synchronized(opened) == OpenReply.Superseded) throw DstlErrors.sealRefused(key, run, "another run has taken over")
+    else if (!isCurrent || !options.enabled || !options.commitAsync) None
+    else
+      Some(new SegmentWriter(
+        key, options, lazyUploads, coordinator.get, activity(key.storeDirectory), run, executor, nanoTime))
+  }
+
+  /** The segment's bytes, if it is in the log. */
+  def read(key: SegmentKey): Option[SegmentInputStream] = locate(key).map { log =>
+    val entry = log.entry(key).get
+    val counters = activity(key.storeDirectory)
+    counters.replayedSegments.incrementAndGet()
+    new SegmentInputStream(
+      entry.parts.map(_.length),
+      index => {
+        val bytes = reader.part(log, key, index)
+        counters.replayedBytes.addAndGet(bytes.length.toLong)
+        bytes
+      })
+  }
+
+  def contains(key: SegmentKey): Boolean = locate(key).nonEmpty
+
+  /** Drops a segment that Spark deletes; false if it is not in the log, or if this run must not delete. */
+  def release(key: SegmentKey): Boolean = {
+    touch()
+    isCurrent && runOf(key.batch).nonEmpty && coordinator.get.release(key)
+  }
+
+  /** The committed segments of a store that are in the log. */
+  def list(storeDirectory: String): Seq[ListedSegment] = {
+    touch()
+    if (isCurrent) coordinator.get.list(storeDirectory) else listFromStorage(storeDirectory)
+  }
+
+  def activity(storeDirectory: String): StoreActivity =
+    activities.computeIfAbsent(storeDirectory, _ => new StoreActivity)
+
+  def lastBarrier(): Option[BarrierReport] = if (isCurrent) coordinator.get.lastBarrier() else None
+
+  /** Uploads what waits, at once. */
+  def flush(): Unit = if (uploadsMade) uploads.flush()
+
+  def evictIdle(): Unit = cache.evictIdle()
+
+  /** For how many nanoseconds nobody has used it. */
+  def idleNanos: Long = nanoTime() - usedAt.get
+
+  def close(): Unit = if (uploadsMade) uploads.close()
+
+  private def lazyUploads: SegmentUploads = new SegmentUploads {
+    override def put(key: SegmentKey, bytes: Array[Byte]): SegmentUpload = {
+      uploadsMade = true
+      uploads.put(key, bytes)
+    }
+    override def announce(): Unit = uploads.announce()
+  }
+
+  /** The batch log that has the segment. */
+  private def locate(key: SegmentKey): Option[CachedLogFile] = {
+    touch()
+    runOf(key.batch).flatMap { by =>
+      prefetchAfter(key.batch)
+      Some(reader.batchLog(LogLayout.batchLog(key.batch, by), s"segment ${key.relativePath}")).filter(_.entry(key).nonEmpty)
+    }
+  }
+
+  /** Whoever replays one batch replays the next ones: fetch them meanwhile. */
+  private def prefetchAfter(batch: Long): Unit = {
+    val history = synchronized(committed.history)
+    val next = (batch + 1 to batch + options.downloadThreads).flatMap(b => history.runOf(b).map(LogLayout.batchLog(b, _)))
+    cache.prefetch(next, withIndex = true)
+  }
+
+  /** Whose batch log counts for a batch; asks again when the batch is newer than what was known. */
+  private def runOf(batch: Long): Option[UUID] = synchronized {
+    if (batch > committed.last && isCurrent) {
+      opened = coordinator.get.open()
+      committed = committedNow()
+    }
+    committed.history.runOf(batch)
+  }
+
+  private def committedNow(): CommittedBatches = opened match {
+    case OpenReply.Current(history, last) => CommittedBatches(last, history)
+    case _ if !paths.checkpoint.exists(new Path(paths.root, "commits")) => CommittedBatches(-1, RunHistory.empty)
+    case _ => CommittedBatches.load(paths.root, paths.base, paths.checkpoint, paths.log)
+  }
+
+  private def listFromStorage(storeDirectory: String): Seq[ListedSegment] =
+    synchronized(committed.history).batches.flatMap { case (batch, by) =>
+      val log = reader.batchLog(LogLayout.batchLog(batch, by), s"the listing of store $storeDirectory")
+      log.index.get.entries.filter(_.key.storeDirectory == storeDirectory)
+        .map(entry => ListedSegment(entry.key.fileName, entry.length, 0L))
+    }.toSeq
+
+  private def touch(): Unit = usedAt.set(nanoTime())
+
+  private def warnOnce(): Unit =
+    logWarning(s"The driver does not coordinate a log for ${paths.root}: changelogs are written as plain files, each task " +
+      "waiting for its own. To write them to the log set spark.sql.streaming.checkpointFileManagerClass to " +
+      s"${classOf[DstlCheckpointFileManager].getName} on the session that starts the query.")
+}

@@ -1,0 +1,91 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+import java.util.concurrent.TimeUnit
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.read.{LogFileCache, ReadStatistics}
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.util.Utils
+
+/** The logs that this process's tasks use, one for each run and checkpoint, made on first use and closed when nobody has
+  * used them for some time.
+  */
+private[dstl] object RunLogs {
+  private val IdleNanos = TimeUnit.MINUTES.toNanos(15)
+  private val SweepMillis = 10000L
+
+  // All guarded by this.
+  private val logs = mutable.HashMap.empty[(String, UUID), RunLog]
+  private var environment: SparkEnv = _
+  private var sweeping = false
+
+  def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
+    val env = SparkEnv.get
+    synchronized {
+      if (environment ne env) {
+        logs.valuesIterator.foreach(_.close())
+        logs.clear()
+        environment = env
+      }
+      logs.get((root.toString, run))
+    }.getOrElse(open(env, root, run, configuration, options))
+  }
+
+  /** The log of a run, on whichever checkpoint, if it has been used. */
+  def find(run: UUID): Seq[RunLog] = synchronized(logs.collect { case ((_, of), log) if of == run => log }.toSeq)
+
+  private def open(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
+    // Opening asks the driver or storage, so it is done outside the lock; of two at the same time one is dropped.
+    val log = make(env, root, run, configuration, options)
+    synchronized {
+      startSweeping(options)
+      logs.getOrElseUpdate((root.toString, run), log)
+    }
+  }
+
+  private def make(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
+    val paths = QueryPathsFactory.of(root, configuration, options)
+    val services = Services.of(options)
+    val statistics = new ReadStatistics
+    val cache = new LogFileCache(
+      paths.log, paths.base, options.cacheMaxSize, options.cacheIdleTimeoutMs, services.downloads,
+      () => System.currentTimeMillis(), statistics)
+    val executor = Option(env).fold("none")(_.executorId)
+    new RunLog(
+      paths, run, options, Option(env).flatMap(CoordinatorClient.connect(_, root.toString, run)), executor, cache, statistics,
+      client =>
+        new ExecutorUploads(
+          paths, run, options, services, executor, env.conf.getAppId, Utils.localCanonicalHostName(), client,
+          () => ExecutorEndpoint.ref(env)),
+      () => System.nanoTime())
+  }
+
+  private def startSweeping(options: LogOptions): Unit =
+    if (!sweeping) {
+      sweeping = true
+      scheduleSweep(Services.of(options))
+    }
+
+  private def scheduleSweep(services: Services): Unit = {
+    services.timer.schedule(SweepMillis) { () =>
+      sweep()
+      scheduleSweep(services)
+    }: Unit
+  }
+
+  private def sweep(): Unit = synchronized {
+    logs.valuesIterator.foreach(_.evictIdle())
+    val idle = logs.filter { case (_, log) => log.idleNanos > IdleNanos }
+    idle.foreach { case (key, log) =>
+      logs.remove(key)
+      log.close()
+    }
+  }
+}

@@ -1,0 +1,128 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.error.DstlException
+import sparkdstl.log.format.Writer
+import sparkdstl.log.storage.LogStorage
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.util.Utils
+
+/** The runs of streaming queries on this driver: at most one current run per checkpoint. A run is over when the thread that
+  * drives its query has ended.
+  */
+private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logging {
+  private case class Driven(coordinator: RunCoordinator, by: Thread)
+
+  private val runs = new ConcurrentHashMap[String, Driven]
+
+  def all: Seq[RunCoordinator] = runs.keySet.asScala.toSeq.flatMap(current)
+
+  /** The coordinator of the run that is current on this checkpoint, if the driver coordinates one there. */
+  def current(root: String): Option[RunCoordinator] = {
+    val known = Option(runs.get(root))
+    known.filterNot(_.by.isAlive).foreach(over => runs.remove(root, over))
+    known.filter(_.by.isAlive).map(_.coordinator)
+  }
+
+  /** The coordinator of `run`, if it is the current one on this checkpoint. */
+  def of(root: String, run: UUID): Option[RunCoordinator] = current(root).filter(_.run == run)
+
+  /** Begins a run, which the calling thread drives, unless it has begun: reads from storage what is committed, and supersedes the run before.
+    *
+    * @throws sparkdstl.log.error.DstlException if the log cannot be used or belongs to another query
+    */
+  def begin(root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunCoordinator =
+    of(root.toString, run).getOrElse(synchronized {
+      of(root.toString, run).getOrElse {
+        val services = Services.of(options)
+        val paths = QueryPathsFactory.of(root, configuration, options)
+        BasePathOwner.claim(paths, services.writes)
+        val committed =
+          try CommittedBatches.load(root, paths.base, paths.checkpoint, paths.log)
+          catch {
+            case e: DstlException => throw e
+            case NonFatal(e) => throw DstlErrors.unusableBasePath(paths.base, e)
+          }
+        val writer = Writer(run, Utils.localCanonicalHostName(), SparkEnv.get.conf.getAppId)
+        val coordinator = new RunCoordinator(
+          paths, options, writer, services.writes, services.discarder, executors, committed,
+          () => System.currentTimeMillis())
+        coordinator.start()
+        runs.put(root.toString, Driven(coordinator, Thread.currentThread()))
+        logInfo(s"Run $run keeps the state of $root in the log at ${paths.base}; last committed batch: ${committed.last}")
+        coordinator
+      }
+    })
+}
+
+/** Storage for the checkpoint and for the log of one query. */
+private[dstl] object QueryPathsFactory {
+  def of(root: Path, configuration: Configuration, options: LogOptions): QueryPaths = {
+    val base = options.basePath.fold(new Path(root, "dstl")) { path =>
+      val configured = new Path(path)
+      configured.getFileSystem(configuration).makeQualified(configured)
+    }
+    QueryPaths(
+      root, base, options.basePath.map(_ => base.toString),
+      Storages.of(root, configuration, options.copy(inMemory = false)), Storages.of(base, configuration, options))
+  }
+}
+
+/** Marks a configured base path as one query's, so that two queries cannot take each other's log for theirs. A log inside
+  * the checkpoint needs no mark.
+  */
+private[dstl] object BasePathOwner {
+  private val FileName = "owner.json"
+  private val MaxLength = 64L * 1024
+  private val mapper = new ObjectMapper
+
+  /** @throws sparkdstl.log.error.DstlException if the base path belongs to another query or cannot be written to */
+  def claim(paths: QueryPaths, writes: RetriedWrites): Unit =
+    for {
+      _ <- paths.configuredBase
+      query <- queryId(paths)
+    } {
+      val file = new Path(paths.base, FileName)
+      val ours = s"""{"query":"$query"}\n""".getBytes(UTF_8)
+      owner(paths.log, file) match {
+        case Some(other) if other != query => throw DstlErrors.foreignBasePath(paths.base, other, query)
+        case Some(_) =>
+        case None =>
+          try writes.create(paths.log, file, ours, namesItsWriter = true)
+          catch {
+            case _: FileAlreadyExistsException =>
+              throw DstlErrors.foreignBasePath(paths.base, owner(paths.log, file).getOrElse("of unknown id"), query)
+            case NonFatal(e) => throw DstlErrors.unusableBasePath(paths.base, e)
+          }
+      }
+    }
+
+  private def owner(storage: LogStorage, file: Path): Option[String] =
+    try Some(field(storage.read(file, MaxLength), "query"))
+    catch {
+      case _: java.io.FileNotFoundException => None
+      case NonFatal(e) => throw DstlErrors.unusableBasePath(file.getParent, e)
+    }
+
+  /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
+  private def queryId(paths: QueryPaths): Option[String] =
+    try Some(field(paths.checkpoint.read(new Path(paths.root, "metadata"), MaxLength), "id"))
+    catch { case _: java.io.FileNotFoundException => None }
+
+  private def field(content: Array[Byte], name: String): String =
+    Option(mapper.readTree(content).get(name)).map(_.asText)
+      .getOrElse(throw new java.io.IOException(s"it has no field $name"))
+}

@@ -1,0 +1,195 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.Files
+
+import org.apache.spark.sql.{DataFrame, SQLContext}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
+import org.apache.spark.sql.functions._
+
+/** Ways in and out of the log, and the versions of Spark's checkpoint format. */
+class CompatibilitySuite extends QuerySuite {
+  private val providerKey = "spark.sql.streaming.stateStore.providerClass"
+  private val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+
+  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
+
+  private def expected(until: Int): Set[String] =
+    (0 until until).groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet
+
+  /** Three batches of ten values each; returns how many values there have been. */
+  private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
+    val query = start(counts(input), name)
+    try (0 until 3).foreach { batch =>
+      input.addData(from + batch * 10 until from + batch * 10 + 10)
+      query.processAllAvailable()
+    } finally query.stop()
+    assert(rows(name) == expected(from + 30))
+    from + 30
+  }
+
+  private def stock(): Unit = {
+    spark.conf.set(providerKey, classOf[RocksDBStateStoreProvider].getName)
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    spark.conf.unset(fileManagerKey)
+  }
+
+  private def ours(): Unit = {
+    spark.conf.set(providerKey, classOf[DstlStateStoreProvider].getName)
+    spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+  }
+
+  private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
+
+  private def batchLogs: Set[Int] =
+    if (!Files.exists(checkpoint.resolve("dstl/batches"))) Set.empty
+    else files(checkpoint.resolve("dstl/batches")).map(_.takeWhile(_ != '-').toInt).toSet
+
+  private def withInput(body: MemoryStream[Int] => Any): Unit = {
+    val session = spark
+    import session.implicits._
+    implicit val context: SQLContext = spark.sqlContext
+    body(MemoryStream[Int]): Unit
+  }
+
+  for (version <- Seq("1", "2")) {
+    val format = "spark.sql.streaming.stateStore.checkpointFormatVersion" -> version
+
+    test(s"a query in checkpoint format version $version survives restarts") {
+      spark.conf.set(format._1, format._2)
+      withInput { input =>
+        run(input, run(input, 0, "first"), "second"): Unit
+        assert(changelogFiles == Nil)
+        assert(batchLogs == (0 until 6).toSet)
+      }
+    }
+
+    test(s"large segments of format version $version survive restarts") {
+      spark.conf.set(format._1, format._2)
+      spark.conf.set(option("inline.maxSegmentSize"), "0")
+      withInput { input =>
+        run(input, run(input, 0, "first"), "second"): Unit
+        assert(files(checkpoint.resolve("dstl/data")).nonEmpty)
+        assert(changelogFiles == Nil)
+      }
+    }
+
+    test(s"what goes beyond the batch's inline budget is uploaded, format version $version") {
+      spark.conf.set(format._1, format._2)
+      spark.conf.set(option("inline.maxBatchSize"), "100")
+      withInput { input =>
+        run(input, run(input, 0, "first"), "second"): Unit
+        assert(files(checkpoint.resolve("dstl/data")).nonEmpty)
+      }
+    }
+
+    test(s"a stock checkpoint of format version $version is taken over") {
+      spark.conf.set(format._1, format._2)
+      withInput { input =>
+        stock()
+        val after = run(input, 0, "stock")
+        val plain = changelogFiles
+        assert(plain.nonEmpty)
+        ours()
+        run(input, run(input, after, "taken"), "again"): Unit
+        assert(changelogFiles == plain)
+        assert(batchLogs == (3 until 9).toSet)
+      }
+    }
+
+    test(s"with the log disabled later batches are plain files and earlier ones stay readable, format version $version") {
+      spark.conf.set(format._1, format._2)
+      withInput { input =>
+        val after = run(input, 0, "first")
+        spark.conf.set(option("enabled"), "false")
+        val later = run(input, after, "disabled")
+        assert(batchLogs == (0 until 3).toSet)
+        assert(changelogFiles.nonEmpty)
+        spark.conf.set(option("enabled"), "true")
+        run(input, later, "enabled"): Unit
+        assert(batchLogs == (0 until 3).toSet ++ (6 until 9))
+      }
+    }
+  }
+
+  test("with the provider class alone changelogs are plain files, and a restart goes on from them") {
+    spark.conf.unset(fileManagerKey)
+    withInput { input =>
+      run(input, run(input, 0, "first"), "second"): Unit
+      assert(batchLogs == Set.empty)
+      assert(changelogFiles.nonEmpty)
+    }
+  }
+
+  test("a query that was in the log goes on with the provider class alone, and comes back") {
+    withInput { input =>
+      val after = run(input, 0, "log")
+      spark.conf.unset(fileManagerKey)
+      val later = run(input, after, "plain")
+      assert(changelogFiles.nonEmpty)
+      ours()
+      run(input, later, "again"): Unit
+      assert(batchLogs == Set(0, 1, 2, 6, 7, 8))
+    }
+  }
+
+  test("with commit.mode=sync each task writes its own changelog file") {
+    spark.conf.set(option("commit.mode"), "sync")
+    withInput { input =>
+      run(input, run(input, 0, "first"), "second"): Unit
+      assert(batchLogs == Set.empty)
+      assert(changelogFiles.nonEmpty)
+    }
+  }
+
+  test("state in the log is read by the state data source, also in a session that has never started a query") {
+    withInput(input => run(input, 0, "query"): Unit)
+    def state(batch: Long): Set[String] =
+      spark.read.format("statestore").option("batchId", batch).load(checkpoint.toString)
+        .selectExpr("key.*", "value.*").collect().map(_.toString).toSet
+    assert(state(2) == expected(30))
+    stopSpark()
+    StateStore.stop()
+    startSpark()
+    assert(state(2) == expected(30))
+    assert(state(0) == expected(10))
+  }
+
+  test("stock Spark goes on from commit entries with our note") {
+    // The provider class is pinned in the checkpoint by Spark, so this query has stock Spark's from the start.
+    stock()
+    spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+    spark.conf.set(option("commit.mode"), "sync")
+    withInput { input =>
+      val after = run(input, 0, "noted")
+      assert(new String(Files.readAllBytes(checkpoint.resolve("commits/2"))).linesIterator.size == 3)
+      stock()
+      run(input, after, "stock"): Unit
+      assert(new String(Files.readAllBytes(checkpoint.resolve("commits/5"))).linesIterator.size == 2)
+    }
+  }
+
+  test("the progress of a query tells what the log did") {
+    withInput { input =>
+      val query = start(counts(input), "measured")
+      try {
+        (0 until 2).foreach { batch =>
+          input.addData(batch * 10 until batch * 10 + 10)
+          query.processAllAvailable()
+        }
+        val metrics = query.lastProgress.stateOperators.head.customMetrics
+        assert(metrics.get("dstlInlineBytes") > 0, metrics)
+        assert(metrics.get("dstlBatchLogSegments") == 3, metrics)
+        assert(metrics.get("dstlBatchLogBytes") > 0, metrics)
+        assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
+      } finally query.stop()
+      val again = start(counts(input), "recovered")
+      try {
+        input.addData(20 until 30)
+        again.processAllAvailable()
+        val metrics = again.lastProgress.stateOperators.head.customMetrics
+        assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
+      } finally again.stop()
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.Files
+
+import sparkdstl.log.error.DstlException
+import sparkdstl.testing.FaultyFileSystem
+
+import org.apache.spark.sql.{DataFrame, SQLContext}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions._
+
+/** What a query says at its start when it is configured wrongly. */
+class ConfigurationSuite extends QuerySuite {
+
+  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
+
+  private def failureWith(conf: (String, String)*): String = {
+    val session = spark
+    import session.implicits._
+    implicit val context: SQLContext = spark.sqlContext
+    conf.foreach { case (key, value) => spark.conf.set(key, value) }
+    val input = MemoryStream[Int]
+    input.addData(1 to 10)
+    val error = messages(failure(start(counts(input), "failing")))
+    assert(!files().exists(_.startsWith("commits/")), "a batch was committed")
+    error
+  }
+
+  private def run(conf: (String, String)*): Unit = {
+    val session = spark
+    import session.implicits._
+    implicit val context: SQLContext = spark.sqlContext
+    conf.foreach { case (key, value) => spark.conf.set(key, value) }
+    val input = MemoryStream[Int]
+    input.addData(1 to 10)
+    val query = start(counts(input), s"run${System.nanoTime()}", at = directory.resolve(s"checkpoint${System.nanoTime()}").toString)
+    try query.processAllAvailable()
+    finally query.stop()
+  }
+
+  test("an unknown option fails the query at its start, naming the nearest known one") {
+    val error = failureWith(option("upload.maxInflight") -> "10m")
+    assert(error.contains("[DSTL_UNKNOWN_OPTION]") && error.contains(option("upload.maxInFlight")), error)
+  }
+
+  test("a malformed option fails the query at its start, naming key, value and what is allowed") {
+    val error = failureWith(option("commit.timeout") -> "soon")
+    assert(error.contains("[DSTL_INVALID_OPTION]") && error.contains("'soon'") && error.contains("10min"), error)
+  }
+
+  test("a base path that belongs to another query is refused, naming that query") {
+    val base = directory.resolve("log").toString
+    run(option("basePath") -> base)
+    val owner = new String(Files.readAllBytes(directory.resolve("log/owner.json")))
+    val error = failureWith(option("basePath") -> base)
+    assert(error.contains("[DSTL_FOREIGN_BASE_PATH]"), error)
+    assert(error.contains("""\{"query":"(.*)"\}""".r.findFirstMatchIn(owner).get.group(1)), error)
+  }
+
+  test("a base path that cannot be written to fails the query at its start, naming it") {
+    val file = directory.resolve("file")
+    Files.write(file, Array[Byte](1))
+    val error = failureWith(option("basePath") -> s"$file/log")
+    assert(error.contains("[DSTL_UNUSABLE_BASE_PATH]") && error.contains(s"$file/log"), error)
+  }
+
+  test("a read-only storage for the log fails the batch, naming the object") {
+    spark.sparkContext.hadoopConfiguration.set("fs.faulty.impl", classOf[FaultyFileSystem].getName)
+    spark.sparkContext.hadoopConfiguration.set("fs.faulty.fail.ratio", "1.0")
+    spark.conf.set(option("upload.nextAttemptDelay"), "1ms")
+    val error = failureWith(option("basePath") -> s"faulty://$directory/log")
+    assert(error.contains("[DSTL_UNUSABLE_BASE_PATH]") || error.contains("[DSTL_WRITE_FAILED]"), error)
+    assert(error.contains(s"$directory/log"), error)
+  }
+
+  test("a log may lie on another path than the checkpoint, and a changed base path is told") {
+    val session = spark
+    import session.implicits._
+    implicit val context: SQLContext = spark.sqlContext
+    spark.conf.set(option("basePath"), directory.resolve("log").toString)
+    val input = MemoryStream[Int]
+    def again(name: String): Unit = {
+      val query = start(counts(input), name)
+      try query.processAllAvailable()
+      finally query.stop()
+    }
+    input.addData(1 to 10)
+    again("first")
+    assert(files(directory.resolve("log")).exists(_.startsWith("batches/0-")))
+    spark.conf.set(option("basePath"), directory.resolve("elsewhere").toString)
+    input.addData(11 to 20)
+    val error = messages(failure(start(counts(input), "moved")))
+    assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains(directory.resolve("log").toString), error)
+    spark.conf.set(option("basePath"), directory.resolve("log").toString)
+    again("second")
+    assert(rows("second") == (1 to 20).groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet)
+  }
+
+  test("a Spark it was not built for is refused, naming the supported one") {
+    SparkVersion.check("4.2.0")
+    SparkVersion.check("4.2.1")
+    Seq("4.1.3", "4.3.0", "3.5.1", "4.20.0").foreach { version =>
+      val error = intercept[DstlException](SparkVersion.check(version))
+      assert(error.getMessage.contains(version) && error.getMessage.contains("4.2.x"))
+    }
+  }
+}

@@ -1,0 +1,44 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions._
+
+/** A stateful query with its state in the log, from the first batch to recovery. */
+class MainLineSuite extends QuerySuite {
+
+  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
+
+  private def expected(values: Seq[Int]): Set[String] =
+    values.groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet
+
+  private def runBatches(input: MemoryStream[Int], name: String, batches: Seq[Seq[Int]]): Unit = {
+    val query = start(counts(input), name)
+    try batches.foreach { batch =>
+      input.addData(batch)
+      query.processAllAvailable()
+    } finally query.stop()
+  }
+
+  test("a query's changelogs are in the log, one batch log a batch, and none is a file") {
+    val session = spark
+    import session.implicits._
+    implicit val context: org.apache.spark.sql.SQLContext = spark.sqlContext
+    val input = MemoryStream[Int]
+    runBatches(input, "counts", Seq(1 to 10, 11 to 20, 21 to 30))
+    assert(rows("counts") == expected(1 to 30))
+    val all = files()
+    assert(all.filter(_.endsWith(".changelog")) == Nil)
+    assert(all.filter(_.startsWith("dstl/batches/")).map(_.split('/').last.takeWhile(_ != '-')) == Seq("0", "1", "2"))
+  }
+
+  test("a restarted query goes on from the state in the log") {
+    val session = spark
+    import session.implicits._
+    implicit val context: org.apache.spark.sql.SQLContext = spark.sqlContext
+    val input = MemoryStream[Int]
+    runBatches(input, "before", Seq(1 to 10, 11 to 20))
+    runBatches(input, "after", Seq(21 to 30, 31 to 33))
+    assert(rows("after") == expected(1 to 33))
+  }
+}

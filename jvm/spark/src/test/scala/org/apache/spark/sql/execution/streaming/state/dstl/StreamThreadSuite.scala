@@ -1,0 +1,21 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class StreamThreadSuite extends AnyFunSuite {
+  private val id = new UUID(1, 1)
+  private val run = new UUID(2, 2)
+
+  test("the run is read from a query thread's name, whatever the query is called") {
+    Seq("", "name ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
+      assert(StreamThread.runIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(run))
+    }
+    assert(StreamThread.runIn("main").isEmpty)
+  }
+
+  test("other threads drive no run") {
+    assert(StreamThread.run.isEmpty)
+  }
+}
