@@ -57,7 +57,7 @@ def replace(path: Path, content: bytes) -> None:
     """Write `content` to `path` so that an interruption leaves either the old file or the new one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(content)
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 if __name__ == "__main__":
