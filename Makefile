@@ -1,18 +1,17 @@
 # Everything here needs Java 17, Python 3.10 or newer and make; the rest is fetched. `make help` lists the targets.
 
+PYTHON ?= python3
+export PYTHON
 VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
 JAR := $(CURDIR)/target/spark-dstl_2.13-$(VERSION).jar
 SHIPPED_JAR := python/src/spark_dstl/jars/$(notdir $(JAR))
-PYTHON ?= python3
-export PYTHON
 
 # Directories count as well: their times tell of files that have gone.
 BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
 JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/*/src/main)
 PYTHON_TREES := $(wildcard python/src python/tests python/demo tests project)
 
-# In batch mode: sbt must not ask, whatever goes wrong.
-SBT := project/sbt -Dsbt.supershell=false
+SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
 
 MAKEFLAGS += --no-print-directory
@@ -37,18 +36,18 @@ wheel: .build/jar .venv/ready ## build the Python package, with the jar in it, i
 	@$(VENV)/python -m pip wheel --no-deps --no-build-isolation -w python/dist ./python
 
 fmt: .venv/ready | java ## rewrite all sources in the house format
-	@$(SBT) scalafmtAll scalafmtSbt </dev/null
+	@$(SBT) scalafmtAll scalafmtSbt
 	@$(VENV)/ruff format $(PYTHON_TREES)
 	@$(VENV)/ruff check --fix $(PYTHON_TREES)
 
 lint: .venv/ready | java ## check format, style and types, without running anything
-	@$(SBT) scalafmtCheckAll scalafmtSbtCheck </dev/null
+	@$(SBT) scalafmtCheckAll scalafmtSbtCheck
 	@$(VENV)/ruff format --check $(PYTHON_TREES)
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)
 
 docs: | java python ## write the files that are generated from the options class
-	@$(SBT) log/generateDocs </dev/null
+	@$(SBT) log/generateDocs
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist
@@ -60,7 +59,7 @@ venv: .venv/ready
 .build/jar: $(JAR_INPUTS) | java python
 	@mkdir -p .build && touch $@.begun
 	@echo "Building $(JAR) (the first time, sbt fetches itself, Scala and Spark: several minutes)"
-	@$(SBT) jar </dev/null
+	@$(SBT) jar
 	@mv $@.begun $@
 
 ifneq ($(words $(wildcard $(JAR) $(SHIPPED_JAR))),2)

@@ -6,21 +6,19 @@ fails without naming a test, and a runner that ran no test at all. The exit code
 
 import os
 import re
-import selectors
 import shutil
-import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from patiently import run, say
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 COUNT_FILE = ROOT / ".build" / "test-count"
-SILENCE_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -117,46 +115,12 @@ def read_reports(reports: Iterable[Path]) -> Outcome:
     return Outcome(passed, failed)
 
 
-def run(name: str, command: Sequence[str], environment: dict[str, str] | None = None) -> int:
-    """Run `command` with its output passed on, and a line now and then while it is silent; return its exit code."""
-    started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=os.environ | (environment or {}),
-        )
-    except OSError as error:
-        say(f"{name} cannot run: {error}")
-        return 127
-    assert process.stdout is not None
-    with process, selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            if not selector.select(timeout=SILENCE_SECONDS):
-                say(f"{name}: still running after {time.monotonic() - started:.0f} s")
-                continue
-            chunk = os.read(process.stdout.fileno(), 65536)
-            if not chunk:
-                break
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-    return process.returncode
-
-
 def build_version() -> str:
     """Return the version that the build gives to its jars."""
     match = re.search(r'^ThisBuild / version := "(.+)"$', Path("build.sbt").read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
         raise ValueError("build.sbt sets no version")
     return match[1]
-
-
-def say(text: str) -> None:
-    """Print a line of our own among the output of the stages."""
-    print(f"== {text}", flush=True)
 
 
 if __name__ == "__main__":
