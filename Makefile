@@ -81,4 +81,4 @@ endif
 
 # $(error) says it in one line, where a failed recipe would add a second.
 java python:
-	@:$(eval problem := $(shell project/check_$@.sh 2>&1 >/dev/null))$(if $(problem),$(error $(problem)))
+	@:$(eval problem := $(shell PYTHON='$(PYTHON)' project/check_$@.sh 2>&1 >/dev/null))$(if $(problem),$(error $(problem)))
