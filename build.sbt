@@ -1,4 +1,4 @@
-import sbtassembly.MergeStrategy
+import Tooling._
 
 val sparkVersion = "4.2.0"
 val hadoopVersion = "3.5.0"
@@ -16,7 +16,8 @@ ThisBuild / scalacOptions ++= Seq(
   "-Wdead-code",
   "-Wunused",
   "-Wvalue-discard",
-  "-Werror")
+  "-Werror"
+)
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
 // One forked test JVM at a time: the machine this must pass on has two cores.
@@ -26,12 +27,17 @@ val scalatest = "org.scalatest" %% "scalatest" % "3.2.19" % Test
 val scalacheck = "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
 
 // What Spark itself passes to its JVMs on Java 17 (JavaModuleOptions), needed when tests start Spark in-process.
-val sparkModuleOptions = Seq(
-  "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util",
-  "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs",
-  "sun.security.action", "sun.util.calendar")
-  .map(pkg => s"--add-opens=java.base/$pkg=ALL-UNNAMED") ++
-  Seq("-XX:+IgnoreUnrecognizedVMOptions", "-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true")
+val openedPackages = Seq(
+  "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio",
+  "java.util java.util.concurrent java.util.concurrent.atomic jdk.internal.ref",
+  "sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+).flatMap(_.split(" "))
+
+val sparkModuleOptions = openedPackages.map(pkg => s"--add-opens=java.base/$pkg=ALL-UNNAMED") ++ Seq(
+  "-XX:+IgnoreUnrecognizedVMOptions",
+  "-Djdk.reflect.useDirectMethodHandle=false",
+  "-Dio.netty.tryReflectionSetAccessible=true"
+)
 
 /** The log itself. It sees Hadoop's FileSystem API and a logging facade, no Spark: the build refuses any. */
 lazy val log = (project in file("jvm/log"))
@@ -43,8 +49,13 @@ lazy val log = (project in file("jvm/log"))
       "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Test,
       "org.apache.logging.log4j" % "log4j-slf4j2-impl" % "2.25.3" % Test,
       scalatest,
-      scalacheck),
-    noSparkOnClassPath)
+      scalacheck
+    ),
+    Compile / run / fork := true,
+    generateDocs := docsGenerator().value,
+    checkDocs := docsGenerator("--check").value,
+    noSparkOnClassPath
+  )
 
 /** The Spark side: state store provider, checkpoint file manager, coordinator. */
 lazy val spark = (project in file("jvm/spark"))
@@ -54,15 +65,45 @@ lazy val spark = (project in file("jvm/spark"))
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
       scalatest,
-      scalacheck),
+      scalacheck
+    ),
     Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g"),
     assembly / assemblyJarName := s"spark-dstl_2.13-${version.value}.jar",
     assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
-    assembly / test := {})
+    assembly / test := {},
+    // End-to-end tests take failing file systems from here, so it carries the log's test classes as well.
+    Test / packageBin / mappings := {
+      val own = (Test / packageBin / mappings).value
+      val names = own.map(_._2).toSet
+      own ++ (log / Test / packageBin / mappings).value.filterNot { case (_, name) => names(name) }
+    }
+  )
 
 lazy val root = (project in file("."))
   .aggregate(log, spark)
-  .settings(publish / skip := true)
+  .settings(
+    publish / skip := true,
+    jar := {
+      val name = (spark / assembly / assemblyJarName).value
+      publishJar((spark / assembly).value, target.value / name, file("python/src/spark_dstl/jars") / name)
+    },
+    testJar :=
+      publishJar((spark / Test / packageBin).value, target.value / s"spark-dstl-test_2.13-${version.value}.jar"),
+    verify := report(
+      target.value / "verify.txt",
+      streams.value.log,
+      Seq(
+        "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
+        "formatting of jvm/log" -> (log / scalafmtCheckAll).result.value,
+        "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
+        "generated files" -> (log / checkDocs).result.value,
+        "tests of jvm/log" -> (log / Test / test).result.value,
+        "tests of jvm/spark" -> (spark / Test / test).result.value,
+        "jar" -> jar.result.value,
+        "test jar" -> testJar.result.value
+      )
+    )
+  )
 
 lazy val noSparkOnClassPath = Compile / compile := {
   val offending = (Compile / dependencyClasspath).value.map(_.data.getName).filter(_.startsWith("spark-"))

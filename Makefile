@@ -1,0 +1,84 @@
+# Everything here needs Java 17, Python 3.10 or newer and make; the rest is fetched. `make help` lists the targets.
+
+PYTHON ?= python3
+export PYTHON
+VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
+JAR := $(CURDIR)/target/spark-dstl_2.13-$(VERSION).jar
+SHIPPED_JAR := python/src/spark_dstl/jars/$(notdir $(JAR))
+
+# Directories count as well: their times tell of files that have gone.
+BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
+JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/*/src/main)
+PYTHON_TREES := $(wildcard python/src python/tests python/demo tests project)
+
+SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
+VENV := .venv/bin
+
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test jar wheel fmt lint docs clean venv java python FORCE
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+demo: .build/jar .venv/ready ## run the demo: a streaming query whose state is kept in the log
+	@$(VENV)/python python/demo/flights.py
+
+test: | python ## run all checks and tests; the last line is their count
+	@$(PYTHON) project/run_tests.py
+
+jar: .build/jar ## build the jar; the last line is its path
+	@echo $(JAR)
+
+wheel: .build/jar .venv/ready ## build the Python package, with the jar in it, into python/dist
+	@$(VENV)/python -m pip wheel --no-deps --no-build-isolation -w python/dist ./python
+
+fmt: .venv/ready | java ## rewrite all sources in the house format
+	@$(SBT) scalafmtAll scalafmtSbt
+	@$(VENV)/ruff format $(PYTHON_TREES)
+	@$(VENV)/ruff check --fix $(PYTHON_TREES)
+
+lint: .venv/ready | java ## check format, style and types, without running anything
+	@$(SBT) scalafmtCheckAll scalafmtSbtCheck
+	@$(VENV)/ruff format --check $(PYTHON_TREES)
+	@$(VENV)/ruff check $(PYTHON_TREES)
+	@$(VENV)/mypy $(PYTHON_TREES)
+
+docs: | java python ## write the files that are generated from the options class
+	@$(SBT) log/generateDocs
+
+clean: ## remove everything that was built or fetched into this directory
+	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist
+	find python tests project -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+venv: .venv/ready
+
+# A stamp carries the time at which its build began, so that a change during the build is not missed.
+.build/jar: $(JAR_INPUTS) | java python
+	@mkdir -p .build && touch $@.begun
+	@echo "Building $(JAR) (the first time, sbt fetches itself, Scala and Spark: several minutes)"
+	@$(SBT) jar
+	@mv $@.begun $@
+
+ifneq ($(words $(wildcard $(JAR) $(SHIPPED_JAR))),2)
+.build/jar: FORCE
+endif
+
+# The environment names the checkout that it belongs to once it is complete: one that was interrupted or moved is made anew.
+.venv/ready: python/pyproject.toml | python
+	@[ -f $@ ] && [ "$$(cat $@)" = "$(CURDIR)" ] && $(VENV)/python -c '' || \
+	  { echo "Making the Python environment .venv" && $(PYTHON) -m venv --clear .venv; }
+	@rm -f $@
+	@echo "Installing PySpark (450 MB), test tools and this package into .venv: minutes, the first time"
+	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
+	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
+
+ifneq ($(shell .venv/bin/python -c '' 2>/dev/null && cat .venv/ready 2>/dev/null),$(CURDIR))
+.venv/ready: FORCE
+endif
+
+# $(error) says it in one line, where a failed recipe would add a second.
+java python:
+	@:$(eval problem := $(shell PYTHON='$(PYTHON)' project/check_$@.sh 2>&1 >/dev/null))$(if $(problem),$(error $(problem)))

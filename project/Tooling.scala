@@ -1,0 +1,50 @@
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, StandardCopyOption}
+
+import sbt._
+import sbt.Keys._
+
+/** Tasks behind the Makefile's targets: each is what one target needs, so that it costs one start of sbt. */
+object Tooling {
+  val jar = taskKey[File]("Builds the users' jar, puts it into target/ and a copy into the Python package")
+  val testJar = taskKey[File]("Packs the test classes of both modules, for end-to-end tests, into target/")
+  val generateDocs = taskKey[Unit]("Writes the files that are generated from the options class")
+  val checkDocs = taskKey[Unit]("Fails if a file generated from the options class is out of date")
+  val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
+
+  /** Copies `built` to each of `copies`, in one step each: whoever looks sees the old jar or the new one. */
+  def publishJar(built: File, copies: File*): File = {
+    copies.foreach { copy =>
+      val temporary = copy.getParentFile / s"${copy.getName}.tmp"
+      IO.copyFile(built, temporary)
+      Files.move(temporary.toPath, copy.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
+    }
+    copies.head
+  }
+
+  /** Runs the generator of docs/configuration.md and of the Python package's options.json. */
+  def docsGenerator(arguments: String*): Def.Initialize[Task[Unit]] = Def.task {
+    val main = "sparkdstl.log.config.DocsMain"
+    val root = (LocalRootProject / baseDirectory).value
+    val logger = streams.value.log
+    val jvm = (Compile / run / runner).value
+    val classPath = (Compile / fullClasspath).value.files
+    if ((Compile / products).value.exists(dir => (dir / s"${main.replace('.', '/')}.class").exists()))
+      jvm.run(main, classPath, root.getPath +: arguments, logger).get
+    else
+      logger.warn(s"there is no $main yet: nothing is generated")
+  }
+
+  /** Writes one line per check, `<name> ok` or `<name> failed`, then fails if one of them did. */
+  def report(file: File, logger: Logger, outcomes: Seq[(String, Result[_])]): Unit = {
+    val failed = outcomes.collect { case (name, Inc(cause)) => name -> cause }
+    failed.foreach { case (name, cause) =>
+      val reasons = Incomplete.allExceptions(cause).map(_.toString).toSeq.distinct
+      logger.error(s"$name: ${if (reasons.isEmpty) "failed" else reasons.mkString("; ")}")
+    }
+    val names = failed.map(_._1).toSet
+    val lines = outcomes.map { case (name, _) => s"$name ${if (names(name)) "failed" else "ok"}" }
+    IO.write(file, lines.mkString("", "\n", "\n"), UTF_8)
+    if (failed.nonEmpty) throw new MessageOnlyException(s"failed: ${failed.map(_._1).mkString(", ")}")
+  }
+}

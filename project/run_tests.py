@@ -1,0 +1,130 @@
+"""Runs every check and test of the project, each whatever became of the others, and ends with their count.
+
+The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
+fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
+"""
+
+import os
+import re
+import shutil
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from patiently import run, say
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = str(ROOT / ".venv" / "bin" / "python")
+REPORTS = ROOT / ".build" / "test-reports"
+COUNT_FILE = ROOT / ".build" / "test-count"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one stage came to."""
+
+    passed: int = 0
+    failed: int = 0
+
+
+def main() -> int:
+    """Run all stages, print the count and return the exit code."""
+    os.chdir(ROOT)
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True)
+    COUNT_FILE.unlink(missing_ok=True)
+    trees = [tree for tree in ("python/src", "python/tests", "python/demo", "tests", "project") if Path(tree).exists()]
+    stages: list[tuple[str, Callable[[], Outcome]]] = [
+        ("Python environment", lambda: check("Python environment", "make", "venv")),
+        ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
+        ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
+        ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
+        ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
+        ("Scala", scala),
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests")),
+    ]
+    outcomes = {}
+    for name, stage in stages:
+        say(f"{name} ...")
+        outcomes[name] = stage()
+    for name, outcome in outcomes.items():
+        say(f"{name}: {outcome.passed} passed, {outcome.failed} failed")
+    passed = sum(outcome.passed for outcome in outcomes.values())
+    failed = sum(outcome.failed for outcome in outcomes.values())
+    count = f"{passed} passed, {failed} failed"
+    COUNT_FILE.write_text(f"{count}\n", encoding="utf-8")
+    print(count, flush=True)
+    return 1 if failed or not passed else 0
+
+
+def check(name: str, *command: str) -> Outcome:
+    """Run a check that either holds or does not; it is no test, so it counts only when it fails."""
+    return Outcome(failed=0 if run(name, command) == 0 else 1)
+
+
+def pytest(name: str, tree: str) -> Outcome:
+    """Run the pytest tests below `tree`."""
+    report = REPORTS / f"{name.replace(' ', '-')}.xml"
+    version = build_version()
+    environment = {
+        "SPARK_DSTL_JAR": str(ROOT / "target" / f"spark-dstl_2.13-{version}.jar"),
+        "SPARK_DSTL_TEST_JAR": str(ROOT / "target" / f"spark-dstl-test_2.13-{version}.jar"),
+    }
+    code = run(name, (PYTHON, "-m", "pytest", tree, f"--junitxml={report}"), environment)
+    outcome = read_reports([report])
+    return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0))
+
+
+def scala() -> Outcome:
+    """Check and test the JVM modules, and build the jars that the end-to-end tests use."""
+    verdicts = ROOT / "target" / "verify.txt"
+    verdicts.unlink(missing_ok=True)
+    for stale in ROOT.glob("jvm/*/target/test-reports"):
+        shutil.rmtree(stale)
+    for stale in ROOT.glob("target/spark-dstl*.jar"):
+        stale.unlink()
+    stamp = ROOT / ".build" / "jar"
+    begun = stamp.with_name("jar.begun")
+    begun.touch()
+    code = run("Scala", ("project/sbt", "-Dsbt.supershell=false", "verify"))
+    tests = read_reports(ROOT.glob("jvm/*/target/test-reports/*.xml"))
+    lines = verdicts.read_text(encoding="utf-8").splitlines() if verdicts.exists() else []
+    if "jar ok" in lines:
+        begun.replace(stamp)  # what `make jar` would have left behind
+    broken = [line.removesuffix(" failed") for line in lines if line.endswith(" failed")]
+    failed = tests.failed + sum(not name.startswith("tests of ") for name in broken)
+    # Broken without a failed test to show for it: a module did not compile, a test JVM died, sbt did not start.
+    untold = code != 0 or bool(broken) or tests.passed == 0
+    return Outcome(tests.passed, failed or int(untold))
+
+
+def read_reports(reports: Iterable[Path]) -> Outcome:
+    """Add up reports in JUnit's format; one that is missing or cut off adds nothing."""
+    passed = failed = 0
+    for report in reports:
+        try:
+            root = ElementTree.parse(report).getroot()
+        except (OSError, ElementTree.ParseError):
+            continue
+        for suite in root.iter("testsuite"):
+            bad = sum(int(suite.get(kind, "0")) for kind in ("failures", "errors"))
+            failed += bad
+            passed += max(0, int(suite.get("tests", "0")) - bad - int(suite.get("skipped", "0")))
+    return Outcome(passed, failed)
+
+
+def build_version() -> str:
+    """Return the version that the build gives to its jars."""
+    match = re.search(r'^ThisBuild / version := "(.+)"$', Path("build.sbt").read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
+        raise ValueError("build.sbt sets no version")
+    return match[1]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
