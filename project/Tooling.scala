@@ -29,10 +29,7 @@ object Tooling {
     val logger = streams.value.log
     val jvm = (Compile / run / runner).value
     val classPath = (Compile / fullClasspath).value.files
-    if ((Compile / products).value.exists(dir => (dir / s"${main.replace('.', '/')}.class").exists()))
-      jvm.run(main, classPath, root.getPath +: arguments, logger).get
-    else
-      logger.warn(s"there is no $main yet: nothing is generated")
+    jvm.run(main, classPath, root.getPath +: arguments, logger).get
   }
 
   /** Writes one line per check, `<name> ok` or `<name> failed`, then fails if one of them did. */

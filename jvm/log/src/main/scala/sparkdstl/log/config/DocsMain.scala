@@ -3,10 +3,11 @@ package sparkdstl.log.config
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
-/** Writes what is generated from [[LogOptions]]: `docs/configuration.md` and the Python helper's `options.json`.
-  *
-  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
-  */
+/**
+ * Writes what is generated from [[LogOptions]]: `docs/configuration.md` and the Python helper's `options.json`.
+ *
+ * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
+ */
 object DocsMain {
 
   def main(arguments: Array[String]): Unit = {
@@ -39,7 +40,9 @@ object DocsMain {
   private def reference: String = {
     val rows = LogOptions.all.map { option =>
       val default = option.default.fold(option.defaultText)(text => s"`$text`")
-      s"| `${option.key}` | $default | ${sentence(option.optionType.allowed)} | ${option.doc} | ${option.counterpart.fold("–")(key => s"`$key`")} |"
+      s"| `${option.key}` | $default | ${sentence(
+          option.optionType.allowed
+        )} | ${option.doc} | ${option.counterpart.fold("–")(key => s"`$key`")} |"
     }
     s"""# Configuration
        |
@@ -69,9 +72,10 @@ object DocsMain {
       val fields = Seq(
         "key" -> quote(option.key),
         "type" -> quote(option.optionType.name),
-        "default" -> option.default.fold("null")(quote)) ++
+        "default" -> option.default.fold("null")(quote)
+      ) ++
         option.optionType.json ++
-        Seq("allowed" -> quote(option.optionType.allowed), "doc" -> quote(option.doc))
+        Seq("doc" -> quote(option.doc))
       fields.map { case (name, value) => s"    ${quote(name)}: $value" }.mkString("  {\n", ",\n", "\n  }")
     }
     objects.mkString("[\n", ",\n", "\n]\n")

@@ -16,9 +16,10 @@ object RetryPolicyName {
   def of(text: String): RetryPolicyName = Seq(NoRetry, Fixed, Hedged).find(_.text == text).get
 }
 
-/** The log's configuration, parsed and checked. Sizes are bytes, durations milliseconds; the options' documentation is
-  * at their declarations in the companion.
-  */
+/**
+ * The log's configuration, parsed and checked. Sizes are bytes, durations milliseconds; the options' documentation is
+ * at their declarations in the companion.
+ */
 final case class LogOptions(
     enabled: Boolean,
     inMemory: Boolean,
@@ -39,11 +40,13 @@ final case class LogOptions(
     discardThreads: Int,
     downloadThreads: Int,
     cacheMaxSize: Long,
-    cacheIdleTimeoutMs: Long)
+    cacheIdleTimeoutMs: Long
+)
 
-/** The single source of what can be set: parsing and validation happen here, `docs/configuration.md` and the Python
-  * helper's `options.json` are generated from it.
-  */
+/**
+ * The single source of what can be set: parsing and validation happen here, `docs/configuration.md` and the Python
+ * helper's `options.json` are generated from it.
+ */
 object LogOptions {
 
   /** All options lie below this. */
@@ -56,130 +59,209 @@ object LogOptions {
   private val Hour = 3600L * Second
 
   val Enabled: LogOption[Boolean] = LogOption(
-    "enabled", Flag, "true",
+    "enabled",
+    Flag,
+    "true",
     "Whether state changes are written to the log. When false, changelogs are written as plain files in Spark's own " +
       "layout, as Spark would write them; what is in the log already stays readable. A query can be switched either " +
       "way between two runs.",
-    "state.changelog.enabled")
+    "state.changelog.enabled"
+  )
 
   val Storage: LogOption[String] = LogOption(
-    "storage", Choice("filesystem", "memory"), "filesystem",
+    "storage",
+    Choice("filesystem", "memory"),
+    "filesystem",
     "Where the log is kept: `filesystem` is the file system of `basePath`; `memory` is the driver's memory, for tests " +
       "in `local` mode, and is lost with the process.",
-    "state.changelog.storage")
+    "state.changelog.storage"
+  )
 
   val Publish: LogOption[String] = LogOption(
-    "storage.publish", Choice("auto", "direct", "rename"), "auto",
+    "storage.publish",
+    Choice("auto", "direct", "rename"),
+    "auto",
     "How an object is made visible as a whole: `direct` writes it under its name, right where an object appears only " +
       "when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS, ABFS, local disks). " +
-      "`auto` asks the file system.")
+      "`auto` asks the file system."
+  )
 
   val BasePath: LogOption[String] = new LogOption(
-    "basePath", Directory, None, "`<checkpoint>/dstl`",
+    "basePath",
+    Directory,
+    None,
+    "`<checkpoint>/dstl`",
     "Directory of the log. One query's log must not lie in another's. It may be on another file system than the " +
       "checkpoint. Once a query has written to its log, changing this makes it unreadable until it is set back or the " +
       "log's files are moved along.",
-    Some("dstl.dfs.base-path"))
+    Some("dstl.dfs.base-path")
+  )
 
   val CommitMode: LogOption[String] = LogOption(
-    "commit.mode", Choice("async", "sync"), "async",
+    "commit.mode",
+    Choice("async", "sync"),
+    "async",
     "`async`: a task only hands its changes over, and one barrier before the commit entry makes a batch's changes " +
       "durable. `sync`: each task writes its own changelog file in Spark's layout and waits for it, with the timeouts " +
-      "and retries configured here; the log is not used for new batches.")
+      "and retries configured here; the log is not used for new batches."
+  )
 
   val CommitTimeout: LogOption[Long] = LogOption(
-    "commit.timeout", Duration(Second, 24 * Hour), "10min",
+    "commit.timeout",
+    Duration(Second, 24 * Hour),
+    "10min",
     "How long the barrier waits for a batch's changes to be durable before it fails the batch. A storage that stalls for " +
       "less only makes the batch wait.",
-    "execution.checkpointing.timeout")
+    "execution.checkpointing.timeout"
+  )
 
   val InlineMaxSegmentSize: LogOption[Long] = LogOption(
-    "inline.maxSegmentSize", Size(0, 16 * MiB), "128k",
+    "inline.maxSegmentSize",
+    Size(0, 16 * MiB),
+    "128k",
     "Segments up to this size travel to the driver with the task's seal and are stored in the batch log itself; larger " +
       "ones are uploaded by their executor. 0 uploads everything.",
-    "state.storage.fs.memory-threshold")
+    "state.storage.fs.memory-threshold"
+  )
 
   val InlineMaxBatchSize: LogOption[Long] = LogOption(
-    "inline.maxBatchSize", Size(0, 512 * MiB), "16m",
+    "inline.maxBatchSize",
+    Size(0, 512 * MiB),
+    "16m",
     "How many bytes of small segments the driver holds for one batch of one query. What comes beyond is uploaded by the " +
-      "executors.")
+      "executors."
+  )
 
   val PreemptivePersistThreshold: LogOption[Long] = LogOption(
-    "preemptivePersistThreshold", Size(64 * KiB, 512 * MiB), "5m",
+    "preemptivePersistThreshold",
+    Size(64 * KiB, 512 * MiB),
+    "5m",
     "As soon as a store has this many bytes of unsealed changes they go to the uploader, while the task still runs. No " +
       "part of a segment is larger, so this is also what is read and checked at once on recovery.",
-    "dstl.dfs.preemptive-persist-threshold")
+    "dstl.dfs.preemptive-persist-threshold"
+  )
 
   val PersistSizeThreshold: LogOption[Long] = LogOption(
-    "batch.persistSizeThreshold", Size(64 * KiB, GiB), "10m",
+    "batch.persistSizeThreshold",
+    Size(64 * KiB, GiB),
+    "10m",
     "An executor groups segments into one file and uploads it when the group has this size, or when the driver asks at " +
       "the end of the batch.",
-    "dstl.dfs.batch.persist-size-threshold")
+    "dstl.dfs.batch.persist-size-threshold"
+  )
 
   val UploadThreads: LogOption[Int] = LogOption(
-    "upload.numThreads", Number(1, 256), "5",
+    "upload.numThreads",
+    Number(1, 256),
+    "5",
     "How many files an executor uploads at once for one query. " +
       "Hedges have threads of their own, up to `upload.maxAttempts` times as many in all.",
-    "dstl.dfs.upload.num-threads")
+    "dstl.dfs.upload.num-threads"
+  )
 
   val UploadMaxInFlight: LogOption[Long] = LogOption(
-    "upload.maxInFlight", Size(MiB, 64 * GiB), "100m",
+    "upload.maxInFlight",
+    Size(MiB, 64 * GiB),
+    "100m",
     "How many bytes may wait for upload on an executor for one query. A task that would go beyond waits.",
-    "dstl.dfs.upload.max-in-flight")
+    "dstl.dfs.upload.max-in-flight"
+  )
 
   val UploadRetryPolicy: LogOption[String] = LogOption(
-    "upload.retryPolicy", Choice("none", "fixed", "hedged"), "hedged",
+    "upload.retryPolicy",
+    Choice("none", "fixed", "hedged"),
+    "hedged",
     "`none`: one attempt, however long it takes. `fixed`: another attempt after an error or after `upload.timeout`. " +
       "`hedged`: another attempt as soon as the newest is slower than 95 % of the recent ones were. The first attempt to " +
       "succeed counts; an attempt is never ended by another's start.",
-    "dstl.dfs.upload.retry-policy")
+    "dstl.dfs.upload.retry-policy"
+  )
 
   val UploadTimeout: LogOption[Long] = LogOption(
-    "upload.timeout", Duration(1, Hour), "1s",
+    "upload.timeout",
+    Duration(1, Hour),
+    "1s",
     "After how long without an answer another attempt starts; for `hedged` the upper bound.",
-    "dstl.dfs.upload.timeout")
+    "dstl.dfs.upload.timeout"
+  )
 
   val UploadMaxAttempts: LogOption[Int] = LogOption(
-    "upload.maxAttempts", Number(1, 20), "3",
+    "upload.maxAttempts",
+    Number(1, 20),
+    "3",
     "How many attempts a write has. It fails when all have ended in an error; while one is still silent, it is waited for.",
-    "dstl.dfs.upload.max-attempts")
+    "dstl.dfs.upload.max-attempts"
+  )
 
   val NextAttemptDelay: LogOption[Long] = LogOption(
-    "upload.nextAttemptDelay", Duration(0, Hour), "500ms",
+    "upload.nextAttemptDelay",
+    Duration(0, Hour),
+    "500ms",
     "How long to wait after an attempt that failed, give or take up to half of it at random.",
-    "dstl.dfs.upload.next-attempt-delay")
+    "dstl.dfs.upload.next-attempt-delay"
+  )
 
   val DiscardThreads: LogOption[Int] = LogOption(
-    "discard.numThreads", Number(1, 64), "1",
+    "discard.numThreads",
+    Number(1, 64),
+    "1",
     "Threads that delete what is no longer needed.",
-    "dstl.dfs.discard.num-threads")
+    "dstl.dfs.discard.num-threads"
+  )
 
   val DownloadThreads: LogOption[Int] = LogOption(
-    "download.numThreads", Number(1, 256), "8",
-    "How many log files an executor fetches at once on recovery.")
+    "download.numThreads",
+    Number(1, 256),
+    "8",
+    "How many log files an executor fetches at once on recovery."
+  )
 
   val CacheMaxSize: LogOption[Long] = LogOption(
-    "download.cache.maxSize", Size(MiB, 64 * GiB), "64m",
+    "download.cache.maxSize",
+    Size(MiB, 64 * GiB),
+    "64m",
     "How many bytes of log files an executor keeps in memory on recovery, so that each is fetched once for all its " +
-      "stores. A file larger than a quarter of it is read in ranges.")
+      "stores. A file larger than a quarter of it is read in ranges."
+  )
 
   val CacheIdleTimeout: LogOption[Long] = LogOption(
-    "download.cache.idleTimeout", Duration(Second, 24 * Hour), "1min",
+    "download.cache.idleTimeout",
+    Duration(Second, 24 * Hour),
+    "1min",
     "How long a log file that nobody reads stays in that memory.",
-    "dstl.dfs.download.local-cache.idle-timeout-ms")
+    "dstl.dfs.download.local-cache.idle-timeout-ms"
+  )
 
   /** In the order of the reference. */
   val all: Seq[LogOption[_]] = Seq(
-    Enabled, Storage, Publish, BasePath, CommitMode, CommitTimeout, InlineMaxSegmentSize, InlineMaxBatchSize,
-    PreemptivePersistThreshold, PersistSizeThreshold, UploadThreads, UploadMaxInFlight, UploadRetryPolicy,
-    UploadTimeout, UploadMaxAttempts, NextAttemptDelay, DiscardThreads, DownloadThreads, CacheMaxSize,
-    CacheIdleTimeout)
+    Enabled,
+    Storage,
+    Publish,
+    BasePath,
+    CommitMode,
+    CommitTimeout,
+    InlineMaxSegmentSize,
+    InlineMaxBatchSize,
+    PreemptivePersistThreshold,
+    PersistSizeThreshold,
+    UploadThreads,
+    UploadMaxInFlight,
+    UploadRetryPolicy,
+    UploadTimeout,
+    UploadMaxAttempts,
+    NextAttemptDelay,
+    DiscardThreads,
+    DownloadThreads,
+    CacheMaxSize,
+    CacheIdleTimeout
+  )
 
-  /** Picks the options out of any configuration; keys without [[Prefix]] are ignored.
-    *
-    * @throws sparkdstl.log.error.InvalidOptionException for an unknown key below the prefix, naming the nearest known
-    *         one, and for a value that is not allowed, naming what is
-    */
+  /**
+   * Picks the options out of any configuration; keys without [[Prefix]] are ignored.
+   *
+   * @throws sparkdstl.log.error.InvalidOptionException for an unknown key below the prefix, naming the nearest known
+   *         one, and for a value that is not allowed, naming what is
+   */
   def parse(configuration: Iterable[(String, String)]): LogOptions = {
     val configured = configuration.collect {
       case (key, value) if key.startsWith(Prefix) && value != null => key.stripPrefix(Prefix) -> value.trim
@@ -191,7 +273,8 @@ object LogOptions {
     def optional[T](option: LogOption[T]): Option[T] =
       configured.get(option.key).orElse(option.default).map { text =>
         option.optionType.parse(text).getOrElse(
-          throw LogErrors.invalidOption(Prefix, option.key, text, option.optionType.allowed))
+          throw LogErrors.invalidOption(Prefix, option.key, text, option.optionType.allowed)
+        )
       }
     LogOptions(
       enabled = value(Enabled),
@@ -213,7 +296,8 @@ object LogOptions {
       discardThreads = value(DiscardThreads),
       downloadThreads = value(DownloadThreads),
       cacheMaxSize = value(CacheMaxSize),
-      cacheIdleTimeoutMs = value(CacheIdleTimeout))
+      cacheIdleTimeoutMs = value(CacheIdleTimeout)
+    )
   }
 
   val default: LogOptions = parse(Nil)

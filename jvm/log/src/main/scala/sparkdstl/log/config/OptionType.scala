@@ -16,11 +16,12 @@ sealed trait OptionType[T] {
   /** The value, or `None` when `text` is not allowed. */
   def parse(text: String): Option[T]
 
-  /** For `options.json`: bounds and names, as JSON fields without braces. */
+  /** For `options.json`: bounds and names, as JSON fields; bounds are in the notation of a value. */
   def json: Seq[(String, String)] = Nil
 }
 
 object OptionType {
+  private def quoted(text: String): String = s"\"$text\""
 
   case object Flag extends OptionType[Boolean] {
     override val name = "boolean"
@@ -32,7 +33,7 @@ object OptionType {
     override val name = "int"
     override val allowed = s"a whole number from $minimum to $maximum"
     override def parse(text: String): Option[Int] = text.toIntOption.filter(n => n >= minimum && n <= maximum)
-    override def json: Seq[(String, String)] = Seq("min" -> minimum.toString, "max" -> maximum.toString)
+    override def json: Seq[(String, String)] = Seq("min" -> quoted(minimum.toString), "max" -> quoted(maximum.toString))
   }
 
   /** A size in Spark's notation: `512k`, `10m`, `1g`; a plain number is bytes. */
@@ -42,7 +43,8 @@ object OptionType {
       s"a size from ${Units.showSize(minimum)} to ${Units.showSize(maximum)}, such as 512k, 10m or 1g (a plain number is bytes)"
     override def parse(text: String): Option[Long] =
       Units.parseSize(text).filter(n => n >= minimum && n <= maximum)
-    override def json: Seq[(String, String)] = Seq("min" -> minimum.toString, "max" -> maximum.toString)
+    override def json: Seq[(String, String)] =
+      Seq("min" -> quoted(Units.showSize(minimum)), "max" -> quoted(Units.showSize(maximum)))
   }
 
   /** A duration in Spark's notation: `500ms`, `10s`, `10min`; a plain number is milliseconds. Its value is milliseconds. */
@@ -52,14 +54,15 @@ object OptionType {
       s"a duration from ${Units.showMillis(minimumMillis)} to ${Units.showMillis(maximumMillis)}, such as 500ms, 10s or 10min (a plain number is milliseconds)"
     override def parse(text: String): Option[Long] =
       Units.parseMillis(text).filter(n => n >= minimumMillis && n <= maximumMillis)
-    override def json: Seq[(String, String)] = Seq("min" -> minimumMillis.toString, "max" -> maximumMillis.toString)
+    override def json: Seq[(String, String)] =
+      Seq("min" -> quoted(Units.showMillis(minimumMillis)), "max" -> quoted(Units.showMillis(maximumMillis)))
   }
 
   final case class Choice(values: String*) extends OptionType[String] {
     override val name = "enum"
     override val allowed = s"one of ${values.mkString(", ")}"
     override def parse(text: String): Option[String] = values.find(_.equalsIgnoreCase(text))
-    override def json: Seq[(String, String)] = Seq("values" -> values.map(v => s"\"$v\"").mkString("[", ", ", "]"))
+    override def json: Seq[(String, String)] = Seq("values" -> values.map(quoted).mkString("[", ", ", "]"))
   }
 
   /** An absolute path or URI of a directory. */
@@ -79,11 +82,27 @@ private[config] object Units {
   private val Quantity = """\s*(\d{1,18})\s*([a-zA-Z]*)\s*""".r
 
   private val sizes: Map[String, Long] = Map(
-    "" -> 1L, "b" -> 1L, "k" -> (1L << 10), "kb" -> (1L << 10), "m" -> (1L << 20), "mb" -> (1L << 20),
-    "g" -> (1L << 30), "gb" -> (1L << 30), "t" -> (1L << 40), "tb" -> (1L << 40))
+    "" -> 1L,
+    "b" -> 1L,
+    "k" -> (1L << 10),
+    "kb" -> (1L << 10),
+    "m" -> (1L << 20),
+    "mb" -> (1L << 20),
+    "g" -> (1L << 30),
+    "gb" -> (1L << 30),
+    "t" -> (1L << 40),
+    "tb" -> (1L << 40)
+  )
 
   private val millis: Map[String, Long] = Map(
-    "" -> 1L, "ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+    "" -> 1L,
+    "ms" -> 1L,
+    "s" -> 1000L,
+    "m" -> 60000L,
+    "min" -> 60000L,
+    "h" -> 3600000L,
+    "d" -> 86400000L
+  )
 
   def parseSize(text: String): Option[Long] = parse(text, sizes)
 
@@ -91,7 +110,9 @@ private[config] object Units {
 
   private def parse(text: String, units: Map[String, Long]): Option[Long] = text match {
     case Quantity(number, unit) =>
-      units.get(unit.toLowerCase(Locale.ROOT)).flatMap(factor => Try(Math.multiplyExact(number.toLong, factor)).toOption)
+      units.get(unit.toLowerCase(Locale.ROOT)).flatMap(factor =>
+        Try(Math.multiplyExact(number.toLong, factor)).toOption
+      )
     case _ => None
   }
 

@@ -2,26 +2,27 @@ package sparkdstl.log.error
 
 import java.io.IOException
 
-/** An error of the log that a person has to act on: a condition name that stays the same across releases, the
-  * parameters that fill the message, and a message that names the thing, the place and the way out.
-  *
-  * It is an `IOException` because the log stands in for files: callers that handle failing storage handle it too.
-  */
+/**
+ * An error of the log that a person has to act on: a condition name that stays the same across releases, the
+ * parameters that fill the message, and a message that names the thing, the place and the way out.
+ *
+ * It is an `IOException` because the log stands in for files: callers that handle failing storage handle it too.
+ */
 class DstlException(
     val condition: String,
     val parameters: Map[String, String],
     message: String,
-    cause: Throwable = null)
-  extends IOException(s"[$condition] $message", cause)
+    cause: Throwable = null
+) extends IOException(s"[$condition] $message", cause)
 
 /** Stored bytes are not what was written. Never retried, never replayed. */
 final class DamagedLogException(parameters: Map[String, String], message: String, cause: Throwable = null)
-  extends DstlException("DSTL_DAMAGED_LOG", parameters, message, cause)
+    extends DstlException("DSTL_DAMAGED_LOG", parameters, message, cause)
 
 /** An object that a committed batch refers to is not in storage. */
 final class MissingLogObjectException(parameters: Map[String, String], message: String, cause: Throwable = null)
-  extends DstlException("DSTL_MISSING_LOG_OBJECT", parameters, message, cause)
+    extends DstlException("DSTL_MISSING_LOG_OBJECT", parameters, message, cause)
 
 /** An option under the project's prefix is unknown or has a value that is not allowed. */
 final class InvalidOptionException(condition: String, parameters: Map[String, String], message: String)
-  extends DstlException(condition, parameters, message)
+    extends DstlException(condition, parameters, message)

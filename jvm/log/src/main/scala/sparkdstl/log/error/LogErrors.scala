@@ -9,13 +9,15 @@ object LogErrors {
     new InvalidOptionException(
       "DSTL_UNKNOWN_OPTION",
       Map("key" -> s"$prefix$key", "nearest" -> s"$prefix$nearest"),
-      s"Unknown option $prefix$key. Did you mean $prefix$nearest? docs/configuration.md lists all options.")
+      s"Unknown option $prefix$key. Did you mean $prefix$nearest? docs/configuration.md lists all options."
+    )
 
   def invalidOption(prefix: String, key: String, value: String, allowed: String): InvalidOptionException =
     new InvalidOptionException(
       "DSTL_INVALID_OPTION",
       Map("key" -> s"$prefix$key", "value" -> value, "allowed" -> allowed),
-      s"Option $prefix$key has the value '$value', but must be $allowed.")
+      s"Option $prefix$key has the value '$value', but must be $allowed."
+    )
 
   def damaged(file: Path, offset: Long, what: String, cause: Throwable = null): DamagedLogException =
     new DamagedLogException(
@@ -23,24 +25,36 @@ object LogErrors {
       s"Log file $file is damaged at offset $offset: $what. Nothing of it was replayed. Restore the object from a " +
         "backup or an older object version; or go back to a batch before it by removing the later entries of " +
         "commits/ and offsets/ of the checkpoint.",
-      cause)
+      cause
+    )
 
   def damagedSegment(
-      file: Path, offset: Long, segment: String, version: Long, what: String): DamagedLogException =
+      file: Path,
+      offset: Long,
+      segment: String,
+      version: Long,
+      what: String
+  ): DamagedLogException =
     new DamagedLogException(
       Map(
-        "file" -> file.toString, "offset" -> offset.toString, "segment" -> segment, "version" -> version.toString,
-        "damage" -> what),
+        "file" -> file.toString,
+        "offset" -> offset.toString,
+        "segment" -> segment,
+        "version" -> version.toString,
+        "damage" -> what
+      ),
       s"Segment $segment (state version $version) in log file $file is damaged at offset $offset: $what. Nothing of " +
         "it was replayed. Restore the object from a backup or an older object version; or go back to a batch before " +
-        "it by removing the later entries of commits/ and offsets/ of the checkpoint.")
+        "it by removing the later entries of commits/ and offsets/ of the checkpoint."
+    )
 
   def unsupportedFormat(file: Path, found: Int, supported: Int): DstlException =
     new DstlException(
       "DSTL_UNSUPPORTED_FORMAT",
       Map("file" -> file.toString, "found" -> found.toString, "supported" -> supported.toString),
       s"Log file $file has format version $found; this release reads up to version $supported. Use the release of " +
-        "spark-dstl that wrote it, or a later one.")
+        "spark-dstl that wrote it, or a later one."
+    )
 
   def missingObject(file: Path, segment: String, cause: Throwable): MissingLogObjectException =
     new MissingLogObjectException(
@@ -48,12 +62,14 @@ object LogErrors {
       s"Log file $file, which $segment needs, does not exist. If the checkpoint was moved or basePath was changed, " +
         "set spark.sql.streaming.stateStore.dstl.basePath to where the log is; if it was deleted, restore it, or go " +
         "back to a batch before it by removing the later entries of commits/ and offsets/ of the checkpoint.",
-      cause)
+      cause
+    )
 
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =
     new DstlException(
       "DSTL_LOG_TOO_LARGE",
       Map("file" -> file.toString, "length" -> length.toString, "limit" -> limit.toString),
       s"Log file $file would take $length bytes to read at once; the limit is $limit. It was not written by " +
-        "spark-dstl, or it is damaged.")
+        "spark-dstl, or it is damaged."
+    )
 }

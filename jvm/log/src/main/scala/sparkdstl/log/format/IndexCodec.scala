@@ -67,8 +67,9 @@ private[log] object IndexCodec {
   }
 
   private def isCanonicalUuid(text: String): Boolean =
-    text.length == 36 && (try UUID.fromString(text).toString == text
-    catch { case _: IllegalArgumentException => false })
+    text.length == 36 &&
+      (try UUID.fromString(text).toString == text
+      catch { case _: IllegalArgumentException => false })
 
   def decode(kind: LogFileKind, body: Array[Byte]): LogFileIndex = {
     val in = new Decoder(ByteBuffer.wrap(body))

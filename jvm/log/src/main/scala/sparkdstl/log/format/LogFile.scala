@@ -16,12 +16,13 @@ object LogFileKind {
   def fromCode(code: Int): Option[LogFileKind] = Seq(BatchLog, DataFile).find(_.code == code)
 }
 
-/** Bytes of a segment in a log file.
-  *
-  * @param file   the log file that holds them, relative to the log's base path; `None` in an index means the file
-  *               that the index belongs to
-  * @param crc    CRC32C of the bytes
-  */
+/**
+ * Bytes of a segment in a log file.
+ *
+ * @param file   the log file that holds them, relative to the log's base path; `None` in an index means the file
+ *               that the index belongs to
+ * @param crc    CRC32C of the bytes
+ */
 final case class SegmentPart(file: Option[String], offset: Long, length: Int, crc: Int)
 
 /** A segment and where its bytes are, in order. */
@@ -32,17 +33,19 @@ final case class SegmentEntry(key: SegmentKey, parts: Vector[SegmentPart]) {
 /** Who wrote a log file; named in the error that a driver gets when another one has committed its batch. */
 final case class Writer(run: UUID, host: String, application: String)
 
-/** Everything in a log file but the segments' bytes.
-  *
-  * @param batch   the batch that a batch log belongs to; `None` in a data file
-  * @param history which runs' batch logs count for the batches before; empty in a data file
-  */
+/**
+ * Everything in a log file but the segments' bytes.
+ *
+ * @param batch   the batch that a batch log belongs to; `None` in a data file
+ * @param history which runs' batch logs count for the batches before; empty in a data file
+ */
 final case class LogFileIndex(
     kind: LogFileKind,
     writer: Writer,
     batch: Option[Long],
     history: RunHistory,
-    entries: Vector[SegmentEntry])
+    entries: Vector[SegmentEntry]
+)
 
 /** Sizes and marks of the file format; `docs/log-file-format.md` is the specification. */
 object LogFile {
@@ -56,8 +59,10 @@ object LogFile {
   /** Larger indexes are refused when reading: at 30 bytes an entry that is eight million segments in one batch. */
   val MaxIndexLength: Int = 256 * 1024 * 1024
 
-  /** An index never unpacks to more than so many times its stored size, so that a small file cannot ask for much memory.
-    * One that compresses better is stored uncompressed. */
+  /**
+   * An index never unpacks to more than so many times its stored size, so that a small file cannot ask for much memory.
+   * One that compresses better is stored uncompressed.
+   */
   val MaxIndexRatio = 64
 }
 

@@ -7,14 +7,20 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.LogErrors
 
-/** Reads a log file's index and checks segments' bytes against it. Whatever is not as it was written is an error that
-  * names file and offset; nothing unverified is handed out.
-  */
+/**
+ * Reads a log file's index and checks segments' bytes against it. Whatever is not as it was written is an error that
+ * names file and offset; nothing unverified is handed out.
+ */
 object LogFileReader {
 
   /** Where a file's index is, as its trailer says. */
   final case class Trailer(
-      kind: LogFileKind, indexOffset: Long, indexLength: Int, bodyLength: Int, indexCrc: Int)
+      kind: LogFileKind,
+      indexOffset: Long,
+      indexLength: Int,
+      bodyLength: Int,
+      indexCrc: Int
+  )
 
   /** The index of a file that is wholly in memory. */
   def readIndex(file: Path, content: Array[Byte]): LogFileIndex = {
@@ -26,8 +32,10 @@ object LogFileReader {
     decodeIndex(file, trailer, java.util.Arrays.copyOfRange(content, start, start + trailer.indexLength))
   }
 
-  /** Checks a file's first bytes, at least [[LogFile.HeaderLength]] of them: their mark, their checksum, and that their
-    * version can be read. */
+  /**
+   * Checks a file's first bytes, at least [[LogFile.HeaderLength]] of them: their mark, their checksum, and that their
+   * version can be read.
+   */
   def checkHeader(file: Path, content: Array[Byte]): Unit = readHeader(file, content): Unit
 
   private def readHeader(file: Path, content: Array[Byte]): Int = {
@@ -37,16 +45,18 @@ object LogFileReader {
     val header = ByteBuffer.wrap(content, LogFile.HeaderMagic.length, 8)
     val version = header.getShort & 0xffff
     val kindCode = header.getShort & 0xffff
-    if (header.getInt != LogFileWriter.crc(content, 0, 12)) throw LogErrors.damaged(file, 0, "its header's checksum is wrong")
+    if (header.getInt != LogFileWriter.crc(content, 0, 12))
+      throw LogErrors.damaged(file, 0, "its header's checksum is wrong")
     checkVersion(file, 0, version)
     kindCode
   }
 
-  /** The trailer, from the last bytes of a file.
-    *
-    * @param tail   the last bytes of the file, at least [[LogFile.TrailerLength]] of them
-    * @param length the file's length in bytes
-    */
+  /**
+   * The trailer, from the last bytes of a file.
+   *
+   * @param tail   the last bytes of the file, at least [[LogFile.TrailerLength]] of them
+   * @param length the file's length in bytes
+   */
   def readTrailer(file: Path, tail: Array[Byte], length: Long): Trailer = {
     val start = tail.length - LogFile.TrailerLength
     val offset = length - LogFile.TrailerLength
@@ -73,7 +83,10 @@ object LogFileReader {
       throw LogErrors.tooLarge(file, math.max(bodyLength, indexLength).toLong, LogFile.MaxIndexLength.toLong)
     if (bodyLength > indexLength.toLong * LogFile.MaxIndexRatio)
       throw LogErrors.damaged(
-        file, offset, s"its index would unpack to $bodyLength bytes, more than ${LogFile.MaxIndexRatio} times its stored size")
+        file,
+        offset,
+        s"its index would unpack to $bodyLength bytes, more than ${LogFile.MaxIndexRatio} times its stored size"
+      )
     Trailer(kind, indexOffset, indexLength, bodyLength, indexCrc)
   }
 
@@ -96,8 +109,12 @@ object LogFileReader {
     val found = LogFileWriter.crc(bytes)
     if (bytes.length != part.length || found != part.crc)
       throw LogErrors.damagedSegment(
-        file, part.offset, key.relativePath, key.version,
-        f"${bytes.length} bytes with CRC32C $found%08x where ${part.length} bytes with ${part.crc}%08x were written")
+        file,
+        part.offset,
+        key.relativePath,
+        key.version,
+        f"${bytes.length} bytes with CRC32C $found%08x where ${part.length} bytes with ${part.crc}%08x were written"
+      )
   }
 
   private def checkVersion(file: Path, offset: Long, version: Int): Unit =

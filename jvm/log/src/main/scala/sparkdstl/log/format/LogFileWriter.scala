@@ -4,9 +4,10 @@ import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
 import java.util.zip.{CRC32C, Deflater, DeflaterOutputStream}
 
-/** Builds one log file in memory: add the segments' bytes, then `finish` with the index that names them.
-  * The same input gives the same bytes, so that a repeated write of a batch log changes nothing.
-  */
+/**
+ * Builds one log file in memory: add the segments' bytes, then `finish` with the index that names them.
+ * The same input gives the same bytes, so that a repeated write of a batch log changes nothing.
+ */
 final class LogFileWriter(kind: LogFileKind, sizeHint: Int = 1024) {
   private val out = new ByteArrayOutputStream(math.max(sizeHint, 256))
   out.write(LogFileWriter.header(kind, LogFile.FormatVersion))
@@ -25,7 +26,9 @@ final class LogFileWriter(kind: LogFileKind, sizeHint: Int = 1024) {
   def finish(index: LogFileIndex): Array[Byte] = {
     require(index.kind == kind, s"the index of a ${index.kind.label} cannot end a ${kind.label}")
     val offset = out.size().toLong
-    IndexRules.violation(index, offset).foreach(what => throw new IllegalArgumentException(s"a reader would refuse: $what"))
+    IndexRules.violation(index, offset).foreach(what =>
+      throw new IllegalArgumentException(s"a reader would refuse: $what")
+    )
     val body = IndexCodec.encode(index)
     val stored = LogFileWriter.pack(body)
     out.write(stored, 0, stored.length)
@@ -51,7 +54,12 @@ object LogFileWriter {
   }
 
   private[format] def trailer(
-      kind: LogFileKind, version: Int, indexOffset: Long, stored: Array[Byte], bodyLength: Int): Array[Byte] = {
+      kind: LogFileKind,
+      version: Int,
+      indexOffset: Long,
+      stored: Array[Byte],
+      bodyLength: Int
+  ): Array[Byte] = {
     val buffer = ByteBuffer.allocate(LogFile.TrailerLength)
     buffer.putLong(indexOffset).putInt(stored.length).putInt(bodyLength).putInt(crc(stored))
     buffer.putShort(version.toShort).putShort(kind.code.toShort)

@@ -7,18 +7,20 @@ final case class RunRange(first: Long, last: Long, run: UUID) {
   require(first >= 0 && first <= last, s"not a range of batches: $first to $last")
 }
 
-/** Which run's batch log is the one that counts, for every batch that is still in the log.
-  *
-  * Batch logs are named after batch and run, and the commit entry of a batch decides which run's counts. A batch log
-  * repeats the decision for all batches before it, so that a reader who knows the last commit entry knows them all.
-  * Batches outside all ranges were committed without a batch log: their changelogs are plain files.
-  *
-  * @param ranges ascending, disjoint
-  */
+/**
+ * Which run's batch log is the one that counts, for every batch that is still in the log.
+ *
+ * Batch logs are named after batch and run, and the commit entry of a batch decides which run's counts. A batch log
+ * repeats the decision for all batches before it, so that a reader who knows the last commit entry knows them all.
+ * Batches outside all ranges were committed without a batch log: their changelogs are plain files.
+ *
+ * @param ranges ascending, disjoint
+ */
 final case class RunHistory(ranges: Vector[RunRange]) {
   require(
     ranges.isEmpty || ranges.zip(ranges.tail).forall { case (a, b) => a.last < b.first },
-    s"ranges must ascend: ${ranges.mkString(", ")}")
+    s"ranges must ascend: ${ranges.mkString(", ")}"
+  )
 
   def runOf(batch: Long): Option[UUID] =
     ranges.reverseIterator.find(range => range.first <= batch && batch <= range.last).map(_.run)

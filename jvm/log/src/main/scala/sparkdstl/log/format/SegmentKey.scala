@@ -13,19 +13,21 @@ object SegmentKind {
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
 }
 
-/** Names a segment: one store (operator, partition, store name) at one version.
-  *
-  * @param storeName    empty for Spark's default store, whose files lie directly in the partition's directory
-  * @param version      the state version that the changes lead to; batch N produces version N + 1
-  * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one
-  */
+/**
+ * Names a segment: one store (operator, partition, store name) at one version.
+ *
+ * @param storeName    empty for Spark's default store, whose files lie directly in the partition's directory
+ * @param version      the state version that the changes lead to; batch N produces version N + 1
+ * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one
+ */
 final case class SegmentKey(
     operator: Long,
     partition: Int,
     storeName: String,
     version: Long,
     checkpointId: Option[String],
-    kind: SegmentKind) {
+    kind: SegmentKind
+) {
 
   /** The store's directory below `<checkpoint>/state`. */
   def storeDirectory: String =

@@ -12,11 +12,12 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.format.{LogFileIndex, LogFileReader, SegmentEntry, SegmentKey}
 import sparkdstl.log.storage.LogStorage
 
-/** A log file as far as it is in memory.
-  *
-  * @param content the whole file, unless it is too large to keep
-  * @param index   of a batch log; `None` for data files, whose index nobody needs
-  */
+/**
+ * A log file as far as it is in memory.
+ *
+ * @param content the whole file, unless it is too large to keep
+ * @param index   of a batch log; `None` for data files, whose index nobody needs
+ */
 final class CachedLogFile(val path: Path, val content: Option[Array[Byte]], val index: Option[LogFileIndex]) {
   private lazy val entries: Map[SegmentKey, SegmentEntry] =
     index.fold(Map.empty[SegmentKey, SegmentEntry])(_.entries.iterator.map(entry => entry.key -> entry).toMap)
@@ -31,12 +32,13 @@ object CachedLogFile {
   private val EntryWeight = 250L
 }
 
-/** Log files in memory, each fetched once however many readers want it at the same time; the least recently used go when
-  * there are more than `maxSize` bytes of them, and any that nobody has read for `idleTimeoutMs`.
-  *
-  * @param workers   run the fetches; their number bounds how many requests are under way
-  * @param nowMillis the time
-  */
+/**
+ * Log files in memory, each fetched once however many readers want it at the same time; the least recently used go when
+ * there are more than `maxSize` bytes of them, and any that nobody has read for `idleTimeoutMs`.
+ *
+ * @param workers   run the fetches; their number bounds how many requests are under way
+ * @param nowMillis the time
+ */
 final class LogFileCache(
     storage: LogStorage,
     base: Path,
@@ -44,7 +46,8 @@ final class LogFileCache(
     idleTimeoutMs: Long,
     workers: Executor,
     nowMillis: () => Long,
-    statistics: ReadStatistics) {
+    statistics: ReadStatistics
+) {
 
   /** Files larger than this are read in ranges and not kept. */
   val maxFileSize: Long = math.min(maxSize / 4, Int.MaxValue.toLong / 2)
@@ -54,17 +57,17 @@ final class LogFileCache(
   // Guarded by this; in the order of use, the least recently used first.
   private val slots = mutable.LinkedHashMap.empty[String, Slot]
 
-  /** The log file at `file` (relative to the base path), from memory or from storage.
-    *
-    * @param withIndex whether its index is wanted: true for batch logs
-    * @throws java.io.FileNotFoundException if there is no such object
-    */
-  def get(file: String, withIndex: Boolean): CachedLogFile = {
+  /**
+   * The log file at `file` (relative to the base path), from memory or from storage.
+   *
+   * @param withIndex whether its index is wanted: true for batch logs
+   * @throws java.io.FileNotFoundException if there is no such object
+   */
+  def get(file: String, withIndex: Boolean): CachedLogFile =
     try request(file, withIndex).join()
     catch {
       case e: CompletionException if e.getCause != null => throw e.getCause
     }
-  }
 
   /** Starts fetching `files` in the background; failures show when somebody wants the file. */
   def prefetch(files: Seq[String], withIndex: Boolean): Unit = files.foreach(request(_, withIndex))

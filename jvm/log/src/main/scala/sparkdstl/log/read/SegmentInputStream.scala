@@ -4,14 +4,15 @@ import java.io.{EOFException, InputStream}
 
 import org.apache.hadoop.fs.{PositionedReadable, Seekable}
 
-/** A segment's bytes as a stream that Hadoop's `FSDataInputStream` can wrap. Holds one part at a time, so its memory is
-  * bounded by the size of a part whatever the segment's size. Not thread-safe, as no Hadoop stream is.
-  *
-  * @param lengths  of the parts, in order
-  * @param loadPart the verified bytes of the part with that index
-  */
+/**
+ * A segment's bytes as a stream that Hadoop's `FSDataInputStream` can wrap. Holds one part at a time, so its memory is
+ * bounded by the size of a part whatever the segment's size. Not thread-safe, as no Hadoop stream is.
+ *
+ * @param lengths  of the parts, in order
+ * @param loadPart the verified bytes of the part with that index
+ */
 final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[Byte])
-  extends InputStream with Seekable with PositionedReadable {
+    extends InputStream with Seekable with PositionedReadable {
 
   private val starts: IndexedSeq[Long] = lengths.scanLeft(0L)(_ + _)
   private var position = 0L

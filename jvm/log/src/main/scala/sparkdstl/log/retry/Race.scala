@@ -7,13 +7,14 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-/** The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it ends.
-  *
-  * @param jittered
-  *   spreads a delay in milliseconds
-  * @param onDecided
-  *   called once when there is an outcome, before anybody sees it
-  */
+/**
+ * The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it ends.
+ *
+ * @param jittered
+ *   spreads a delay in milliseconds
+ * @param onDecided
+ *   called once when there is an outcome, before anybody sees it
+ */
 private[retry] final class Race[T](
     task: Attempts[T],
     policy: RetryPolicy,
@@ -22,7 +23,8 @@ private[retry] final class Race[T](
     isRetryable: Throwable => Boolean,
     jittered: Long => Long,
     metrics: UploadMetrics,
-    onDecided: Race[T] => Unit) {
+    onDecided: Race[T] => Unit
+) {
 
   private val promise = Promise[Won[T]]()
   private val begunNanos = timer.nowNanos
@@ -105,11 +107,12 @@ private[retry] final class Race[T](
     failure.foreach(e => decide(Failure(e), Some(attempt)))
   }
 
-  /** Ends the race, unless it is decided, and says whether this was it.
-    *
-    * @param by
-    *   the attempt that has ended and so needs no interrupt
-    */
+  /**
+   * Ends the race, unless it is decided, and says whether this was it.
+   *
+   * @param by
+   *   the attempt that has ended and so needs no interrupt
+   */
   private def decide(outcome: Try[Won[T]], by: Option[Int]): Boolean = {
     val first = synchronized {
       val first = !decided

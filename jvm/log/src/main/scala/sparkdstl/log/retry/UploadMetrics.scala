@@ -18,9 +18,10 @@ final class UploadMetrics {
   private[log] val discardedObjects = new LongAdder
   private[log] val discardFailures = new LongAdder
 
-  /** Of all attempts that succeeded, late losers too: without these the window would drift towards the fast ones, and
-    * hedges would become ever more.
-    */
+  /**
+   * Of all attempts that succeeded, late losers too: without these the window would drift towards the fast ones, and
+   * hedges would become ever more.
+   */
   private[log] val attemptLatency = new LatencyWindow(200)
 
   /** From the call to the first success. */
@@ -44,27 +45,29 @@ final class UploadMetrics {
       discardFailures.sum,
       latencies.percentileNanos(0.5),
       latencies.percentileNanos(0.99),
-      latencies.percentileNanos(0.999))
+      latencies.percentileNanos(0.999)
+    )
   }
 }
 
 object UploadMetrics {
 
-  /** Values of a moment. Counts are since the start.
-    *
-    * @param hedges
-    *   attempts started because the newest was silent
-    * @param retries
-    *   attempts started after an error
-    * @param losers
-    *   attempts that ended without having won, by error or late success
-    * @param blockedNanos
-    *   time that writers have spent waiting for memory
-    * @param discardFailures
-    *   objects that could not be deleted and may be left in storage
-    * @param latencyP50Nanos
-    *   of the last 2000 uploads that succeeded, all attempts and waiting for a thread included
-    */
+  /**
+   * Values of a moment. Counts are since the start.
+   *
+   * @param hedges
+   *   attempts started because the newest was silent
+   * @param retries
+   *   attempts started after an error
+   * @param losers
+   *   attempts that ended without having won, by error or late success
+   * @param blockedNanos
+   *   time that writers have spent waiting for memory
+   * @param discardFailures
+   *   objects that could not be deleted and may be left in storage
+   * @param latencyP50Nanos
+   *   of the last 2000 uploads that succeeded, all attempts and waiting for a thread included
+   */
   final case class Snapshot(
       uploadsStarted: Long,
       uploadsSucceeded: Long,
@@ -81,5 +84,6 @@ object UploadMetrics {
       discardFailures: Long,
       latencyP50Nanos: Long,
       latencyP99Nanos: Long,
-      latencyP999Nanos: Long)
+      latencyP999Nanos: Long
+  )
 }

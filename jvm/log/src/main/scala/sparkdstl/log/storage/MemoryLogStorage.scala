@@ -7,11 +7,12 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
 
-/** Keeps the log in memory, for tests and for trying out: nothing outlives the process.
-  *
-  * @param nowMillis
-  *   stamps objects, in milliseconds since 1970
-  */
+/**
+ * Keeps the log in memory, for tests and for trying out: nothing outlives the process.
+ *
+ * @param nowMillis
+ *   stamps objects, in milliseconds since 1970
+ */
 final class MemoryLogStorage(nowMillis: () => Long) extends LogStorage {
   private case class Entry(content: Array[Byte], modifiedMillis: Long)
 

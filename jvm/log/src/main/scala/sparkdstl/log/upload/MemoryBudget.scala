@@ -2,13 +2,14 @@ package sparkdstl.log.upload
 
 import scala.collection.mutable
 
-/** Bounds memory: who asks for more bytes than are free waits, in order of asking.
-  *
-  * A request larger than the whole budget is granted once nothing else is in use, rather than never.
-  *
-  * @param maxBytes
-  *   the budget
-  */
+/**
+ * Bounds memory: who asks for more bytes than are free waits, in order of asking.
+ *
+ * A request larger than the whole budget is granted once nothing else is in use, rather than never.
+ *
+ * @param maxBytes
+ *   the budget
+ */
 final class MemoryBudget(maxBytes: Long) extends AutoCloseable {
   require(maxBytes > 0, s"a budget must be positive, not $maxBytes")
 
@@ -25,15 +26,16 @@ final class MemoryBudget(maxBytes: Long) extends AutoCloseable {
     granted
   }
 
-  /** Takes `bytes`, waiting for them if need be.
-    *
-    * @param onWaiting
-    *   called once this call counts as waiting, without any lock: may cause others to release
-    * @throws InterruptedException
-    *   when interrupted while waiting; nothing is taken then
-    * @throws IllegalStateException
-    *   when closed
-    */
+  /**
+   * Takes `bytes`, waiting for them if need be.
+   *
+   * @param onWaiting
+   *   called once this call counts as waiting, without any lock: may cause others to release
+   * @throws InterruptedException
+   *   when interrupted while waiting; nothing is taken then
+   * @throws IllegalStateException
+   *   when closed
+   */
   def acquire(bytes: Long)(onWaiting: () => Unit): Unit = {
     val ticket = new Object
     synchronized {

@@ -32,7 +32,9 @@ class LogOptionsSuite extends AnyFunSuite {
         discardThreads = 1,
         downloadThreads = 8,
         cacheMaxSize = 64 * MiB,
-        cacheIdleTimeoutMs = 60000))
+        cacheIdleTimeoutMs = 60000
+      )
+    )
   }
 
   LogOptions.all.foreach { option =>
@@ -48,7 +50,11 @@ class LogOptionsSuite extends AnyFunSuite {
       assert(error.condition == "DSTL_INVALID_OPTION")
       assert(
         error.parameters == Map(
-          "key" -> (LogOptions.Prefix + option.key), "value" -> "no such value", "allowed" -> option.optionType.allowed))
+          "key" -> (LogOptions.Prefix + option.key),
+          "value" -> "no such value",
+          "allowed" -> option.optionType.allowed
+        )
+      )
       Seq(LogOptions.Prefix + option.key, "'no such value'", option.optionType.allowed).foreach { words =>
         assert(error.getMessage.contains(words))
       }
@@ -57,12 +63,27 @@ class LogOptionsSuite extends AnyFunSuite {
 
   test("each option sets its own field") {
     val values = Map(
-      "enabled" -> "false", "storage" -> "memory", "storage.publish" -> "rename", "basePath" -> "s3a://bucket/log",
-      "commit.mode" -> "sync", "commit.timeout" -> "1h", "inline.maxSegmentSize" -> "1k", "inline.maxBatchSize" -> "2k",
-      "preemptivePersistThreshold" -> "65k", "batch.persistSizeThreshold" -> "66k", "upload.numThreads" -> "11",
-      "upload.maxInFlight" -> "3m", "upload.retryPolicy" -> "fixed", "upload.timeout" -> "12ms",
-      "upload.maxAttempts" -> "13", "upload.nextAttemptDelay" -> "14", "discard.numThreads" -> "15",
-      "download.numThreads" -> "16", "download.cache.maxSize" -> "4m", "download.cache.idleTimeout" -> "17s")
+      "enabled" -> "false",
+      "storage" -> "memory",
+      "storage.publish" -> "rename",
+      "basePath" -> "s3a://bucket/log",
+      "commit.mode" -> "sync",
+      "commit.timeout" -> "1h",
+      "inline.maxSegmentSize" -> "1k",
+      "inline.maxBatchSize" -> "2k",
+      "preemptivePersistThreshold" -> "65k",
+      "batch.persistSizeThreshold" -> "66k",
+      "upload.numThreads" -> "11",
+      "upload.maxInFlight" -> "3m",
+      "upload.retryPolicy" -> "fixed",
+      "upload.timeout" -> "12ms",
+      "upload.maxAttempts" -> "13",
+      "upload.nextAttemptDelay" -> "14",
+      "discard.numThreads" -> "15",
+      "download.numThreads" -> "16",
+      "download.cache.maxSize" -> "4m",
+      "download.cache.idleTimeout" -> "17s"
+    )
     assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
     assert(
       parse(values.toSeq: _*) == LogOptions(
@@ -85,7 +106,9 @@ class LogOptionsSuite extends AnyFunSuite {
         discardThreads = 15,
         downloadThreads = 16,
         cacheMaxSize = 4 * MiB,
-        cacheIdleTimeoutMs = 17000))
+        cacheIdleTimeoutMs = 17000
+      )
+    )
   }
 
   test("each retry policy has its name") {
@@ -121,11 +144,13 @@ class LogOptionsSuite extends AnyFunSuite {
       "basepath" -> "basePath",
       "inline.maxSegmntSize" -> "inline.maxSegmentSize",
       "download.cache.maxsize" -> "download.cache.maxSize",
-      "" -> "enabled").foreach { case (wrong, nearest) =>
+      "" -> "enabled"
+    ).foreach { case (wrong, nearest) =>
       val error = intercept[InvalidOptionException](parse(wrong -> "1"))
       assert(error.condition == "DSTL_UNKNOWN_OPTION")
       assert(
-        error.parameters == Map("key" -> (LogOptions.Prefix + wrong), "nearest" -> (LogOptions.Prefix + nearest)))
+        error.parameters == Map("key" -> (LogOptions.Prefix + wrong), "nearest" -> (LogOptions.Prefix + nearest))
+      )
       assert(error.getMessage.contains(s"Did you mean ${LogOptions.Prefix}$nearest?"))
     }
   }
@@ -137,8 +162,11 @@ class LogOptionsSuite extends AnyFunSuite {
 
   test("keys of others are ignored, also those that begin almost alike") {
     val others = Seq(
-      "spark.sql.streaming.stateStore.dstlx" -> "1", "spark.sql.streaming.stateStore.providerClass" -> "x",
-      "enabled" -> "false", "spark.sql.streaming.statestore.dstl.enabled" -> "false")
+      "spark.sql.streaming.stateStore.dstlx" -> "1",
+      "spark.sql.streaming.stateStore.providerClass" -> "x",
+      "enabled" -> "false",
+      "spark.sql.streaming.statestore.dstl.enabled" -> "false"
+    )
     assert(LogOptions.parse(others) == LogOptions.default)
   }
 

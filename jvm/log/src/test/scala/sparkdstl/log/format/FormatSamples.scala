@@ -22,7 +22,8 @@ object FormatSamples {
       storeName: String = "",
       version: Long = 8,
       id: Option[String] = None,
-      kind: SegmentKind = SegmentKind.Changelog): SegmentKey =
+      kind: SegmentKind = SegmentKind.Changelog
+  ): SegmentKey =
     SegmentKey(0, partition, storeName, version, id, kind)
 
   def batchLog(entries: SegmentEntry*): LogFileIndex =
@@ -48,7 +49,8 @@ object FormatSamples {
     val index = batchLog(
       SegmentEntry(key(), Vector(batch.append(ascii("first")), batch.append(ascii("second")))),
       SegmentEntry(key(partition = 1, id = Some(someRun.toString)), Vector(batch.append(ascii("third")))),
-      SegmentEntry(key(partition = 2), Vector(large.copy(file = Some(path)))))
+      SegmentEntry(key(partition = 2), Vector(large.copy(file = Some(path))))
+    )
       .copy(history = RunHistory.empty.append(5, someRun).append(6, someRun))
     Sample(batch.finish(index), index, Map(path -> dataContent))
   }
@@ -82,7 +84,8 @@ object FormatSamples {
     2 -> uuid.map(id => Some(id.toString)),
     1 -> uuid.map(id => Some(id.toString.toUpperCase)),
     1 -> Gen.oneOf("0-0-0-0-0", "x.changelog", "a_b", "_", ".crc").map(Some(_)),
-    1 -> text.filter(_.nonEmpty).map(Some(_)))
+    1 -> text.filter(_.nonEmpty).map(Some(_))
+  )
 
   /** Numbers of every magnitude up to what a file name may hold. */
   val number: Gen[Long] = Gen.choose(0, 18).flatMap(digits => Gen.choose(0L, math.pow(10, digits.toDouble).toLong - 1))
@@ -128,7 +131,12 @@ object FormatSamples {
       SegmentEntry(key, list.map(_.fold(out.append, identity)).toVector)
     }
     val index = LogFileIndex(
-      kind, by, Option.when(isBatchLog)(batch), if (isBatchLog) past else RunHistory.empty, entries.toVector)
+      kind,
+      by,
+      Option.when(isBatchLog)(batch),
+      if (isBatchLog) past else RunHistory.empty,
+      entries.toVector
+    )
     Sample(out.finish(index), index)
   }
 }

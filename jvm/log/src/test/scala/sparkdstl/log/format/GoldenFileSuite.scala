@@ -6,8 +6,10 @@ import java.util.zip.Inflater
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
-/** The bytes on disk stay what they are. Compressed bytes may differ between zlib releases, so the index is compared
-  * unpacked, and everything else byte by byte. */
+/**
+ * The bytes on disk stay what they are. Compressed bytes may differ between zlib releases, so the index is compared
+ * unpacked, and everything else byte by byte.
+ */
 class GoldenFileSuite extends AnyFunSuite {
 
   GoldenFiles.all.foreach { golden =>

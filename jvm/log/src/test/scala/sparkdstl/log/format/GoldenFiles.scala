@@ -4,13 +4,14 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 import java.util.UUID
 
-/** The golden files of format version 1: what each must hold, and a main that writes them.
-  *
-  * They were written once and are never rewritten for a version that has been released: that they still read is the
-  * promise of `docs/log-file-format.md`. To add one, describe it here and run, in the repository's root,
-  * {{{sbt "log/Test/runMain sparkdstl.log.format.GoldenFiles $PWD"}}}
-  * Its argument is the repository's root. It writes the files that are missing and touches no other.
-  */
+/**
+ * The golden files of format version 1: what each must hold, and a main that writes them.
+ *
+ * They were written once and are never rewritten for a version that has been released: that they still read is the
+ * promise of `docs/log-file-format.md`. To add one, describe it here and run, in the repository's root,
+ * {{{sbt "log/Test/runMain sparkdstl.log.format.GoldenFiles $PWD"}}}
+ * Its argument is the repository's root. It writes the files that are missing and touches no other.
+ */
 object GoldenFiles {
   private val Directory = "jvm/log/src/test/resources/golden/v1"
 
@@ -29,8 +30,12 @@ object GoldenFiles {
   /** One inline segment: the example of the specification. */
   val oneSegment: Golden = build("one-segment.log", LogFileKind.BatchLog) { part =>
     LogFileIndex(
-      LogFileKind.BatchLog, writer, Some(3), RunHistory(Vector(RunRange(0, 2, runC))),
-      Vector(SegmentEntry(key(0, 1, "", 4, None), Vector(part("a change")))))
+      LogFileKind.BatchLog,
+      writer,
+      Some(3),
+      RunHistory(Vector(RunRange(0, 2, runC))),
+      Vector(SegmentEntry(key(0, 1, "", 4, None), Vector(part("a change"))))
+    )
   }
 
   /** A batch without any state change, the first of its query. */
@@ -44,17 +49,24 @@ object GoldenFiles {
     val between = part("changes of a named store")
     val second = part("its second part; ")
     LogFileIndex(
-      LogFileKind.DataFile, writer.copy(host = "executor.example"), None, RunHistory.empty,
+      LogFileKind.DataFile,
+      writer.copy(host = "executor.example"),
+      None,
+      RunHistory.empty,
       Vector(
         SegmentEntry(key(0, 1, "", 8, secondId), Vector(first, second)),
-        SegmentEntry(key(1, 0, "left-keyToNumValues", 8, None), Vector(between))))
+        SegmentEntry(key(1, 0, "left-keyToNumValues", 8, None), Vector(between))
+      )
+    )
   }
 
   /** Everything that a batch log can name. */
   val batch: Golden = build("batch.log", LogFileKind.BatchLog) { part =>
     val inData = data.index.entries.map(_.parts.map(_.copy(file = Some(dataPath))))
     LogFileIndex(
-      LogFileKind.BatchLog, writer, Some(7),
+      LogFileKind.BatchLog,
+      writer,
+      Some(7),
       RunHistory(Vector(RunRange(0, 2, runA), RunRange(3, 3, runB), RunRange(5, 6, runC))),
       Vector(
         SegmentEntry(key(0, 0, "", 8, firstId), Vector(part("inline changes"))),
@@ -66,7 +78,10 @@ object GoldenFiles {
         SegmentEntry(key(300, 1, "", 8, None), Vector.empty),
         SegmentEntry(
           key(300, 2, "", 8, None),
-          Vector(SegmentPart(Some(otherPath), 5000000000L, 1048576, 0xdeadbeef)))))
+          Vector(SegmentPart(Some(otherPath), 5000000000L, 1048576, 0xdeadbeef))
+        )
+      )
+    )
   }
 
   val all: Seq[Golden] = Seq(oneSegment, emptyBatch, data, batch)
@@ -94,7 +109,12 @@ object GoldenFiles {
   }
 
   private def key(
-      operator: Long, partition: Int, store: String, version: Long, id: Option[String],
-      kind: SegmentKind = SegmentKind.Changelog): SegmentKey =
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      id: Option[String],
+      kind: SegmentKind = SegmentKind.Changelog
+  ): SegmentKey =
     SegmentKey(operator, partition, store, version, id, kind)
 }

@@ -11,8 +11,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.error.{DamagedLogException, DstlException}
 import sparkdstl.log.format.FormatSamples._
 
-/** Files whose checksums are right but whose content no writer of this project writes. They are refused, and refused
-  * before they cost much memory. */
+/**
+ * Files whose checksums are right but whose content no writer of this project writes. They are refused, and refused
+ * before they cost much memory.
+ */
 class HostileIndexSuite extends AnyFunSuite {
   private val MiB = 1024L * 1024
 
@@ -75,13 +77,37 @@ class HostileIndexSuite extends AnyFunSuite {
       body { out => writeHead(out); out.number(batchPlusOne); out.number(0); out.number(0); out.number(0) }
     refused("batch")(head(0))
     refused("batch", LogFileKind.DataFile)(head(1))
-    refused("history", LogFileKind.DataFile)(IndexCodec.encode(dataFile().copy(history = RunHistory.empty.append(1, someRun))))
+    refused(
+      "history",
+      LogFileKind.DataFile
+    )(IndexCodec.encode(dataFile().copy(history = RunHistory.empty.append(1, someRun))))
   }
 
   test("data file names that lead elsewhere, or name one file twice, are refused") {
-    Seq("", "/", "data", "data/a", "/data/a/b", "../data/a", "data/../b", "data/a/..", "data/./a", "data/a/.", "data//a",
-      "data/a/", "data/a/b/", "data/a/b//", "data/a/b/c", "batches/a/b", "Data/a/b", "s3a://data/a", "data/a:b/c",
-      "data/a\\b/c", "data/a/b\u0000", "data/a/b\n").foreach { name =>
+    Seq(
+      "",
+      "/",
+      "data",
+      "data/a",
+      "/data/a/b",
+      "../data/a",
+      "data/../b",
+      "data/a/..",
+      "data/./a",
+      "data/a/.",
+      "data//a",
+      "data/a/",
+      "data/a/b/",
+      "data/a/b//",
+      "data/a/b/c",
+      "batches/a/b",
+      "Data/a/b",
+      "s3a://data/a",
+      "data/a:b/c",
+      "data/a\\b/c",
+      "data/a/b\u0000",
+      "data/a/b\n"
+    ).foreach { name =>
       assert(!LogLayout.isDataFile(name), name)
       refused("name of a data file")(oneEntry(file = Some(name)))
     }
@@ -133,7 +159,15 @@ class HostileIndexSuite extends AnyFunSuite {
       intercept[DamagedLogException](LogFileReader.readTrailer(file, trailer, length)): Unit
     }
     val stored = new Array[Byte](10)
-    Seq(Long.MinValue, -1L, 0L, 15L, 17L, Int.MaxValue.toLong, Long.MaxValue - 5).foreach(placed(_, stored, 16 + 10 + 36))
+    Seq(
+      Long.MinValue,
+      -1L,
+      0L,
+      15L,
+      17L,
+      Int.MaxValue.toLong,
+      Long.MaxValue - 5
+    ).foreach(placed(_, stored, 16 + 10 + 36))
     placed(16, stored, 16 + 9 + 36)
     placed(6, stored, 6 + 10 + 36)
   }
@@ -141,7 +175,8 @@ class HostileIndexSuite extends AnyFunSuite {
   test("negative lengths in a trailer are refused") {
     val trailer = LogFileWriter.trailer(LogFileKind.BatchLog, 1, 17, Array.empty, -1)
     intercept[DamagedLogException](LogFileReader.readTrailer(file, trailer, 17 + 36))
-    val negative = seal(LogFileWriter.trailer(LogFileKind.BatchLog, 1, 17, Array.empty, 0).patch(8, Seq.fill[Byte](4)(-1), 4))
+    val negative =
+      seal(LogFileWriter.trailer(LogFileKind.BatchLog, 1, 17, Array.empty, 0).patch(8, Seq.fill[Byte](4)(-1), 4))
     intercept[DamagedLogException](LogFileReader.readTrailer(file, negative, 16 + 36))
   }
 
@@ -205,7 +240,9 @@ class HostileIndexSuite extends AnyFunSuite {
     refusedStored(why, kind)(deflate(encoded), encoded.length)
 
   private def refusedStored(
-      why: String, kind: LogFileKind = LogFileKind.BatchLog)(stored: Array[Byte], bodyLength: Int): Assertion = {
+      why: String,
+      kind: LogFileKind = LogFileKind.BatchLog
+  )(stored: Array[Byte], bodyLength: Int): Assertion = {
     val content = fileOf(kind, stored, bodyLength)
     val (error, allocated) = allocating(intercept[DamagedLogException](LogFileReader.readIndex(file, content)))
     assert(error.parameters("damage").contains(why))
@@ -247,8 +284,13 @@ class HostileIndexSuite extends AnyFunSuite {
     out.number(0)
   }
 
-  private def writeKey(out: IndexCodec.Encoder, storeName: String = "", id: Option[String] = None, kind: Int = 0,
-      idKind: Option[Int] = None): Unit = {
+  private def writeKey(
+      out: IndexCodec.Encoder,
+      storeName: String = "",
+      id: Option[String] = None,
+      kind: Int = 0,
+      idKind: Option[Int] = None
+  ): Unit = {
     out.number(0)
     out.number(0)
     out.text(storeName)
@@ -260,9 +302,15 @@ class HostileIndexSuite extends AnyFunSuite {
 
   /** An index of one entry with one part. */
   private def oneEntry(
-      storeName: String = "", id: Option[String] = None, kind: Int = 0, idKind: Option[Int] = None,
-      file: Option[String] = None, fileNumber: Option[Long] = None, offset: Long = 16,
-      length: Long = 0): Array[Byte] = body { out =>
+      storeName: String = "",
+      id: Option[String] = None,
+      kind: Int = 0,
+      idKind: Option[Int] = None,
+      file: Option[String] = None,
+      fileNumber: Option[Long] = None,
+      offset: Long = 16,
+      length: Long = 0
+  ): Array[Byte] = body { out =>
     writeHead(out)
     out.number(8)
     out.number(0)

@@ -17,14 +17,29 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("other names are not batch logs") {
     Seq(
-      "", "7.log", s"7-$someRun", s"$someRun.log", s"-7-$someRun.log", s"7-$someRun.log.tmp", s".7-$someRun.log.crc", s"a7-$someRun.log",
-      s"07-$someRun.log", s"1234567890123456789-$someRun.log", "7-1-1-1-1-1.log", s"7-${someRun}0.log", s"batches/7-$someRun.log",
-      s"7-${"abcdef00-0000-4000-8000-000000000000".toUpperCase}.log", s"7-$someRun.log\n").foreach { name =>
+      "",
+      "7.log",
+      s"7-$someRun",
+      s"$someRun.log",
+      s"-7-$someRun.log",
+      s"7-$someRun.log.tmp",
+      s".7-$someRun.log.crc",
+      s"a7-$someRun.log",
+      s"07-$someRun.log",
+      s"1234567890123456789-$someRun.log",
+      "7-1-1-1-1-1.log",
+      s"7-${someRun}0.log",
+      s"batches/7-$someRun.log",
+      s"7-${"abcdef00-0000-4000-8000-000000000000".toUpperCase}.log",
+      s"7-$someRun.log\n"
+    ).foreach { name =>
       assert(LogLayout.parseBatchLog(name).isEmpty, name)
     }
   }
 
-  test("a data file's name is one that an index may hold, and differs by run, executor, sequence, attempt and random part") {
+  test(
+    "a data file's name is one that an index may hold, and differs by run, executor, sequence, attempt and random part"
+  ) {
     val names = for {
       executor <- Seq("driver", "1", "12"); sequence <- Seq(0L, 3L); attempt <- Seq(0, 1); random <- Seq("a", "b")
     } yield LogLayout.dataFile(someRun, executor, sequence, attempt, random)

@@ -27,7 +27,8 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(SegmentKey.parse("0/3", "12.changelog.crc").contains(SegmentKey(0, 3, "", 12, None, Checksum)))
     assert(
       SegmentKey.parse("1/0/left-keyToNumValues", "12_5d8e.changelog")
-        .contains(SegmentKey(1, 0, "left-keyToNumValues", 12, Some("5d8e"), Changelog)))
+        .contains(SegmentKey(1, 0, "left-keyToNumValues", 12, Some("5d8e"), Changelog))
+    )
   }
 
   test("a changelog belongs to the batch before its version") {
@@ -36,17 +37,45 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("other files of a store are not segments") {
     Seq(
-      "12.zip", "12.changelog.tmp", ".12.changelog.crc", "12.changelog.crc.crc", "12_.changelog", "_a.changelog",
-      "changelog", ".changelog", "-1.changelog", "1a.changelog", "12.CHANGELOG", "12_a/b.changelog", " 12.changelog",
-      "٣.changelog", "12.changelog\n", "1234567890123456789.changelog", "_metadata").foreach { name =>
+      "12.zip",
+      "12.changelog.tmp",
+      ".12.changelog.crc",
+      "12.changelog.crc.crc",
+      "12_.changelog",
+      "_a.changelog",
+      "changelog",
+      ".changelog",
+      "-1.changelog",
+      "1a.changelog",
+      "12.CHANGELOG",
+      "12_a/b.changelog",
+      " 12.changelog",
+      "٣.changelog",
+      "12.changelog\n",
+      "1234567890123456789.changelog",
+      "_metadata"
+    ).foreach { name =>
       assert(SegmentKey.parse("0/0", name).isEmpty, name)
     }
   }
 
   test("directories that are not a store's hold no segments") {
     Seq(
-      "", "0", "0/", "/0/0", "0/0/", "0/0/a/b", "a/0", "0/a", "-1/0", "0/_metadata", "0/0/.", "0/0/..", "0/1234567890",
-      "0//a").foreach { directory =>
+      "",
+      "0",
+      "0/",
+      "/0/0",
+      "0/0/",
+      "0/0/a/b",
+      "a/0",
+      "0/a",
+      "-1/0",
+      "0/_metadata",
+      "0/0/.",
+      "0/0/..",
+      "0/1234567890",
+      "0//a"
+    ).foreach { directory =>
       assert(SegmentKey.parse(directory, "1.changelog").isEmpty, directory)
     }
   }

@@ -7,7 +7,7 @@ import scala.concurrent.{Await, Future}
 import scala.concurrent.duration.DurationInt
 
 import org.apache.hadoop.fs.FileAlreadyExistsException
-import org.scalatest.concurrent.{TimeLimits, Signaler, ThreadSignaler}
+import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
@@ -26,7 +26,8 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
       Executors.newCachedThreadPool(),
       StorageErrors.isRetryable,
       () => 0.5,
-      metrics)
+      metrics
+    )
 
     def started: Long = metrics.snapshot().attemptsStarted
   }
@@ -225,7 +226,8 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
     val task = new Attempts[String] {
       override def name: String = "a"
       override def run(attempt: Int): String = if (attempt == 1) throw new IOException("injected") else "done"
-      override def lost(attempt: Int, outcome: scala.util.Try[String]): Unit = throw new IllegalStateException("injected")
+      override def lost(attempt: Int, outcome: scala.util.Try[String]): Unit =
+        throw new IllegalStateException("injected")
     }
     val winner = f.executor.run(task)
     f.timer.awaitScheduled(2)

@@ -20,7 +20,8 @@ private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocal
       bufferSize: Int,
       replication: Short,
       blockSize: Long,
-      progress: Progressable): FSDataOutputStream = new FSDataOutputStream(new Stream(path), statistics)
+      progress: Progressable
+  ): FSDataOutputStream = new FSDataOutputStream(new Stream(path), statistics)
 
   override def create(
       path: Path,
@@ -28,7 +29,8 @@ private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocal
       bufferSize: Int,
       replication: Short,
       blockSize: Long,
-      progress: Progressable): FSDataOutputStream =
+      progress: Progressable
+  ): FSDataOutputStream =
     create(path, FsPermission.getFileDefault, overwrite, bufferSize, replication, blockSize, progress)
 
   private final class Stream(path: Path) extends OutputStream with Abortable with StreamCapabilities {

@@ -15,9 +15,10 @@ trait LogStorageBehaviour { this: AnyFunSuite =>
 
   protected def bytes(text: String): Array[Byte] = text.getBytes("UTF-8")
 
-  /** @param withStorage
-    *   runs a test with an empty storage and the base of its paths
-    */
+  /**
+   * @param withStorage
+   *   runs a test with an empty storage and the base of its paths
+   */
   protected def logStorage(name: String)(withStorage: ((LogStorage, Path) => Any) => Any): Unit = {
     def holds(what: String)(check: (LogStorage, Path) => Any): Unit = test(s"$name: $what")(withStorage(check))
 

@@ -48,7 +48,12 @@ class StorageErrorsSuite extends AnyFunSuite {
   }
 
   test("passing errors are retried") {
-    Seq(new IOException("reset"), new ServiceException(503), new FileNotFoundException("x"), new IOException(null: String))
+    Seq(
+      new IOException("reset"),
+      new ServiceException(503),
+      new FileNotFoundException("x"),
+      new IOException(null: String)
+    )
       .foreach(error => assert(StorageErrors.isRetryable(error), error))
   }
 }

@@ -12,7 +12,8 @@ class MemoryBudgetSuite extends AnyFunSuite {
     @volatile private var failure: Option[Throwable] = None
     private val thread = new Thread(() =>
       try budget.acquire(bytes)(() => waiting.countDown())
-      catch { case e: Throwable => failure = Some(e) })
+      catch { case e: Throwable => failure = Some(e) }
+    )
     thread.start()
     waiting.await()
 

@@ -2,9 +2,10 @@ package sparkdstl.log.upload
 
 import java.util.zip.CRC32C
 
-/** @param bytes
-  *   what is stored
-  */
+/**
+ * @param bytes
+ *   what is stored
+ */
 final case class TestChunk(label: String, bytes: Array[Byte]) extends Chunk {
   override def size: Int = bytes.length
 }

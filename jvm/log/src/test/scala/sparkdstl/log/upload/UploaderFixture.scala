@@ -10,9 +10,10 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.retry.{ManualExecutor, ManualTimer, RetryPolicy, RetryingExecutor, UploadMetrics}
 import sparkdstl.log.storage.{FaultyStorage, LogStorage, MemoryLogStorage, StorageErrors}
 
-/** An uploader over storage that behaves as `behaviour` says for each put. Attempts run on `threads`; deletions when the test
-  * says so.
-  */
+/**
+ * An uploader over storage that behaves as `behaviour` says for each put. Attempts run on `threads`; deletions when the test
+ * says so.
+ */
 final class UploaderFixture(
     behaviour: (Int, Path) => FaultyStorage.Behaviour = (_, _) => FaultyStorage.Work,
     persistSizeThreshold: Long = 1000,
@@ -20,8 +21,8 @@ final class UploaderFixture(
     numThreads: Int = 2,
     encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder,
     threads: ExecutorService = Executors.newCachedThreadPool(),
-    underlying: LogStorage = new MemoryLogStorage(() => 0L))
-    extends AutoCloseable {
+    underlying: LogStorage = new MemoryLogStorage(() => 0L)
+) extends AutoCloseable {
 
   val base = new Path("memory:/base")
   val storage = new FaultyStorage(underlying, behaviour)
@@ -41,7 +42,8 @@ final class UploaderFixture(
     new ObjectDiscarder(storage, deletions, metrics),
     UploaderOptions(persistSizeThreshold, maxInFlight),
     timer,
-    metrics)
+    metrics
+  )
 
   def put(label: String, size: Int = 10): PendingChunk = uploader.put(TestChunk.of(label, size))
 

@@ -11,14 +11,15 @@ import org.apache.spark.sql.execution.streaming.state.dstl.SealedPart._
 /** A segment of a batch whose bytes all have a place: in data files, or here to be written into the batch log. */
 private[dstl] final case class DurableSegment(key: SegmentKey, parts: Vector[Either[Array[Byte], SegmentPart]])
 
-/** What the tasks of one run have promised for its batches and what has become durable of it. The driver's side of seals.
-  *
-  * A batch is open until the barrier closes it; a seal for a closed batch is refused. Of several seals for one segment
-  * (task retries, speculation) the last one that is durable wins; with checkpoint ids, attempts differ in their keys
-  * and the commit entry tells which counts. Thread-safe.
-  *
-  * @param inlineBudget how many inline bytes may be held for the batches that are not yet committed
-  */
+/**
+ * What the tasks of one run have promised for its batches and what has become durable of it. The driver's side of seals.
+ *
+ * A batch is open until the barrier closes it; a seal for a closed batch is refused. Of several seals for one segment
+ * (task retries, speculation) the last one that is durable wins; with checkpoint ids, attempts differ in their keys
+ * and the commit entry tells which counts. Thread-safe.
+ *
+ * @param inlineBudget how many inline bytes may be held for the batches that are not yet committed
+ */
 private[dstl] final class BatchSeals(inlineBudget: Long) {
   private type Ticket = (String, Long)
 
@@ -97,7 +98,9 @@ private[dstl] final class BatchSeals(inlineBudget: Long) {
 
   /** Data files named by attempts for `batch` that are not among `used`: nobody will ever read them. */
   def unusedFiles(batch: Long, used: Set[String]): Set[String] = synchronized {
-    attempts.iterator.filter(_._1.batch <= batch).flatMap(_._2).flatMap(attempt => attempt.parts.flatMap(place(attempt, _)))
+    attempts.iterator.filter(_._1.batch <= batch).flatMap(_._2).flatMap(attempt =>
+      attempt.parts.flatMap(place(attempt, _))
+    )
       .flatMap(_.file).toSet -- used
   }
 
@@ -155,7 +158,9 @@ private[dstl] final class BatchSeals(inlineBudget: Long) {
       case Pending(ticket, _) => reports.get((attempt.executor, ticket)).flatMap(_.left.toOption)
     }.flatten.nextOption()
     failed.orElse(
-      if (pendingIn(attempt).nonEmpty) lostExecutors.get(attempt.executor).map(why => s"executor ${attempt.executor}: $why")
-      else None)
+      if (pendingIn(attempt).nonEmpty)
+        lostExecutors.get(attempt.executor).map(why => s"executor ${attempt.executor}: $why")
+      else None
+    )
   }
 }

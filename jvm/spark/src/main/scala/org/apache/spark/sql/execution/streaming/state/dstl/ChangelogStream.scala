@@ -33,13 +33,14 @@ private[dstl] final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[By
   private def emitIfFull(): Unit = if (buffer.size() >= chunkSize) onChunk(takeRest())
 }
 
-/** What Spark writes a store's changelog to. Closing it seals the segment; nothing becomes a file of the changelog's name.
-  *
-  * Life cycle: open, then either closed (the segment is promised) or cancelled (nothing is). What comes after the first of
-  * the two has no effect, because Spark closes the compressing stream around this one after it has cancelled.
-  */
+/**
+ * What Spark writes a store's changelog to. Closing it seals the segment; nothing becomes a file of the changelog's name.
+ *
+ * Life cycle: open, then either closed (the segment is promised) or cancelled (nothing is). What comes after the first of
+ * the two has no effect, because Spark closes the compressing stream around this one after it has cancelled.
+ */
 private[dstl] final class ChangelogStream private (chunks: ChunkingOutputStream, segment: SegmentWriter)
-  extends CancellableFSDataOutputStream(chunks) {
+    extends CancellableFSDataOutputStream(chunks) {
 
   private var ended = false
 
@@ -63,11 +64,12 @@ private[dstl] object ChangelogStream {
     new ChangelogStream(new ChunkingOutputStream(segment.chunkSize, segment.add), segment)
 }
 
-/** A file that is written as one object when it is closed, with the retries and hedges of all single writes. Files larger
-  * than `limit` bytes are handed to `large` instead.
-  */
+/**
+ * A file that is written as one object when it is closed, with the retries and hedges of all single writes. Files larger
+ * than `limit` bytes are handed to `large` instead.
+ */
 private[dstl] final class PublishedFileStream private (sink: SpillingOutputStream, publish: Array[Byte] => Unit)
-  extends CancellableFSDataOutputStream(sink) {
+    extends CancellableFSDataOutputStream(sink) {
 
   private var ended = false
 
@@ -99,7 +101,8 @@ private[dstl] object PublishedFileStream {
 }
 
 /** Holds what is written in memory, until it is more than `limit` bytes: then it opens a stream and writes there. */
-private[dstl] final class SpillingOutputStream(limit: Int, open: () => CancellableFSDataOutputStream) extends OutputStream {
+private[dstl] final class SpillingOutputStream(limit: Int, open: () => CancellableFSDataOutputStream)
+    extends OutputStream {
   private val buffer = new ByteArrayOutputStream(1024)
   private var opened: Option[CancellableFSDataOutputStream] = None
 

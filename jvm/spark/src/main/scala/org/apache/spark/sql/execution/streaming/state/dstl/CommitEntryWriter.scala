@@ -8,9 +8,10 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 
 import sparkdstl.log.storage.LogStorage
 
-/** Creates a commit entry: the one write that decides whose batch it is. The entry names our run, so an entry that is there
-  * already and says what ours would say is ours: an earlier attempt's reply was lost, or a hedge was faster.
-  */
+/**
+ * Creates a commit entry: the one write that decides whose batch it is. The entry names our run, so an entry that is there
+ * already and says what ours would say is ours: an earlier attempt's reply was lost, or a hedge was faster.
+ */
 private[dstl] final class CommitEntryWriter(storage: LogStorage, writes: RetriedWrites) {
 
   /** @throws FencedException if another driver has committed the batch, naming that driver's run and host */

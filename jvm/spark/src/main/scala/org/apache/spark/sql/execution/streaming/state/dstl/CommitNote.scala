@@ -9,16 +9,22 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 
-/** Who committed a batch, as the third line of its commit entry. Spark reads the first two lines (format version and
-  * metadata) and leaves the rest alone (`CommitLog.readCommitMetadata`), so a checkpoint with notes stays one that stock
-  * Spark reads. The entry is created exclusively; with the note in it, that one creation decides which run's batch log
-  * counts.
-  *
-  * @param hasBatchLog whether the batch's state changes are in the run's batch log; otherwise they are in plain files
-  * @param base        the log's base path if one was configured
-  */
+/**
+ * Who committed a batch, as the third line of its commit entry. Spark reads the first two lines (format version and
+ * metadata) and leaves the rest alone (`CommitLog.readCommitMetadata`), so a checkpoint with notes stays one that stock
+ * Spark reads. The entry is created exclusively; with the note in it, that one creation decides which run's batch log
+ * counts.
+ *
+ * @param hasBatchLog whether the batch's state changes are in the run's batch log; otherwise they are in plain files
+ * @param base        the log's base path if one was configured
+ */
 private[dstl] final case class CommitNote(
-    run: UUID, hasBatchLog: Boolean, host: String, application: String, base: Option[String]) {
+    run: UUID,
+    hasBatchLog: Boolean,
+    host: String,
+    application: String,
+    base: Option[String]
+) {
 
   def line: String = {
     val node = CommitNote.mapper.createObjectNode()
@@ -55,7 +61,8 @@ private[dstl] object CommitNote {
           node.required("batchLog").booleanValue(),
           node.required("host").textValue(),
           node.required("application").textValue(),
-          Option(node.get("base")).map(_.textValue()))
+          Option(node.get("base")).map(_.textValue())
+        )
       } catch {
         case NonFatal(e) => throw DstlErrors.damagedCommitEntry(entry, e.getMessage, e)
       }

@@ -17,11 +17,12 @@ private[dstl] object CommittedBatches {
   /** Commit entries with checkpoint ids grow with the number of stores: 100 bytes each. */
   private val MaxEntryLength = 256L * 1024 * 1024
 
-  /** Reads it from storage: the newest commit entry names its batch log, and that one repeats the history before it. If
-    * the newest entry is stock Spark's, the newest batch log that its commit entry names tells.
-    *
-    * @param base where the log is
-    */
+  /**
+   * Reads it from storage: the newest commit entry names its batch log, and that one repeats the history before it. If
+   * the newest entry is stock Spark's, the newest batch log that its commit entry names tells.
+   *
+   * @param base where the log is
+   */
   def load(root: Path, base: Path, checkpoint: LogStorage, log: LogStorage): CommittedBatches = {
     val commits = new Path(root, "commits")
     val batches = checkpoint.list(commits).flatMap(_.path.getName.toLongOption)
@@ -45,7 +46,12 @@ private[dstl] object CommittedBatches {
   }
 
   private def historyAt(
-      commits: Path, base: Path, batch: Long, checkpoint: LogStorage, log: LogStorage): Option[RunHistory] =
+      commits: Path,
+      base: Path,
+      batch: Long,
+      checkpoint: LogStorage,
+      log: LogStorage
+  ): Option[RunHistory] =
     note(commits, batch, checkpoint).filter(_.hasBatchLog).map { note =>
       val file = new Path(base, LogLayout.batchLog(batch, note.run))
       try LogIndexLoader.load(log, file).history.append(batch, note.run)

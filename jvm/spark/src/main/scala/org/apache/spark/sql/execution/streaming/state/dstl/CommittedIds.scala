@@ -7,13 +7,19 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 /** Which sealed segments a commit entry makes part of the batch. */
 private[dstl] object CommittedIds {
 
-  /** Without checkpoint ids (format version 1) all of them. With ids (version 2) those that the entry names; every id it
-    * names must have been sealed, or be a plain file where a task had to do without the log.
-    *
-    * @throws sparkdstl.log.error.DstlException if the entry names an id whose changes are nowhere
-    */
+  /**
+   * Without checkpoint ids (format version 1) all of them. With ids (version 2) those that the entry names; every id it
+   * names must have been sealed, or be a plain file where a task had to do without the log.
+   *
+   * @throws sparkdstl.log.error.DstlException if the entry names an id whose changes are nowhere
+   */
   def select(
-      paths: QueryPaths, batch: Long, entry: Path, content: Array[Byte], sealedKeys: Vector[SegmentKey])
+      paths: QueryPaths,
+      batch: Long,
+      entry: Path,
+      content: Array[Byte],
+      sealedKeys: Vector[SegmentKey]
+  )
       : Vector[SegmentKey] = {
     val named = CommitNote.checkpointIds(entry, content).toSet
     if (named.isEmpty) sealedKeys

@@ -11,9 +11,10 @@ import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.RpcUtils
 
-/** The executor's way to the coordinator of one run. Every call but `report` waits for the driver's answer, within
-  * Spark's `spark.rpc.askTimeout`.
-  */
+/**
+ * The executor's way to the coordinator of one run. Every call but `report` waits for the driver's answer, within
+ * Spark's `spark.rpc.askTimeout`.
+ */
 private[dstl] final class CoordinatorClient(driver: RpcEndpointRef, root: String, run: UUID) {
 
   def open(): OpenReply = Wire.decodeOpenReply(ask(Wire.Open, Wire.Done))

@@ -9,8 +9,11 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEndpoint, RpcEndpointRef, RpcEnv}
 
 /** The driver's door: decodes what executors send and hands it to the coordinator of the run it is for. */
-private[dstl] final class CoordinatorEndpoint(override val rpcEnv: RpcEnv, registry: RunRegistry, executors: ExecutorDirectory)
-  extends RpcEndpoint with Logging {
+private[dstl] final class CoordinatorEndpoint(
+    override val rpcEnv: RpcEnv,
+    registry: RunRegistry,
+    executors: ExecutorDirectory
+) extends RpcEndpoint with Logging {
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (Wire.Register, executor: String, endpoint: RpcEndpointRef) =>
@@ -22,7 +25,12 @@ private[dstl] final class CoordinatorEndpoint(override val rpcEnv: RpcEnv, regis
   }
 
   private def answer(
-      operation: String, root: String, run: UUID, payload: Array[Byte], context: RpcCallContext): Unit =
+      operation: String,
+      root: String,
+      run: UUID,
+      payload: Array[Byte],
+      context: RpcCallContext
+  ): Unit =
     operation match {
       case Wire.Open =>
         val reply = registry.current(root) match {
@@ -33,7 +41,8 @@ private[dstl] final class CoordinatorEndpoint(override val rpcEnv: RpcEnv, regis
         context.reply(Wire.encodeOpenReply(reply))
       case Wire.Seal =>
         val reply = registry.of(root, run).fold[SealReply](SealReply.Refused("another run has taken over"))(
-          _.seal(Wire.decodeSeal(payload)))
+          _.seal(Wire.decodeSeal(payload))
+        )
         context.reply(Wire.encodeSealReply(reply))
       case Wire.Uploaded =>
         registry.of(root, run).foreach(_.report(Wire.decodeReport(payload)))

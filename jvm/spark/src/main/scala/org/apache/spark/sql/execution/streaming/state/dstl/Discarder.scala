@@ -11,11 +11,12 @@ import sparkdstl.log.storage.LogStorage
 
 import org.apache.spark.internal.Logging
 
-/** Deletes log files in the background, many with one request where storage can do that. A failure costs space, not
-  * correctness: it is logged, and the next run's sweep finds what is left.
-  *
-  * @param background runs the deletions
-  */
+/**
+ * Deletes log files in the background, many with one request where storage can do that. A failure costs space, not
+ * correctness: it is logged, and the next run's sweep finds what is left.
+ *
+ * @param background runs the deletions
+ */
 private[dstl] final class Discarder(val background: Executor) extends Logging {
 
   // Guarded by this; empty means that no deletion is scheduled.
@@ -38,7 +39,10 @@ private[dstl] final class Discarder(val background: Executor) extends Logging {
     }
     batches.foreach { case (storage, paths) =>
       try storage.delete(paths)
-      catch { case NonFatal(e) => logWarning(s"Could not delete ${paths.size} log files that nothing needs, such as ${paths.head}", e) }
+      catch {
+        case NonFatal(e) =>
+          logWarning(s"Could not delete ${paths.size} log files that nothing needs, such as ${paths.head}", e)
+      }
     }
   }
 }

@@ -12,18 +12,19 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
-/** Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
-  *
-  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
-  * and deleting them works as if they were files. A commit entry is created only after the batch's segments are durable.
-  * Everything else is a file of its own, published by one write that is retried and hedged. What is not in the log is
-  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
-  *
-  * @param path          the directory that this file manager is for
-  * @param configuration with the session's SQL configurations, from which the log's options are taken
-  */
+/**
+ * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
+ *
+ * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
+ * and deleting them works as if they were files. A commit entry is created only after the batch's segments are durable.
+ * Everything else is a file of its own, published by one write that is retried and hedged. What is not in the log is
+ * looked for as a plain file, so a checkpoint of stock Spark can be continued.
+ *
+ * @param path          the directory that this file manager is for
+ * @param configuration with the session's SQL configurations, from which the log's options are taken
+ */
 class DstlCheckpointFileManager(path: Path, configuration: Configuration)
-  extends FileSystemBasedCheckpointFileManager(path, configuration) {
+    extends FileSystemBasedCheckpointFileManager(path, configuration) {
 
   SparkVersion.check()
 
@@ -79,7 +80,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
             sealedUnder(entry).filter(_.hasSeals(batch)).foreach(_ => throw DstlErrors.unknownRun(batch))
             services.writes.create(storage, qualified, content, namesItsWriter = false)
         },
-      () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFileStream.Limit} bytes"))
+      () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFileStream.Limit} bytes")
+    )
   }
 
   private def publishedFile(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
@@ -89,7 +91,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         if (overwriteIfPossible) services.writes.replace(storage, qualified, content)
         else services.writes.create(storage, qualified, content, namesItsWriter = false)
       },
-      () => super.createAtomic(file, overwriteIfPossible))
+      () => super.createAtomic(file, overwriteIfPossible)
+    )
 
   /** On the thread that drives a query, makes its run the current one on this checkpoint. */
   private def beginRun(): Unit = (directory, StreamThread.run) match {

@@ -11,13 +11,14 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-/** Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
-  *
-  * It is Spark's own provider in all but three things: changelog checkpointing is always on, its files go through
-  * [[DstlCheckpointFileManager]] whether or not that is configured, and its metrics tell what the log did. Without the
-  * file manager on the driver there is no barrier; then changelogs are plain files in Spark's layout, as
-  * [[RunLog.writer]] says.
-  */
+/**
+ * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
+ *
+ * It is Spark's own provider in all but three things: changelog checkpointing is always on, its files go through
+ * [[DstlCheckpointFileManager]] whether or not that is configured, and its metrics tell what the log did. Without the
+ * file manager on the driver there is no barrier; then changelogs are plain files in Spark's layout, as
+ * [[RunLog.writer]] says.
+ */
 private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
   @volatile private var runLog: () => Option[RunLog] = () => None
 
@@ -30,10 +31,14 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       storeConf: StateStoreConf,
       hadoopConf: Configuration,
       useMultipleValuesPerKey: Boolean,
-      stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
+      stateSchemaProvider: Option[StateSchemaProvider]
+  ): Unit = {
     SparkVersion.check()
     // The configuration is the tasks' own, shared by the stores of an operator; Spark notes the run in it likewise.
-    hadoopConf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[DstlCheckpointFileManager].getName)
+    hadoopConf.set(
+      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,
+      classOf[DstlCheckpointFileManager].getName
+    )
     val options = HadoopOptions.parse(hadoopConf)
     val run = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
     runLog = () =>
@@ -42,8 +47,16 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
         case _ => None
       }
     super.init(
-      stateStoreId, keySchema, valueSchema, keyStateEncoderSpec, useColumnFamilies, storeConf, hadoopConf,
-      useMultipleValuesPerKey, stateSchemaProvider)
+      stateStoreId,
+      keySchema,
+      valueSchema,
+      keyStateEncoderSpec,
+      useColumnFamilies,
+      storeConf,
+      hadoopConf,
+      useMultipleValuesPerKey,
+      stateSchemaProvider
+    )
   }
 
   override protected def createRocksDB(
@@ -56,46 +69,78 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       enableStateStoreCheckpointIds: Boolean,
       partitionId: Int,
       eventForwarder: Option[RocksDBEventForwarder],
-      uniqueId: Option[String]): RocksDB =
+      uniqueId: Option[String]
+  ): RocksDB =
     super.createRocksDB(
-      dfsRootDir, conf.copy(enableChangelogCheckpointing = true), localRootDir, hadoopConf, loggingId, useColumnFamilies,
-      enableStateStoreCheckpointIds, partitionId,
-      eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)), uniqueId)
+      dfsRootDir,
+      conf.copy(enableChangelogCheckpointing = true),
+      localRootDir,
+      hadoopConf,
+      loggingId,
+      useColumnFamilies,
+      enableStateStoreCheckpointIds,
+      partitionId,
+      eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
+      uniqueId
+    )
 
   override def getStore(
-      version: Long, uniqueId: Option[String], forceSnapshotOnCommit: Boolean, loadEmpty: Boolean): StateStore =
+      version: Long,
+      uniqueId: Option[String],
+      forceSnapshotOnCommit: Boolean,
+      loadEmpty: Boolean
+  ): StateStore =
     measured(super.getStore(version, uniqueId, forceSnapshotOnCommit, loadEmpty))
 
   override def getReadStore(version: Long, uniqueId: Option[String]): StateStore =
     measured(super.getReadStore(version, uniqueId))
 
   override def upgradeReadStoreToWriteStore(
-      readStore: ReadStateStore, version: Long, uniqueId: Option[String], forceSnapshotOnCommit: Boolean): StateStore =
-    measured(super.upgradeReadStoreToWriteStore(MeasuredStateStore.unwrap(readStore), version, uniqueId, forceSnapshotOnCommit))
+      readStore: ReadStateStore,
+      version: Long,
+      uniqueId: Option[String],
+      forceSnapshotOnCommit: Boolean
+  ): StateStore =
+    measured(super.upgradeReadStoreToWriteStore(
+      MeasuredStateStore.unwrap(readStore),
+      version,
+      uniqueId,
+      forceSnapshotOnCommit
+    ))
 
   override def replayStateFromSnapshot(
       snapshotVersion: Long,
       endVersion: Long,
       readOnly: Boolean,
       snapshotVersionStateStoreCkptId: Option[String],
-      endVersionStateStoreCkptId: Option[String]): StateStore =
+      endVersionStateStoreCkptId: Option[String]
+  ): StateStore =
     measured(super.replayStateFromSnapshot(
-      snapshotVersion, endVersion, readOnly, snapshotVersionStateStoreCkptId, endVersionStateStoreCkptId))
+      snapshotVersion,
+      endVersion,
+      readOnly,
+      snapshotVersionStateStoreCkptId,
+      endVersionStateStoreCkptId
+    ))
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all
 
   private def measured(store: StateStore): StateStore = store match {
     case already: MeasuredStateStore => already
-    case plain => new MeasuredStateStore(plain, () => runLog().fold(Map.empty[StateStoreCustomMetric, Long])(LogMetrics.of(_, plain.id)))
+    case plain => new MeasuredStateStore(
+        plain,
+        () => runLog().fold(Map.empty[StateStoreCustomMetric, Long])(LogMetrics.of(_, plain.id))
+      )
   }
 }
 
-/** Reports snapshot uploads to Spark's coordinator where there is one. In a session that has never started a query there is
-  * none, and reading state must not fail for want of somebody to report to.
-  */
+/**
+ * Reports snapshot uploads to Spark's coordinator where there is one. In a session that has never started a query there is
+ * none, and reading state must not fail for want of somebody to report to.
+ */
 private[dstl] final class LenientEventForwarder(runId: String, storeId: StateStoreId)
-  extends RocksDBEventForwarder(runId, storeId) {
+    extends RocksDBEventForwarder(runId, storeId) {
 
   override def reportSnapshotUploaded(version: Long): Unit =
     try super.reportSnapshotUploaded(version)

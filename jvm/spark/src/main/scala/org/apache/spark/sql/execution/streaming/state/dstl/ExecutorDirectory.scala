@@ -22,7 +22,9 @@ private[dstl] final class ExecutorDirectory {
 
   /** Removes and names the executors at an address whose connection is gone. */
   def disconnected(address: RpcAddress): Seq[String] =
-    executors.asScala.collect { case (id, known) if known.address == address && executors.remove(id, known) => id }.toSeq
+    executors.asScala.collect {
+      case (id, known) if known.address == address && executors.remove(id, known) => id
+    }.toSeq
 
   /** Asks an executor to upload whatever waits for `run`, at once. Completes when it has begun. */
   def flush(executor: String, run: UUID): CompletableFuture[Unit] = {

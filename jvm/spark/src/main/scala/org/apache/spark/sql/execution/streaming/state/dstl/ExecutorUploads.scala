@@ -21,9 +21,10 @@ private[dstl] final class SegmentChunk(val key: SegmentKey, val bytes: Array[Byt
   override def size: Int = bytes.length
 }
 
-/** Packs segments' chunks into a data file. The file's own index names them, for people who look at it; recovery goes by the
-  * batch log's.
-  */
+/**
+ * Packs segments' chunks into a data file. The file's own index names them, for people who look at it; recovery goes by the
+ * batch log's.
+ */
 private[dstl] final class DataFileEncoder(writer: Writer) extends ChunkFileEncoder[SegmentChunk] {
   override def encode(chunks: Seq[SegmentChunk]): EncodedFile = {
     FailPoints.hit("executor.before-upload", chunks.head.key.batch)
@@ -35,10 +36,11 @@ private[dstl] final class DataFileEncoder(writer: Writer) extends ChunkFileEncod
   }
 }
 
-/** The uploads of one run on this executor, and the word of them to the driver.
-  *
-  * @param endpoint where the driver can ask for a flush; set up when first needed
-  */
+/**
+ * The uploads of one run on this executor, and the word of them to the driver.
+ *
+ * @param endpoint where the driver can ask for a flush; set up when first needed
+ */
 private[dstl] final class ExecutorUploads(
     paths: QueryPaths,
     run: UUID,
@@ -48,8 +50,8 @@ private[dstl] final class ExecutorUploads(
     application: String,
     host: String,
     coordinator: CoordinatorClient,
-    endpoint: () => RpcEndpointRef)
-  extends SegmentUploads with Logging {
+    endpoint: () => RpcEndpointRef
+) extends SegmentUploads with Logging {
 
   private implicit val sameThread: ExecutionContext = ThreadUtils.sameThread
 
@@ -69,7 +71,8 @@ private[dstl] final class ExecutorUploads(
     new ObjectDiscarder(paths.log, services.background, services.uploadMetrics),
     UploaderOptions(options.persistSizeThreshold, options.uploadMaxInFlight),
     services.timer,
-    services.uploadMetrics)
+    services.uploadMetrics
+  )
 
   override def put(key: SegmentKey, bytes: Array[Byte]): SegmentUpload =
     new Upload(key, tickets.incrementAndGet(), uploader.put(new SegmentChunk(key, bytes)), bytes.length.toLong)
@@ -96,7 +99,10 @@ private[dstl] final class ExecutorUploads(
       pending.location.onComplete { outcome =>
         val result = outcome.fold(error => Left(error.getMessage), location => Right(placeOf(location)))
         coordinator.report(UploadReport(executor, ticket, result)).failed.foreach { error =>
-          logWarning(s"The driver was not told how the upload of ${key.relativePath} ended; the batch will wait for it", error)
+          logWarning(
+            s"The driver was not told how the upload of ${key.relativePath} ended; the batch will wait for it",
+            error
+          )
         }
       }
 

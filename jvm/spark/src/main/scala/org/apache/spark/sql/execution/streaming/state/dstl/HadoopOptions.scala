@@ -10,5 +10,8 @@ import sparkdstl.log.config.LogOptions
 private[dstl] object HadoopOptions {
   def parse(configuration: Configuration): LogOptions =
     LogOptions.parse(
-      configuration.getPropsWithPrefix(LogOptions.Prefix).asScala.map { case (key, value) => (LogOptions.Prefix + key, value) })
+      configuration.getPropsWithPrefix(LogOptions.Prefix).asScala.map { case (key, value) =>
+        (LogOptions.Prefix + key, value)
+      }
+    )
 }

@@ -4,9 +4,10 @@ import scala.collection.mutable
 
 import sparkdstl.log.format.{LogFileIndex, SegmentKey}
 
-/** Which committed segments are still wanted and which log files that keeps alive: the reference counts of truncation.
-  * Thread-safe.
-  */
+/**
+ * Which committed segments are still wanted and which log files that keeps alive: the reference counts of truncation.
+ * Thread-safe.
+ */
 private[dstl] final class LogCatalog {
   private case class Listed(segment: ListedSegment, files: Set[String], batch: Long)
 
@@ -15,10 +16,11 @@ private[dstl] final class LogCatalog {
   private val references = mutable.HashMap.empty[String, Int]
   private val batches = mutable.TreeMap.empty[Long, Int]
 
-  /** Adds the segments of a committed batch log.
-    *
-    * @param file the batch log, relative to the base path
-    */
+  /**
+   * Adds the segments of a committed batch log.
+   *
+   * @param file the batch log, relative to the base path
+   */
   def add(file: String, index: LogFileIndex, modifiedAtMs: Long): Unit = synchronized {
     val batch = index.batch.get
     index.entries.foreach { entry =>
@@ -37,10 +39,11 @@ private[dstl] final class LogCatalog {
     stores.get(storeDirectory).toSeq.flatMap(_.valuesIterator.map(_._2.segment))
   }
 
-  /** Drops a segment: nobody will read it again.
-    *
-    * @return `None` if it is not in the log; otherwise the files that no other segment needs
-    */
+  /**
+   * Drops a segment: nobody will read it again.
+   *
+   * @return `None` if it is not in the log; otherwise the files that no other segment needs
+   */
   def release(key: SegmentKey): Option[Seq[String]] = synchronized {
     stores.get(key.storeDirectory).flatMap(_.remove(key.fileName)).map { case (_, listed) =>
       decrement(batches, listed.batch): Unit
@@ -58,7 +61,6 @@ private[dstl] final class LogCatalog {
   def size: Int = synchronized(references.size)
 
   /** Counts down; true when that was the last reference. */
-  private def decrement[K](counts: mutable.Map[K, Int], key: K): Boolean = {
+  private def decrement[K](counts: mutable.Map[K, Int], key: K): Boolean =
     counts.updateWith(key)(_.map(_ - 1).filter(_ > 0)).isEmpty
-  }
 }

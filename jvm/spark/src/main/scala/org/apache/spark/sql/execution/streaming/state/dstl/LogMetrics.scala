@@ -2,12 +2,19 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.execution.streaming.state.{StateStoreCustomMetric, StateStoreCustomSizeMetric, StateStoreCustomSumMetric, StateStoreCustomTimingMetric, StateStoreId}
+import org.apache.spark.sql.execution.streaming.state.{
+  StateStoreCustomMetric,
+  StateStoreCustomSizeMetric,
+  StateStoreCustomSumMetric,
+  StateStoreCustomTimingMetric,
+  StateStoreId
+}
 
-/** What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's stores;
-  * what belongs to the whole query is reported by each operator's first store alone and is about the batch before, since
-  * the barrier comes after the tasks that report.
-  */
+/**
+ * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's stores;
+ * what belongs to the whole query is reported by each operator's first store alone and is about the batch before, since
+ * the barrier comes after the tasks that report.
+ */
 private[dstl] object LogMetrics {
   private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes sealed inline")
   private val UploadedBytes = StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes uploaded by executors")
@@ -20,13 +27,23 @@ private[dstl] object LogMetrics {
     StateStoreCustomTimingMetric("dstlBarrierWaitMs", "log: barrier of the batch before, until everything was durable")
   private val BatchLogTime =
     StateStoreCustomTimingMetric("dstlBatchLogWriteMs", "log: time to write the batch log of the batch before")
-  private val BatchLogBytes = StateStoreCustomSizeMetric("dstlBatchLogBytes", "log: size of the batch log of the batch before")
+  private val BatchLogBytes =
+    StateStoreCustomSizeMetric("dstlBatchLogBytes", "log: size of the batch log of the batch before")
   private val BatchLogSegments =
     StateStoreCustomSumMetric("dstlBatchLogSegments", "log: segments in the batch log of the batch before")
 
   val all: Seq[StateStoreCustomMetric] = Seq(
-    InlineBytes, UploadedBytes, SealTime, BlockedTime, ReplayedSegments, ReplayedBytes, BarrierWait, BatchLogTime,
-    BatchLogBytes, BatchLogSegments)
+    InlineBytes,
+    UploadedBytes,
+    SealTime,
+    BlockedTime,
+    ReplayedSegments,
+    ReplayedBytes,
+    BarrierWait,
+    BatchLogTime,
+    BatchLogBytes,
+    BatchLogSegments
+  )
 
   /** The values of one store since they were last taken. */
   def of(log: RunLog, id: StateStoreId): Map[StateStoreCustomMetric, Long] = {
@@ -40,7 +57,8 @@ private[dstl] object LogMetrics {
       SealTime -> activity.sealNanos.getAndSet(0) / 1000000,
       BlockedTime -> activity.blockedNanos.getAndSet(0) / 1000000,
       ReplayedSegments -> activity.replayedSegments.getAndSet(0),
-      ReplayedBytes -> activity.replayedBytes.getAndSet(0))
+      ReplayedBytes -> activity.replayedBytes.getAndSet(0)
+    )
     if (id.partitionId == 0 && isFirst(id)) own ++ ofQuery(log) else own
   }
 
@@ -49,8 +67,12 @@ private[dstl] object LogMetrics {
 
   private def ofQuery(log: RunLog): Map[StateStoreCustomMetric, Long] =
     try log.lastBarrier().fold(Map.empty[StateStoreCustomMetric, Long]) { report =>
-      Map(
-        BarrierWait -> report.waitMs, BatchLogTime -> report.writeMs, BatchLogBytes -> report.bytes,
-        BatchLogSegments -> report.segments.toLong)
-    } catch { case NonFatal(_) => Map.empty }
+        Map(
+          BarrierWait -> report.waitMs,
+          BatchLogTime -> report.writeMs,
+          BatchLogBytes -> report.bytes,
+          BatchLogSegments -> report.segments.toLong
+        )
+      }
+    catch { case NonFatal(_) => Map.empty }
 }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.StructType
 
 /** A store that is `underlying` in everything but its metrics, to which `more` are added once it has committed. */
 private[dstl] final class MeasuredStateStore(val underlying: StateStore, more: () => Map[StateStoreCustomMetric, Long])
-  extends StateStore {
+    extends StateStore {
 
   override def metrics: StateStoreMetrics = {
     val own = underlying.metrics
@@ -31,15 +31,23 @@ private[dstl] final class MeasuredStateStore(val underlying: StateStore, more: (
     underlying.prefixScan(prefixKey, colFamilyName)
 
   override def prefixScanWithMultiValues(
-      prefixKey: UnsafeRow, colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+      prefixKey: UnsafeRow,
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
     underlying.prefixScanWithMultiValues(prefixKey, colFamilyName)
 
   override def rangeScan(
-      startKey: Option[UnsafeRow], endKey: Option[UnsafeRow], colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
     underlying.rangeScan(startKey, endKey, colFamilyName)
 
   override def rangeScanWithMultiValues(
-      startKey: Option[UnsafeRow], endKey: Option[UnsafeRow], colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      colFamilyName: String
+  ): StateStoreIterator[UnsafeRowPair] =
     underlying.rangeScanWithMultiValues(startKey, endKey, colFamilyName)
 
   override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = underlying.iterator(colFamilyName)
@@ -58,9 +66,16 @@ private[dstl] final class MeasuredStateStore(val underlying: StateStore, more: (
       valueSchema: StructType,
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
-      isInternal: Boolean): Unit =
+      isInternal: Boolean
+  ): Unit =
     underlying.createColFamilyIfAbsent(
-      colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
+      colFamilyName,
+      keySchema,
+      valueSchema,
+      keyStateEncoderSpec,
+      useMultipleValuesPerKey,
+      isInternal
+    )
 
   override def put(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit =
     underlying.put(key, value, colFamilyName)

@@ -12,24 +12,27 @@ import sparkdstl.log.storage.LogStorage
 /** Single objects, written with the retries and hedges that the options ask for. The caller waits. */
 private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
 
-  /** Publishes `content`, replacing what is there. All attempts write the same bytes to the same name, so it does not
-    * matter which comes last.
-    */
+  /**
+   * Publishes `content`, replacing what is there. All attempts write the same bytes to the same name, so it does not
+   * matter which comes last.
+   */
   def replace(storage: LogStorage, path: Path, content: Array[Byte]): Unit =
     await(path)(_ => storage.put(path, content))
 
-  /** Publishes `content` unless something is there. An attempt that finds just this content succeeds if it can be ours:
-    * because an earlier attempt may have published it, or because the content names its writer.
-    *
-    * @throws org.apache.hadoop.fs.FileAlreadyExistsException if something else is there
-    */
+  /**
+   * Publishes `content` unless something is there. An attempt that finds just this content succeeds if it can be ours:
+   * because an earlier attempt may have published it, or because the content names its writer.
+   *
+   * @throws org.apache.hadoop.fs.FileAlreadyExistsException if something else is there
+   */
   def create(storage: LogStorage, path: Path, content: Array[Byte], namesItsWriter: Boolean): Unit =
     await(path) { attempt =>
       try storage.putIfAbsent(path, content)
       catch {
         case e: FileAlreadyExistsException =>
           val canBeOurs = namesItsWriter || attempt > 1
-          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, content.length.toLong.max(1L << 20)), content)) throw e
+          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, content.length.toLong.max(1L << 20)), content))
+            throw e
       }
     }
 

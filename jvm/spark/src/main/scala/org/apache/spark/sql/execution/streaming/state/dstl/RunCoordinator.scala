@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
-import java.util.concurrent.{CompletableFuture, TimeoutException, TimeUnit}
+import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
 
 import scala.util.control.NonFatal
 
@@ -14,31 +14,39 @@ import sparkdstl.log.storage.LogStorage
 
 import org.apache.spark.internal.Logging
 
-/** How the newest barrier went; shown in the next batch's progress.
-  *
-  * @param waitMs  until everything sealed was durable
-  * @param writeMs for the batch log
-  * @param bytes   of the batch log, of which `inlineBytes` are segments' and the rest the index
-  */
+/**
+ * How the newest barrier went; shown in the next batch's progress.
+ *
+ * @param waitMs  until everything sealed was durable
+ * @param writeMs for the batch log
+ * @param bytes   of the batch log, of which `inlineBytes` are segments' and the rest the index
+ */
 private[dstl] final case class BarrierReport(batch: Long, waitMs: Long, writeMs: Long, bytes: Long, segments: Int)
 
-/** Where one query's checkpoint and log are, and what to reach them with.
-  *
-  * @param configuredBase the log's base path if one was configured
-  */
+/**
+ * Where one query's checkpoint and log are, and what to reach them with.
+ *
+ * @param configuredBase the log's base path if one was configured
+ */
 private[dstl] final case class QueryPaths(
-    root: Path, base: Path, configuredBase: Option[String], checkpoint: LogStorage, log: LogStorage)
+    root: Path,
+    base: Path,
+    configuredBase: Option[String],
+    checkpoint: LogStorage,
+    log: LogStorage
+)
 
-/** The driver's side of one run of one query: takes the tasks' promises, and when Spark is about to commit a batch waits
-  * until they are kept (the barrier), publishes the batch log and creates the commit entry. Afterwards it knows which
-  * segments are in the log, and discards what nobody wants any more.
-  *
-  * Invariant: a commit entry with a batch log is created only after that batch log, and all data files it names, are
-  * durable.
-  *
-  * @param executors reaches the executors that hold bytes which are to be uploaded
-  * @param writer    this driver, as named to others
-  */
+/**
+ * The driver's side of one run of one query: takes the tasks' promises, and when Spark is about to commit a batch waits
+ * until they are kept (the barrier), publishes the batch log and creates the commit entry. Afterwards it knows which
+ * segments are in the log, and discards what nobody wants any more.
+ *
+ * Invariant: a commit entry with a batch log is created only after that batch log, and all data files it names, are
+ * durable.
+ *
+ * @param executors reaches the executors that hold bytes which are to be uploaded
+ * @param writer    this driver, as named to others
+ */
 private[dstl] final class RunCoordinator(
     paths: QueryPaths,
     options: LogOptions,
@@ -47,8 +55,8 @@ private[dstl] final class RunCoordinator(
     discarder: Discarder,
     executors: ExecutorDirectory,
     atStart: CommittedBatches,
-    nowMillis: () => Long)
-  extends Logging {
+    nowMillis: () => Long
+) extends Logging {
 
   val run: UUID = writer.run
 
@@ -90,11 +98,12 @@ private[dstl] final class RunCoordinator(
   /** Drops a segment; false if it is not in the log. */
   def release(key: SegmentKey): CompletableFuture[Boolean] = truncation.loaded.thenApply(_ => truncation.release(key))
 
-  /** Commits a batch: everything its tasks sealed becomes durable, then the commit entry is created. On any error the
-    * batch is not committed by this run, unless the reply to a commit entry that was created got lost.
-    *
-    * @param content the commit entry as Spark wrote it
-    */
+  /**
+   * Commits a batch: everything its tasks sealed becomes durable, then the commit entry is created. On any error the
+   * batch is not committed by this run, unless the reply to a commit entry that was created got lost.
+   *
+   * @param content the commit entry as Spark wrote it
+   */
   def commit(batch: Long, entry: Path, content: Array[Byte]): Unit = {
     val started = nowMillis()
     FailPoints.hit("driver.seals-pending", batch)
@@ -118,12 +127,17 @@ private[dstl] final class RunCoordinator(
     val inline = segments.flatMap(_.parts).collect { case Left(bytes) => bytes.length }.sum
     val file = new LogFileWriter(LogFileKind.BatchLog, inline + segments.size * 64)
     val index = LogFileIndex(
-      LogFileKind.BatchLog, writer, Some(batch), synchronized(committed.history),
-      segments.map(segment => SegmentEntry(segment.key, segment.parts.map(_.fold(file.append, identity)))))
+      LogFileKind.BatchLog,
+      writer,
+      Some(batch),
+      synchronized(committed.history),
+      segments.map(segment => SegmentEntry(segment.key, segment.parts.map(_.fold(file.append, identity))))
+    )
     val content = file.finish(index)
     val path = new Path(paths.base, LogLayout.batchLog(batch, run))
     writes.replace(paths.log, path, content)
-    val report = BarrierReport(batch, durableAt - started, nowMillis() - durableAt, content.length.toLong, segments.size)
+    val report =
+      BarrierReport(batch, durableAt - started, nowMillis() - durableAt, content.length.toLong, segments.size)
     barrier = Some(report)
     logInfo(s"Batch $batch: ${report.segments} segments durable after ${report.waitMs} ms, batch log of " +
       s"${report.bytes} bytes written in ${report.writeMs} ms")

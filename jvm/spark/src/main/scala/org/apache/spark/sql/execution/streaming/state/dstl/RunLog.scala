@@ -12,14 +12,15 @@ import sparkdstl.log.read.{CachedLogFile, LogFileCache, ReadStatistics, SegmentI
 
 import org.apache.spark.internal.Logging
 
-/** An executor's view of the log of one run: where its stores' changelogs go and come from.
-  *
-  * Writing: to the log if the driver coordinates this run and the options say so; otherwise changelogs are plain files.
-  * Reading: what is committed, as the driver says, or as storage says where there is no coordinator.
-  *
-  * @param coordinator `None` if the driver has none at all
-  * @param uploads     made when the first chunk comes
-  */
+/**
+ * An executor's view of the log of one run: where its stores' changelogs go and come from.
+ *
+ * Writing: to the log if the driver coordinates this run and the options say so; otherwise changelogs are plain files.
+ * Reading: what is committed, as the driver says, or as storage says where there is no coordinator.
+ *
+ * @param coordinator `None` if the driver has none at all
+ * @param uploads     made when the first chunk comes
+ */
 private[dstl] final class RunLog(
     paths: QueryPaths,
     run: UUID,
@@ -29,8 +30,8 @@ private[dstl] final class RunLog(
     cache: LogFileCache,
     val statistics: ReadStatistics,
     makeUploads: CoordinatorClient => ExecutorUploads,
-    nanoTime: () => Long)
-  extends Logging {
+    nanoTime: () => Long
+) extends Logging {
 
   private val reader = new SegmentReader(paths.log, paths.base, cache, statistics)
   private val activities = new ConcurrentHashMap[String, StoreActivity]
@@ -46,17 +47,27 @@ private[dstl] final class RunLog(
 
   if (!isCurrent && opened == OpenReply.Unknown && run != DstlCheckpointFileManager.NoRun) warnOnce()
 
-  /** A writer into the log; `None` if the changelog is to be a plain file.
-    *
-    * @throws sparkdstl.log.error.DstlException if another run has taken over: this is a late task of a dead one
-    */
+  /**
+   * A writer into the log; `None` if the changelog is to be a plain file.
+   *
+   * @throws sparkdstl.log.error.DstlException if another run has taken over: this is a late task of a dead one
+   */
   def writer(key: SegmentKey): Option[SegmentWriter] = {
     touch()
-    if (synchronized(opened) == OpenReply.Superseded) throw DstlErrors.sealRefused(key, run, "another run has taken over")
+    if (synchronized(opened) == OpenReply.Superseded)
+      throw DstlErrors.sealRefused(key, run, "another run has taken over")
     else if (!isCurrent || !options.enabled || !options.commitAsync) None
     else
       Some(new SegmentWriter(
-        key, options, lazyUploads, coordinator.get, activity(key.storeDirectory), run, executor, nanoTime))
+        key,
+        options,
+        lazyUploads,
+        coordinator.get,
+        activity(key.storeDirectory),
+        run,
+        executor,
+        nanoTime
+      ))
   }
 
   /** The segment's bytes, if it is in the log. */
@@ -70,7 +81,8 @@ private[dstl] final class RunLog(
         val bytes = reader.part(log, key, index)
         counters.replayedBytes.addAndGet(bytes.length.toLong)
         bytes
-      })
+      }
+    )
   }
 
   def contains(key: SegmentKey): Boolean = locate(key).nonEmpty
@@ -115,14 +127,19 @@ private[dstl] final class RunLog(
     touch()
     runOf(key.batch).flatMap { by =>
       prefetchAfter(key.batch)
-      Some(reader.batchLog(LogLayout.batchLog(key.batch, by), s"segment ${key.relativePath}")).filter(_.entry(key).nonEmpty)
+      Some(reader.batchLog(
+        LogLayout.batchLog(key.batch, by),
+        s"segment ${key.relativePath}"
+      )).filter(_.entry(key).nonEmpty)
     }
   }
 
   /** Whoever replays one batch replays the next ones: fetch them meanwhile. */
   private def prefetchAfter(batch: Long): Unit = {
     val history = synchronized(committed.history)
-    val next = (batch + 1 to batch + options.downloadThreads).flatMap(b => history.runOf(b).map(LogLayout.batchLog(b, _)))
+    val next = (batch + 1 to batch + options.downloadThreads).flatMap(b =>
+      history.runOf(b).map(LogLayout.batchLog(b, _))
+    )
     cache.prefetch(next, withIndex = true)
   }
 
@@ -151,7 +168,9 @@ private[dstl] final class RunLog(
   private def touch(): Unit = usedAt.set(nanoTime())
 
   private def warnOnce(): Unit =
-    logWarning(s"The driver does not coordinate a log for ${paths.root}: changelogs are written as plain files, each task " +
-      "waiting for its own. To write them to the log set spark.sql.streaming.checkpointFileManagerClass to " +
-      s"${classOf[DstlCheckpointFileManager].getName} on the session that starts the query.")
+    logWarning(
+      s"The driver does not coordinate a log for ${paths.root}: changelogs are written as plain files, each task " +
+        "waiting for its own. To write them to the log set spark.sql.streaming.checkpointFileManagerClass to " +
+        s"${classOf[DstlCheckpointFileManager].getName} on the session that starts the query."
+    )
 }

@@ -14,9 +14,10 @@ import sparkdstl.log.read.{LogFileCache, ReadStatistics}
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
-/** The logs that this process's tasks use, one for each run and checkpoint, made on first use and closed when nobody has
-  * used them for some time.
-  */
+/**
+ * The logs that this process's tasks use, one for each run and checkpoint, made on first use and closed when nobody has
+ * used them for some time.
+ */
 private[dstl] object RunLogs {
   private val IdleNanos = TimeUnit.MINUTES.toNanos(15)
   private val SweepMillis = 10000L
@@ -55,16 +56,37 @@ private[dstl] object RunLogs {
     val services = Services.of(options)
     val statistics = new ReadStatistics
     val cache = new LogFileCache(
-      paths.log, paths.base, options.cacheMaxSize, options.cacheIdleTimeoutMs, services.downloads,
-      () => System.currentTimeMillis(), statistics)
+      paths.log,
+      paths.base,
+      options.cacheMaxSize,
+      options.cacheIdleTimeoutMs,
+      services.downloads,
+      () => System.currentTimeMillis(),
+      statistics
+    )
     val executor = Option(env).fold("none")(_.executorId)
     new RunLog(
-      paths, run, options, Option(env).flatMap(CoordinatorClient.connect(_, root.toString, run)), executor, cache, statistics,
+      paths,
+      run,
+      options,
+      Option(env).flatMap(CoordinatorClient.connect(_, root.toString, run)),
+      executor,
+      cache,
+      statistics,
       client =>
         new ExecutorUploads(
-          paths, run, options, services, executor, env.conf.getAppId, Utils.localCanonicalHostName(), client,
-          () => ExecutorEndpoint.ref(env)),
-      () => System.nanoTime())
+          paths,
+          run,
+          options,
+          services,
+          executor,
+          env.conf.getAppId,
+          Utils.localCanonicalHostName(),
+          client,
+          () => ExecutorEndpoint.ref(env)
+        ),
+      () => System.nanoTime()
+    )
   }
 
   private def startSweeping(options: LogOptions): Unit =
@@ -73,12 +95,11 @@ private[dstl] object RunLogs {
       scheduleSweep(Services.of(options))
     }
 
-  private def scheduleSweep(services: Services): Unit = {
+  private def scheduleSweep(services: Services): Unit =
     services.timer.schedule(SweepMillis) { () =>
       sweep()
       scheduleSweep(services)
     }: Unit
-  }
 
   private def sweep(): Unit = synchronized {
     logs.valuesIterator.foreach(_.evictIdle())

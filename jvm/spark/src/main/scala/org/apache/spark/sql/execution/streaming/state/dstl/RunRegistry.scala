@@ -20,9 +20,10 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 
-/** The runs of streaming queries on this driver: at most one current run per checkpoint. A run is over when the thread that
-  * drives its query has ended.
-  */
+/**
+ * The runs of streaming queries on this driver: at most one current run per checkpoint. A run is over when the thread that
+ * drives its query has ended.
+ */
 private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logging {
   private case class Driven(coordinator: RunCoordinator, by: Thread)
 
@@ -40,10 +41,11 @@ private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logg
   /** The coordinator of `run`, if it is the current one on this checkpoint. */
   def of(root: String, run: UUID): Option[RunCoordinator] = current(root).filter(_.run == run)
 
-  /** Begins a run, which the calling thread drives, unless it has begun: reads from storage what is committed, and supersedes the run before.
-    *
-    * @throws sparkdstl.log.error.DstlException if the log cannot be used or belongs to another query
-    */
+  /**
+   * Begins a run, which the calling thread drives, unless it has begun: reads from storage what is committed, and supersedes the run before.
+   *
+   * @throws sparkdstl.log.error.DstlException if the log cannot be used or belongs to another query
+   */
   def begin(root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunCoordinator =
     of(root.toString, run).getOrElse(synchronized {
       of(root.toString, run).getOrElse {
@@ -58,11 +60,20 @@ private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logg
           }
         val writer = Writer(run, Utils.localCanonicalHostName(), SparkEnv.get.conf.getAppId)
         val coordinator = new RunCoordinator(
-          paths, options, writer, services.writes, services.discarder, executors, committed,
-          () => System.currentTimeMillis())
+          paths,
+          options,
+          writer,
+          services.writes,
+          services.discarder,
+          executors,
+          committed,
+          () => System.currentTimeMillis()
+        )
         coordinator.start()
         runs.put(root.toString, Driven(coordinator, Thread.currentThread()))
-        logInfo(s"Run $run keeps the state of $root in the log at ${paths.base}; last committed batch: ${committed.last}")
+        logInfo(
+          s"Run $run keeps the state of $root in the log at ${paths.base}; last committed batch: ${committed.last}"
+        )
         coordinator
       }
     })
@@ -76,14 +87,19 @@ private[dstl] object QueryPathsFactory {
       configured.getFileSystem(configuration).makeQualified(configured)
     }
     QueryPaths(
-      root, base, options.basePath.map(_ => base.toString),
-      Storages.of(root, configuration, options.copy(inMemory = false)), Storages.of(base, configuration, options))
+      root,
+      base,
+      options.basePath.map(_ => base.toString),
+      Storages.of(root, configuration, options.copy(inMemory = false)),
+      Storages.of(base, configuration, options)
+    )
   }
 }
 
-/** Marks a configured base path as one query's, so that two queries cannot take each other's log for theirs. A log inside
-  * the checkpoint needs no mark.
-  */
+/**
+ * Marks a configured base path as one query's, so that two queries cannot take each other's log for theirs. A log inside
+ * the checkpoint needs no mark.
+ */
 private[dstl] object BasePathOwner {
   private val FileName = "owner.json"
   private val MaxLength = 64L * 1024

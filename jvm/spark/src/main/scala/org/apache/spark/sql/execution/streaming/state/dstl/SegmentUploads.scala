@@ -5,10 +5,11 @@ import sparkdstl.log.format.SegmentKey
 /** A chunk of a segment on its way into a data file. */
 private[dstl] trait SegmentUpload {
 
-  /** As the seal names it: its place if it is durable already, else the ticket under which that will be reported.
-    *
-    * @throws java.io.IOException if the upload has failed
-    */
+  /**
+   * As the seal names it: its place if it is durable already, else the ticket under which that will be reported.
+   *
+   * @throws java.io.IOException if the upload has failed
+   */
   def part: SealedPart
 
   /** Tells the driver, once, how the upload ends. */

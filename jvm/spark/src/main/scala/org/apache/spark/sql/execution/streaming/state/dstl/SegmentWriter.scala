@@ -6,11 +6,12 @@ import sparkdstl.log.FailPoints
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.SegmentKey
 
-/** Brings one segment into the log: chunks go to the uploader while the task still runs, the rest with the seal.
-  *
-  * @param uploads     where chunks go that are too large to be stored in the batch log
-  * @param coordinator who takes the seal
-  */
+/**
+ * Brings one segment into the log: chunks go to the uploader while the task still runs, the rest with the seal.
+ *
+ * @param uploads     where chunks go that are too large to be stored in the batch log
+ * @param coordinator who takes the seal
+ */
 private[dstl] final class SegmentWriter(
     key: SegmentKey,
     options: LogOptions,
@@ -19,7 +20,8 @@ private[dstl] final class SegmentWriter(
     activity: StoreActivity,
     run: java.util.UUID,
     executor: String,
-    nanoTime: () => Long) {
+    nanoTime: () => Long
+) {
 
   private val uploading = ArrayBuffer.empty[SegmentUpload]
 
@@ -29,16 +31,17 @@ private[dstl] final class SegmentWriter(
   /** Takes a full chunk. Waits while the uploader has more in flight than it may. */
   def add(chunk: Array[Byte]): Unit = upload(chunk)
 
-  /** Promises the segment, of which `rest` are the last bytes. When this returns the driver knows of it; when it throws,
-    * nothing is promised and the task fails.
-    */
+  /**
+   * Promises the segment, of which `rest` are the last bytes. When this returns the driver knows of it; when it throws,
+   * nothing is promised and the task fails.
+   */
   def seal(rest: Array[Byte]): Unit = {
     FailPoints.hit("executor.mid-task", key.batch)
     val started = nanoTime()
-    try {
+    try
       if (rest.length <= options.inlineMaxSegmentSize) sealInline(rest)
       else sealUploaded(rest)
-    } catch {
+    catch {
       case e: Throwable =>
         abort()
         throw e
@@ -65,7 +68,8 @@ private[dstl] final class SegmentWriter(
     uploads.announce()
     coordinator.seal(SealRequest(executor, key, uploadedParts)) match {
       case SealReply.Accepted => reportUploads()
-      case SealReply.OverBudget => throw DstlErrors.sealRefused(key, run, "it was found over budget without inline bytes")
+      case SealReply.OverBudget =>
+        throw DstlErrors.sealRefused(key, run, "it was found over budget without inline bytes")
       case SealReply.Refused(reason) => throw DstlErrors.sealRefused(key, run, reason)
     }
   }

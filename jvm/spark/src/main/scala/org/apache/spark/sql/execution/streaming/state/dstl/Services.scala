@@ -3,14 +3,15 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.util.concurrent.{ConcurrentHashMap, Executor, ThreadLocalRandom}
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.retry.{RetryingExecutor, RetryPolicy, ScheduledTimer, Timer, UploadMetrics}
+import sparkdstl.log.retry.{RetryPolicy, RetryingExecutor, ScheduledTimer, Timer, UploadMetrics}
 import sparkdstl.log.storage.StorageErrors
 
 import org.apache.spark.util.ThreadUtils
 
-/** Threads and what runs on them, shared by all queries of a process that have the same options. Never closed: their threads
-  * are daemons, and a process has few sets of options.
-  */
+/**
+ * Threads and what runs on them, shared by all queries of a process that have the same options. Never closed: their threads
+ * are daemons, and a process has few sets of options.
+ */
 private[dstl] final class Services(options: LogOptions) {
   val timer: Timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))
 
@@ -28,8 +29,14 @@ private[dstl] final class Services(options: LogOptions) {
 
   private def retries(threadName: String, numThreads: Int, metrics: UploadMetrics): RetryingExecutor =
     new RetryingExecutor(
-      policy, numThreads, timer, ThreadUtils.newDaemonCachedThreadPool(threadName), StorageErrors.isRetryable,
-      () => ThreadLocalRandom.current().nextDouble(), metrics)
+      policy,
+      numThreads,
+      timer,
+      ThreadUtils.newDaemonCachedThreadPool(threadName),
+      StorageErrors.isRetryable,
+      () => ThreadLocalRandom.current().nextDouble(),
+      metrics
+    )
 
   private def policy: RetryPolicy = options.retryPolicy match {
     case RetryPolicyName.NoRetry => RetryPolicy.NoRetries

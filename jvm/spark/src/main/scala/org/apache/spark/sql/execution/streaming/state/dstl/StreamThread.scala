@@ -4,11 +4,12 @@ import java.util.UUID
 
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
-/** Which run of a streaming query the current thread drives.
-  *
-  * The metadata logs' file managers are not told their run. The thread that drives a query carries it in its name
-  * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` does not change, as it may change the job group.
-  */
+/**
+ * Which run of a streaming query the current thread drives.
+ *
+ * The metadata logs' file managers are not told their run. The thread that drives a query carries it in its name
+ * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` does not change, as it may change the job group.
+ */
 private[dstl] object StreamThread {
   private val RunId = """.*\[id = [0-9a-f-]{36}, runId = ([0-9a-f-]{36})\]""".r
 

@@ -13,11 +13,12 @@ import sparkdstl.log.read.LogIndexLoader
 
 import org.apache.spark.internal.Logging
 
-/** Lets go of log files: those whose last segment Spark's retention has dropped, and those that runs before this one left
-  * behind without committing them. Nothing is deleted before it is known what is wanted.
-  */
+/**
+ * Lets go of log files: those whose last segment Spark's retention has dropped, and those that runs before this one left
+ * behind without committing them. Nothing is deleted before it is known what is wanted.
+ */
 private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogCatalog, discarder: Discarder)
-  extends Logging {
+    extends Logging {
 
   /** Completes when the catalog knows every segment that was in the log at the run's start. */
   val loaded: CompletableFuture[Unit] = new CompletableFuture[Unit]
@@ -38,7 +39,10 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
         loaded.complete(()): Unit
       } catch {
         case NonFatal(e) =>
-          logWarning(s"Could not read which segments are in the log at ${paths.base}; nothing of it is deleted in this run", e)
+          logWarning(
+            s"Could not read which segments are in the log at ${paths.base}; nothing of it is deleted in this run",
+            e
+          )
           loaded.completeExceptionally(e): Unit
       }
     }
@@ -50,9 +54,10 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
     free.nonEmpty
   }
 
-  /** Deletes, in the background, what earlier runs wrote and never committed. To be called once this run has committed
-    * `batch`: from then on no other run can commit, so none of its files can come to be wanted any more.
-    */
+  /**
+   * Deletes, in the background, what earlier runs wrote and never committed. To be called once this run has committed
+   * `batch`: from then on no other run can commit, so none of its files can come to be wanted any more.
+   */
   def sweep(batch: Long, history: RunHistory): Unit =
     loaded.thenRun { () =>
       discarder.background.execute { () =>

@@ -49,9 +49,10 @@ private[dstl] object OpenReply {
   /** It does, but for another run. */
   case object Superseded extends OpenReply
 
-  /** @param history   the batches that are in the log
-    * @param committed the last committed batch, -1 if there is none
-    */
+  /**
+   * @param history   the batches that are in the log
+   * @param committed the last committed batch, -1 if there is none
+   */
   final case class Current(history: RunHistory, committed: Long) extends OpenReply
 }
 
@@ -62,12 +63,14 @@ private[dstl] final case class UploadReport(executor: String, ticket: Long, resu
 
 private[dstl] final case class ListedSegment(fileName: String, length: Long, modifiedAtMs: Long)
 
-/** The bytes of messages between executors and driver.
-  *
-  * Messages consist of JDK classes only, because an executor's RPC deserializer does not see classes from `spark.jars`;
-  * and no object is deserialized from what was received.
-  */
+/**
+ * The bytes of messages between executors and driver.
+ *
+ * Messages consist of JDK classes only, because an executor's RPC deserializer does not see classes from `spark.jars`;
+ * and no object is deserialized from what was received.
+ */
 private[dstl] object Wire {
+
   /** A request: operation, checkpoint root, run, payload. */
   type Request = (String, String, String, Array[Byte])
 
@@ -102,13 +105,15 @@ private[dstl] object Wire {
 
   def decodeSeal(payload: Array[Byte]): SealRequest = read(payload) { in =>
     SealRequest(
-      in.readUTF(), readKey(in),
+      in.readUTF(),
+      readKey(in),
       Vector.fill(in.readInt())(in.readByte() match {
         case 0 => SealedPart.Inline(readBytes(in))
         case 1 => SealedPart.Stored(readPart(in))
         case 2 => SealedPart.Pending(in.readLong(), in.readLong())
         case other => throw new IllegalArgumentException(s"unknown kind of part $other")
-      }))
+      })
+    )
   }
 
   def encodeSealReply(reply: SealReply): Array[Byte] = write { out =>
@@ -171,8 +176,10 @@ private[dstl] object Wire {
 
   def decodeReport(payload: Array[Byte]): UploadReport = read(payload) { in =>
     UploadReport(
-      in.readUTF(), in.readLong(),
-      if (in.readBoolean()) Right(readPart(in)) else Left(new String(readBytes(in), "UTF-8")))
+      in.readUTF(),
+      in.readLong(),
+      if (in.readBoolean()) Right(readPart(in)) else Left(new String(readBytes(in), "UTF-8"))
+    )
   }
 
   def encodeBarrier(barrier: Option[BarrierReport]): Array[Byte] = write { out =>

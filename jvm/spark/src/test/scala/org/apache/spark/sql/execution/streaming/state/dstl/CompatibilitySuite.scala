@@ -14,16 +14,18 @@ class CompatibilitySuite extends QuerySuite {
 
   private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
 
-  private def expected(until: Int): Set[String] =
-    (0 until until).groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet
+  private def expected(until: Int): Set[String] = (0 until until).groupBy(_ % 7).map { case (key, of) =>
+    s"[$key,${of.size}]"
+  }.toSet
 
   /** Three batches of ten values each; returns how many values there have been. */
   private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
     val query = start(counts(input), name)
     try (0 until 3).foreach { batch =>
-      input.addData(from + batch * 10 until from + batch * 10 + 10)
-      query.processAllAvailable()
-    } finally query.stop()
+        input.addData(from + batch * 10 until from + batch * 10 + 10)
+        query.processAllAvailable()
+      }
+    finally query.stop()
     assert(rows(name) == expected(from + 30))
     from + 30
   }
@@ -97,7 +99,9 @@ class CompatibilitySuite extends QuerySuite {
       }
     }
 
-    test(s"with the log disabled later batches are plain files and earlier ones stay readable, format version $version") {
+    test(
+      s"with the log disabled later batches are plain files and earlier ones stay readable, format version $version"
+    ) {
       spark.conf.set(format._1, format._2)
       withInput { input =>
         val after = run(input, 0, "first")

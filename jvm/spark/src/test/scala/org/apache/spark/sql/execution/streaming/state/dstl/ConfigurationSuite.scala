@@ -33,7 +33,11 @@ class ConfigurationSuite extends QuerySuite {
     conf.foreach { case (key, value) => spark.conf.set(key, value) }
     val input = MemoryStream[Int]
     input.addData(1 to 10)
-    val query = start(counts(input), s"run${System.nanoTime()}", at = directory.resolve(s"checkpoint${System.nanoTime()}").toString)
+    val query = start(
+      counts(input),
+      s"run${System.nanoTime()}",
+      at = directory.resolve(s"checkpoint${System.nanoTime()}").toString
+    )
     try query.processAllAvailable()
     finally query.stop()
   }

@@ -44,7 +44,9 @@ class DamageSuite extends QuerySuite {
   }
 
   private def contents(): Map[String, Seq[Byte]] =
-    files(checkpoint.resolve("dstl")).map(file => file -> Files.readAllBytes(checkpoint.resolve("dstl").resolve(file)).toSeq).toMap
+    files(checkpoint.resolve("dstl")).map(file =>
+      file -> Files.readAllBytes(checkpoint.resolve("dstl").resolve(file)).toSeq
+    ).toMap
 
   private def batchLog(batch: Int): LocalPath = {
     val name = files(checkpoint.resolve("dstl/batches")).find(_.startsWith(s"$batch-")).get
@@ -134,10 +136,11 @@ class DamageSuite extends QuerySuite {
     val error = restartAfter() {
       Files.move(checkpoint.resolve("dstl"), moved)
       Files.createDirectories(checkpoint.resolve("dstl"))
-      () => {
-        Files.walk(checkpoint.resolve("dstl")).sorted(java.util.Comparator.reverseOrder[LocalPath]()).forEach(Files.delete(_))
+      () =>
+        Files.walk(
+          checkpoint.resolve("dstl")
+        ).sorted(java.util.Comparator.reverseOrder[LocalPath]()).forEach(Files.delete(_))
         Files.move(moved, checkpoint.resolve("dstl")): Unit
-      }
     }
     assert(error.contains("[DSTL_MISSING_LOG_OBJECT]"), error)
   }

@@ -13,8 +13,13 @@ class LogCatalogSuite extends AnyFunSuite {
     SegmentKey(0, partition, "", version, None, SegmentKind.Changelog)
 
   private def index(batch: Long, entries: (SegmentKey, Option[String])*): LogFileIndex =
-    LogFileIndex(LogFileKind.BatchLog, writer, Some(batch), RunHistory.empty,
-      entries.map { case (of, file) => SegmentEntry(of, Vector(SegmentPart(file, 0, 5, 1))) }.toVector)
+    LogFileIndex(
+      LogFileKind.BatchLog,
+      writer,
+      Some(batch),
+      RunHistory.empty,
+      entries.map { case (of, file) => SegmentEntry(of, Vector(SegmentPart(file, 0, 5, 1))) }.toVector
+    )
 
   test("a store's segments are listed under Spark's file names") {
     val catalog = new LogCatalog

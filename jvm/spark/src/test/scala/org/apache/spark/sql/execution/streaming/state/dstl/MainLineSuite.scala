@@ -15,9 +15,10 @@ class MainLineSuite extends QuerySuite {
   private def runBatches(input: MemoryStream[Int], name: String, batches: Seq[Seq[Int]]): Unit = {
     val query = start(counts(input), name)
     try batches.foreach { batch =>
-      input.addData(batch)
-      query.processAllAvailable()
-    } finally query.stop()
+        input.addData(batch)
+        query.processAllAvailable()
+      }
+    finally query.stop()
   }
 
   test("a query's changelogs are in the log, one batch log a batch, and none is a file") {

@@ -26,7 +26,8 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
   /** SQL configurations of each test's session. */
   protected def configuration: Map[String, String] = Map(
     "spark.sql.streaming.stateStore.providerClass" -> provider,
-    "spark.sql.streaming.checkpointFileManagerClass" -> classOf[DstlCheckpointFileManager].getName)
+    "spark.sql.streaming.checkpointFileManagerClass" -> classOf[DstlCheckpointFileManager].getName
+  )
 
   override def beforeEach(): Unit = {
     super.beforeEach()
@@ -67,7 +68,11 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
 
   /** Starts `result` into the memory table `name`. */
   protected def start(
-      result: DataFrame, name: String, mode: OutputMode = OutputMode.Complete(), at: String = checkpoint.toString)
+      result: DataFrame,
+      name: String,
+      mode: OutputMode = OutputMode.Complete(),
+      at: String = checkpoint.toString
+  )
       : StreamingQuery =
     result.writeStream.format("memory").queryName(name).outputMode(mode).option("checkpointLocation", at).start()
 
@@ -84,7 +89,9 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
 
   /** The messages of an error and all its causes. */
   protected def messages(error: Throwable): String =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30).map(e => s"${e.getClass.getName}: ${e.getMessage}")
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30).map(e =>
+      s"${e.getClass.getName}: ${e.getMessage}"
+    )
       .mkString("\n")
 
   protected def failure(query: => StreamingQuery): Throwable =

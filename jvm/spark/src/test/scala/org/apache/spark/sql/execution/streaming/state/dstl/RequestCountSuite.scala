@@ -17,12 +17,14 @@ class RequestCountSuite extends QuerySuite {
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2,
     // Snapshots are not what is counted here; both sides upload the same ones.
-    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h")
+    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
+  )
 
   private val floor = Map(
     "spark.sql.streaming.stateStore.providerClass" -> classOf[RocksDBStateStoreProvider].getName,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true",
-    "spark.sql.streaming.checkpointFileManagerClass" -> classOf[DiscardingFileManager].getName)
+    "spark.sql.streaming.checkpointFileManagerClass" -> classOf[DiscardingFileManager].getName
+  )
 
   private def oneOperator(input: DataFrame): DataFrame = input.groupBy((col("_1") % 20).as("key")).count()
 
@@ -38,7 +40,8 @@ class RequestCountSuite extends QuerySuite {
     implicit val context: SQLContext = spark.sqlContext
     val input = MemoryStream[(Int, Timestamp)]
     val (result, mode) =
-      if (operators == 1) (oneOperator(input.toDF()), OutputMode.Complete()) else (twoOperators(input.toDF()), OutputMode.Append())
+      if (operators == 1) (oneOperator(input.toDF()), OutputMode.Complete())
+      else (twoOperators(input.toDF()), OutputMode.Append())
     val at = s"counting://$directory/checkpoint-$partitions-$operators-${more.size}"
     val query = start(result, s"counted", mode, at)
     def batch(number: Int): Unit = {
@@ -58,7 +61,9 @@ class RequestCountSuite extends QuerySuite {
   for {
     operators <- Seq(1, 2)
     partitions <- Seq(4, 16, 64)
-  } test(s"a batch costs exactly one object write more than without durable state: $operators operator(s), $partitions partitions") {
+  } test(
+    s"a batch costs exactly one object write more than without durable state: $operators operator(s), $partitions partitions"
+  ) {
     val without = writes(partitions, operators, floor)
     val durable = writes(partitions, operators, Map.empty)
     assert(without.size == 2 * measuredBatches, without)

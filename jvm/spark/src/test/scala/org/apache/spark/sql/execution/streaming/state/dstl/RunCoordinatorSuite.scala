@@ -25,12 +25,23 @@ class RunCoordinatorSuite extends AnyFunSuite {
   private def key(partition: Int, version: Long, id: Option[String] = None): SegmentKey =
     SegmentKey(0, partition, "", version, id, SegmentKind.Changelog)
 
-  private def coordinator(storage: LogStorage, host: String = "host", options: LogOptions = LogOptions.default): RunCoordinator = {
+  private def coordinator(
+      storage: LogStorage,
+      host: String = "host",
+      options: LogOptions = LogOptions.default
+  ): RunCoordinator = {
     val services = Services.of(options)
     val paths = QueryPaths(root, base, None, storage, storage)
     val result = new RunCoordinator(
-      paths, options, Writer(UUID.randomUUID(), host, "application"), services.writes, new Discarder(_.run()),
-      new ExecutorDirectory, CommittedBatches.load(root, base, storage, storage), () => 0L)
+      paths,
+      options,
+      Writer(UUID.randomUUID(), host, "application"),
+      services.writes,
+      new Discarder(_.run()),
+      new ExecutorDirectory,
+      CommittedBatches.load(root, base, storage, storage),
+      () => 0L
+    )
     result.start()
     result
   }
@@ -82,8 +93,12 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val storage = newStorage
     val dead = new UUID(0, 7)
     val orphan = new Path(base, LogLayout.batchLog(0, dead))
-    storage.put(orphan, new LogFileWriter(LogFileKind.BatchLog).finish(
-      LogFileIndex(LogFileKind.BatchLog, Writer(dead, "host", "application"), Some(0), RunHistory.empty, Vector.empty)))
+    storage.put(
+      orphan,
+      new LogFileWriter(LogFileKind.BatchLog).finish(
+        LogFileIndex(LogFileKind.BatchLog, Writer(dead, "host", "application"), Some(0), RunHistory.empty, Vector.empty)
+      )
+    )
     storage.put(new Path(base, LogLayout.dataFile(dead, "1", 1, 1, "x")), Array[Byte](1))
     val run = coordinator(storage)
     assert(run.open() == OpenReply.Current(RunHistory.empty, -1))
@@ -125,7 +140,8 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val run = coordinator(storage)
     seal(run, key(0, 1, Some("sealed")), "a")
     val error = intercept[DstlException](
-      commit(run, 0, "v2\n{\"nextBatchWatermarkMs\":0,\"stateUniqueIds\":{\"0\":[[\"other\"]]}}"))
+      commit(run, 0, "v2\n{\"nextBatchWatermarkMs\":0,\"stateUniqueIds\":{\"0\":[[\"other\"]]}}")
+    )
     assert(error.condition == "DSTL_MISSING_CHECKPOINT_IDS" && error.getMessage.contains("other"))
     assert(!storage.exists(entry(0)))
   }

@@ -34,18 +34,19 @@ class WireSuite extends AnyFunSuite {
     val listing = Seq(ListedSegment("1.changelog", 2, 3))
     assert(Wire.decodeListing(Wire.encodeListing(listing)) == listing)
     val barrier = Some(BarrierReport(1, 2, 3, 4, 5))
-    assert(Wire.decodeBarrier(Wire.encodeBarrier(barrier)) == barrier && Wire.decodeBarrier(Wire.encodeBarrier(None)).isEmpty)
+    assert(Wire.decodeBarrier(Wire.encodeBarrier(barrier)) == barrier &&
+      Wire.decodeBarrier(Wire.encodeBarrier(None)).isEmpty)
     assert(Wire.decodeKey(Wire.encodeKey(key)) == key)
   }
 
   test("what is not a message of ours is refused") {
     intercept[Exception](Wire.decodeSeal(Array[Byte](1, 2, 3)))
-    intercept[IllegalArgumentException](Wire.decodeKey({
+    intercept[IllegalArgumentException](Wire.decodeKey {
       val bytes = new java.io.ByteArrayOutputStream
       val out = new java.io.DataOutputStream(bytes)
       out.writeUTF("../../etc")
       out.writeUTF("1.changelog")
       bytes.toByteArray
-    }))
+    })
   }
 }
