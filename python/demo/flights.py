@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -46,7 +48,7 @@ class Child:
     def __init__(self, settings: Settings, program: str, log: Path) -> None:
         self.log = log
         self.started = time.time()
-        with open(log, "wb") as out:
+        with log.open("wb") as out:
             self._process = subprocess.Popen(
                 [sys.executable, str(QUERY), str(settings.file), program],
                 stdin=subprocess.DEVNULL,
@@ -64,10 +66,8 @@ class Child:
 
     def kill(self) -> None:
         """SIGKILL to the Python process and its JVM, which share the group."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
 
     def __enter__(self) -> Child:
@@ -117,11 +117,11 @@ class Demo:
         """
         batch = self._kill_from
         while True:
-            self._watch(child, lambda: self._offsets(batch).exists())
+            self._watch(child, self._offsets(batch).exists)
             if not child.running():
                 raise DemoFailed(f"the query ended before batch {batch} could be interrupted, see {child.log}")
             kill_at = time.time() + self._last_batch_seconds * self._chance.uniform(0.2, 0.7)
-            self._watch(child, lambda: time.time() >= kill_at)
+            self._watch(child, partial(past, kill_at))
             if not self._commit(batch).exists():
                 child.kill()
                 self._bar.note(f"driver killed with SIGKILL in batch {batch}, starting it again")
@@ -187,6 +187,7 @@ def prepare(options: argparse.Namespace) -> tuple[Settings, int]:
 
 
 def arguments() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         description="Stream flights and weather, kill the driver halfway, check the result."
     )
@@ -199,6 +200,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
+    """Run the demo; returns the exit code."""
     options = arguments()
     seed = random.randrange(10**6) if options.seed is None else options.seed
     began = time.time()
@@ -221,8 +223,13 @@ def main() -> int:
     return 0 if verdict["missing"] == verdict["unexpected"] == 0 else 1
 
 
-def terminated(number: int, frame: FrameType | None) -> None:
-    """SIGTERM unwinds the stack, so that the children are stopped on the way out."""
+def past(moment: float) -> bool:
+    """Whether that moment is over."""
+    return time.time() >= moment
+
+
+def terminated(number: int, _: FrameType | None) -> None:
+    """Let SIGTERM unwind the stack, so that the children are stopped on the way out."""
     sys.exit(128 + number)
 
 

