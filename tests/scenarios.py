@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 MINUTE = 60
 WINDOW = 20 * MINUTE
@@ -35,7 +36,9 @@ class Aggregation:
 
     files: list[list[Row]]
 
-    kind = "aggregation"
+    kind: ClassVar = "aggregation"
+    # All versions of its state are worth reading.
+    versions: ClassVar[list[int]] = []
 
     @staticmethod
     def generate(files: int = 8, rows: int = 300, seed: int = 1) -> Aggregation:
@@ -66,7 +69,9 @@ class JoinAggregation:
     events: list[list[Row]]
     factors: list[list[Row]]
 
-    kind = "join_aggregation"
+    kind: ClassVar = "join_aggregation"
+    # The versions around the batch that tests disturb, and the last two.
+    versions: ClassVar[list[int]] = [3, 4, 5, 8, 9]
 
     @staticmethod
     def generate(files: int = 8, rows: int = 300, seed: int = 2) -> JoinAggregation:
