@@ -1,0 +1,170 @@
+"""The demo's Spark programs, each run in a process of its own: `flights_query.py <settings.json> stream|check`.
+
+`stream` runs the query to the end of its input, from wherever its checkpoint says it is, and appends what happens to
+an event file. `check` computes the same result in one batch and compares the two row by row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flights_input import SENTINEL
+from flights_settings import EventFile, Settings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+WATERMARK = "1 hour"
+WINDOW = "6 hours"
+SLIDE = "2 hours"
+
+FLIGHTS_SCHEMA = "scheduled TIMESTAMP, origin STRING, carrier STRING, flight INT, dest STRING, dep_delay INT"
+WEATHER_SCHEMA = "hour TIMESTAMP, station STRING, wind_speed DOUBLE, visibility DOUBLE"
+
+STATE_STORE = "spark.sql.streaming.stateStore"
+STOCK_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+# Differing rows that the check hands back at most, per side.
+MAX_ROWS_SHOWN = 20
+
+
+def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
+    """Flights and their weather per airport, carrier and sliding window; the same program for stream and batch.
+
+    Each flight meets the observation of the hour it was scheduled in. The day, which follows from the hour, is there
+    to be a key: a flight then looks through the weather of a day instead of all that the state holds.
+
+    Cancelled flights have no delay: they count as flights, not as departures. Wind and visibility are averaged as
+    decimals, so that the order of rows cannot show.
+    """
+    flights = flights.withWatermark("scheduled", WATERMARK)
+    weather = weather.withWatermark("hour", WATERMARK)
+    joined = flights.join(
+        weather,
+        (sf.col("origin") == sf.col("station"))
+        & (sf.to_date("scheduled") == sf.to_date("hour"))
+        & (sf.col("scheduled") >= sf.col("hour"))
+        & (sf.col("scheduled") < sf.col("hour") + sf.expr("INTERVAL 1 HOUR")),
+    ).drop("station", "hour")
+    windows = joined.groupBy(sf.window("scheduled", WINDOW, SLIDE), "origin", "carrier").agg(
+        sf.count("*").alias("flights"),
+        sf.count("dep_delay").alias("departures"),
+        sf.avg("dep_delay").alias("mean_delay"),
+        sf.avg(sf.col("wind_speed").cast("decimal(8,5)")).alias("mean_wind"),
+        sf.avg(sf.col("visibility").cast("decimal(6,2)")).alias("mean_visibility"),
+    )
+    return windows.select(sf.col("window.start").alias("start"), sf.col("window.end").alias("end"), "*").drop("window")
+
+
+def stream(settings: Settings) -> None:
+    """Run the query until its input is used up, telling the event file about every batch."""
+    spark = session(settings, "flights")
+    flights = spark.readStream.schema(FLIGHTS_SCHEMA).option("maxFilesPerTrigger", 1).json(settings.flights)
+    weather = spark.readStream.schema(WEATHER_SCHEMA).option("maxFilesPerTrigger", 1).json(settings.weather)
+    events = EventFile(settings.events)
+    query = (
+        delays_by_weather(flights, weather)
+        .writeStream.queryName("delays_by_weather")
+        .outputMode("append")
+        .option("checkpointLocation", str(settings.checkpoint))
+        .foreachBatch(batch_writer(settings, events))
+        .trigger(availableNow=True)
+        .start()
+    )
+    events.append(event="started")
+    follow(query, events, settings.parent)
+    events.append(event="finished")
+    spark.stop()
+
+
+def batch_writer(settings: Settings, events: EventFile) -> Callable[[DataFrame, int], None]:
+    """Make a sink with one directory per batch id: a batch that runs again replaces what it left the first time."""
+
+    def write(rows: DataFrame, batch: int) -> None:
+        events.append(event="batch", batch=batch)
+        rows.write.mode("overwrite").parquet(str(settings.output / f"batch={batch}"))
+
+    return write
+
+
+def follow(query: StreamingQuery, events: EventFile, parent: int) -> None:
+    """Pass the query's progress on until it ends; give up when the process that started us is gone."""
+    reported = -1
+    ended = False
+    while not ended:
+        ended = not query.isActive
+        time.sleep(0.2)
+        for progress in query.recentProgress:
+            if progress.batchId > reported:
+                reported = progress.batchId
+                events.append(event="progress", progress=json.loads(progress.json))
+        if os.getppid() != parent:
+            sys.exit("the demo that started this query is gone")
+    query.awaitTermination()
+
+
+def check(settings: Settings) -> None:
+    """Compare the stream's result with the batch computation over the same files, row by row.
+
+    The sentinel is left out of the batch: its own windows are the only ones that the last watermark keeps open.
+    """
+    spark = session(settings, "flights-check")
+    flights = spark.read.schema(FLIGHTS_SCHEMA).json(settings.flights).where(sf.col("origin") != SENTINEL)
+    weather = spark.read.schema(WEATHER_SCHEMA).json(settings.weather)
+    expected = delays_by_weather(flights, weather).cache()
+    streamed = spark.read.parquet(str(settings.output)).select(expected.columns).cache()
+    missing = expected.exceptAll(streamed).cache()
+    unexpected = streamed.exceptAll(expected).cache()
+    verdict = {
+        "expected": expected.count(),
+        "streamed": streamed.count(),
+        "missing": missing.count(),
+        "unexpected": unexpected.count(),
+        "missing_rows": shown(missing),
+        "unexpected_rows": shown(unexpected),
+    }
+    settings.verdict.write_text(json.dumps(verdict), encoding="utf-8")
+    spark.stop()
+
+
+def shown(rows: DataFrame) -> list[dict[str, Any]]:
+    """Collect the first of the differing rows in the order of their windows, as text."""
+    ordered = rows.orderBy("start", "origin", "carrier").limit(MAX_ROWS_SHOWN)
+    return [{name: str(value) for name, value in row.asDict().items()} for row in ordered.collect()]
+
+
+def session(settings: Settings, name: str) -> SparkSession:
+    """Start a session on two cores, with the state in the log unless `--stock` was asked for."""
+    builder: SparkSession.Builder = (
+        SparkSession.builder.master("local[2]")
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={Path(settings.log_config).as_uri()}")
+        .config("spark.local.dir", str(Path(settings.work) / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", settings.partitions)
+        .config("spark.sql.streaming.numRecentProgressUpdates", 500)
+        .config(f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled", "true")
+    )
+    if settings.stock:
+        return builder.config(f"{STATE_STORE}.providerClass", STOCK_PROVIDER).getOrCreate()
+
+    import spark_dstl
+
+    configured: SparkSession.Builder = spark_dstl.configure(builder)
+    return configured.getOrCreate()
+
+
+if __name__ == "__main__":
+    PROGRAMS: dict[str, Callable[[Settings], None]] = {"stream": stream, "check": check}
+    PROGRAMS[sys.argv[2]](Settings.load(Path(sys.argv[1])))

@@ -1,0 +1,168 @@
+"""What the demo shows: a progress bar while it runs, a table and the differing rows at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, TextIO
+
+BAR_WIDTH = 30
+
+Progress = dict[str, Any]
+
+
+class ProgressBar:
+    """One line that is rewritten on a terminal; elsewhere, a line for every batch."""
+
+    def __init__(self, total: int, out: TextIO = sys.stderr) -> None:
+        self._total = total
+        self._out = out
+        self._live = out.isatty()
+        self._rows = 0
+
+    def batch(self, progress: Progress) -> None:
+        """Show that a batch was committed."""
+        self._rows += int(progress["numInputRows"])
+        done = int(progress["batchId"]) + 1
+        filled = BAR_WIDTH * min(done, self._total) // self._total
+        bar = "#" * filled + "." * (BAR_WIDTH - filled)
+        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+        self._show(f"[{bar}] batch {done}/{self._total}  {self._rows:,} rows  last batch {seconds:.2f} s")
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        print(f"{self._clear()}{text}", file=self._out, flush=True)
+
+    def end(self) -> None:
+        """Leave the bar where it is and go to the next line."""
+        if self._live:
+            print(file=self._out, flush=True)
+
+    def _show(self, line: str) -> None:
+        if self._live:
+            print(f"{self._clear()}{line}", end="", file=self._out, flush=True)
+        else:
+            print(line, file=self._out, flush=True)
+
+    def _clear(self) -> str:
+        return "\r\033[K" if self._live else ""
+
+
+class ObjectCounter:
+    """Counts the objects that appear below a directory, temporary files and local checksums left out.
+
+    It sees what is there each time it looks: a lower bound, without the renames and deletes behind an object.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seen: set[str] = set()
+
+    def look(self) -> int:
+        """Look again; returns how many objects were seen so far."""
+        for directory, _, names in os.walk(self._root):
+            self._seen.update(f"{directory}/{name}" for name in names if not name.startswith("."))
+        return len(self._seen)
+
+
+@dataclass
+class Figures:
+    """What was measured in one run of the demo. `log_bytes` is None where there is no log."""
+
+    progress: list[Progress] = field(default_factory=list)
+    executions: list[int] = field(default_factory=list)
+    objects: int = 0
+    log_bytes: int | None = None
+    killed_batch: int = 0
+    recovery_from_process: float = 0.0
+    recovery_from_query: float = 0.0
+
+
+def table(figures: Figures) -> Iterator[str]:
+    """Lay the figures out, one a line."""
+    committed = len({entry["batchId"] for entry in figures.progress})
+    again = sorted({batch for batch in figures.executions if figures.executions.count(batch) > 1})
+    commit = [duration(entry, "walCommit") + duration(entry, "commitOffsets") for entry in figures.progress]
+    batch = [duration(entry, "triggerExecution") for entry in figures.progress]
+    barrier = log_metric(figures.progress, "barrier")
+    rows: list[tuple[str, str]] = [
+        ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {join(again) or 'none'}"),
+        ("objects written per batch", f"{figures.objects / max(1, committed):.1f}"),
+        ("requests per batch", requests(figures.progress) or "not reported"),
+        ("batch time p50 / p99", f"{quantiles(batch)} ms"),
+        ("commit time p50 / p99", f"{quantiles(commit)} ms"),
+        ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
+        ("log size", "no log" if figures.log_bytes is None else f"{figures.log_bytes / 1e6:.1f} MB"),
+        ("recovery, from process start", f"{figures.recovery_from_process:.1f} s to the first committed batch"),
+        ("recovery, from query start", f"{figures.recovery_from_query:.1f} s to the first committed batch"),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        yield f"{name:<{width}}  {value}"
+
+
+def requests(progress: Sequence[Progress]) -> str | None:
+    """Tell the log's own count of storage requests per batch, or None where the provider reports none."""
+    writes = log_metric(progress, "upload")
+    reads = log_metric(progress, "read")
+    if not writes and not reads:
+        return None
+    batches = len(progress)
+    return f"{sum(writes) / batches:.1f} writes, {sum(reads) / batches:.1f} others"
+
+
+def log_metric(progress: Iterable[Progress], word: str) -> list[int]:
+    """Pick the log's custom metric whose name holds `word`, per batch; empty where none is reported."""
+    values = []
+    for entry in progress:
+        found = [
+            value
+            for operator in entry.get("stateOperators", [])
+            for name, value in operator.get("customMetrics", {}).items()
+            if name.startswith("dstl") and word in name.lower()
+        ]
+        if found:
+            values.append(max(found))
+    return values
+
+
+def duration(progress: Progress, name: str) -> int:
+    """Pick one of the durations of a batch in milliseconds; 0 if the batch had none."""
+    return int(progress["durationMs"].get(name, 0))
+
+
+def quantiles(values: Sequence[int]) -> str:
+    """Median and 99th percentile, the latter by nearest rank."""
+    if not values:
+        return "-"
+    ranked = sorted(values)
+    return f"{median(ranked):.0f} / {ranked[min(len(ranked) - 1, int(0.99 * len(ranked)))]}"
+
+
+def join(numbers: Iterable[int]) -> str:
+    """Join numbers with commas."""
+    return ", ".join(str(number) for number in numbers)
+
+
+def differences(verdict: dict[str, Any]) -> Iterator[str]:
+    """Name the rows that only one side has, or say that there are none."""
+    if verdict["missing"] == 0 and verdict["unexpected"] == 0:
+        yield f"result equal: all {verdict['expected']:,} windows are those of the batch computation"
+        return
+    yield f"RESULT DIFFERS: {verdict['expected']:,} windows in the batch, {verdict['streamed']:,} in the stream"
+    for side, title in (("missing", "only in the batch"), ("unexpected", "only in the stream")):
+        rows = verdict[f"{side}_rows"]
+        yield f"{title}: {verdict[side]:,} rows" + (f", the first {len(rows)}:" if rows else "")
+        for row in rows:
+            yield "  " + "  ".join(f"{name}={value}" for name, value in row.items())
+
+
+def size_of(directory: Path) -> int | None:
+    """Bytes in all files below a directory; None if there is no such directory."""
+    if not directory.is_dir():
+        return None
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

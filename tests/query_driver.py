@@ -1,0 +1,192 @@
+"""The driver process of the end-to-end tests: `query_driver.py <spec.json>`.
+
+Runs the queries of the specification to the end of their input, or reads the state of their checkpoints, and exits;
+or stays, and reads the state for every further specification whose path it is given on its standard input. What
+happens on the way is left in files, because the process may be killed at any moment: see `harness.py`, which writes
+the specification and reads the files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+SCHEMA = "time LONG, key STRING, value LONG"
+# Long enough that an aggregation keeps all its windows, so that its state can be compared with the whole input.
+AGGREGATION_WATERMARK = "100 days"
+JOIN_WATERMARK = "1 minute"
+
+Spec = dict[str, Any]
+
+
+def main() -> None:
+    """Do what the specification says."""
+    spec: Spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    spark = session(spec)
+    if spec["task"] == "run":
+        run(spark, spec)
+    elif spec["task"] == "read-state":
+        read_state(spark, spec)
+    else:
+        for line in sys.stdin:
+            read_state(spark, json.loads(Path(line.strip()).read_text(encoding="utf-8")))
+    spark.stop()
+
+
+def session(spec: Spec) -> SparkSession:
+    """A session as the specification wants it; with spark-submit, everything is configured from outside."""
+    builder: SparkSession.Builder = SparkSession.builder
+    if spec["configure"]:
+        import spark_dstl
+
+        builder = spark_dstl.configure(builder)
+    for key, value in spec["confs"].items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def run(spark: SparkSession, spec: Spec) -> None:
+    """Run all queries to the end, writing down which tasks of which stages are done."""
+    queries = [start(spark, query) for query in spec["queries"]]
+    status = Path(spec["status"])
+    while any(query.isActive for query in queries):
+        replace(status, json.dumps(stages(spark)))
+        if spec["parent"] not in (None, os.getppid()):
+            sys.exit("the test that started this driver is gone")
+        time.sleep(0.1)
+    for query in queries:
+        query.awaitTermination()
+
+
+def stages(spark: SparkSession) -> list[dict[str, int]]:
+    """The stages that run now, with their numbers of tasks."""
+    tracker = spark.sparkContext.statusTracker()
+    found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    return [{"tasks": info.numTasks, "completed": info.numCompletedTasks} for info in found if info is not None]
+
+
+def start(spark: SparkSession, query: Spec) -> StreamingQuery:
+    """Start one query; each of its batches leaves one file."""
+    kinds: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
+        "aggregation": aggregation,
+        "join_aggregation": join_aggregation,
+    }
+    result = kinds[query["kind"]](spark, Path(query["input"]))
+    return (
+        result.writeStream.queryName(query["name"])
+        .outputMode("update" if query["kind"] == "aggregation" else "append")
+        .option("checkpointLocation", query["checkpoint"])
+        .foreachBatch(batch_writer(Path(query["output"])))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def aggregation(spark: SparkSession, source: Path) -> DataFrame:
+    """Count and sum per key and sliding window."""
+    return windows(read(spark, source / "events").withWatermark("at", AGGREGATION_WATERMARK))
+
+
+def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:
+    """Events times the factors of their key that are at most five minutes older, per sliding window."""
+    events = read(spark, source / "events").withWatermark("at", JOIN_WATERMARK)
+    factors = (
+        read(spark, source / "factors")
+        .withWatermark("at", JOIN_WATERMARK)
+        .select(sf.col("at").alias("since"), sf.col("key").alias("factor_key"), sf.col("value").alias("factor"))
+    )
+    joined = events.join(
+        factors,
+        (sf.col("key") == sf.col("factor_key"))
+        & (sf.col("at") >= sf.col("since"))
+        & (sf.col("at") <= sf.col("since") + sf.expr("INTERVAL 5 MINUTES")),
+    )
+    return windows(joined.select("at", "key", (sf.col("value") * sf.col("factor")).alias("value")))
+
+
+def read(spark: SparkSession, directory: Path) -> DataFrame:
+    """A stream of one file a batch."""
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(directory))
+    return stream.withColumn("at", sf.timestamp_seconds("time"))
+
+
+def windows(rows: DataFrame) -> DataFrame:
+    """Rows of (start, key, count, sum)."""
+    grouped = rows.groupBy(sf.window("at", "20 minutes", "10 minutes"), "key")
+    return grouped.agg(sf.count("*").alias("count"), sf.sum("value").alias("sum")).select(
+        sf.unix_timestamp("window.start").alias("start"), "key", "count", "sum"
+    )
+
+
+def batch_writer(output: Path) -> Callable[[DataFrame, int], None]:
+    """A sink with one file per batch id: a batch that runs again replaces what it left the first time."""
+    output.mkdir(parents=True, exist_ok=True)
+
+    def write(rows: DataFrame, batch: int) -> None:
+        collected = [row.asDict() for row in rows.collect()]
+        replace(output / f"{batch}.json", json.dumps(collected))
+
+    return write
+
+
+def read_state(spark: SparkSession, spec: Spec) -> None:
+    """Read the retained versions of all stores, the way a user would, and leave the rows in a file.
+
+    Those that the specification lists; all of them if it lists none.
+    """
+    if spec["touch_streams"]:
+        _ = spark.streams
+    versions = []
+    for query in spec["queries"]:
+        operators = spark.read.format("state-metadata").load(query["checkpoint"])
+        for operator in operators.select("operatorId", "operatorName", "minBatchId", "maxBatchId").distinct().collect():
+            retained = range(operator.minBatchId, operator.maxBatchId + 1)
+            batches = [batch for batch in retained if batch in (query["versions"] or retained)]
+            sides = ("left", "right") if "Join" in operator.operatorName else (None,)
+            for side in sides:
+                states = [state(spark, query, operator.operatorId, batch, side) for batch in batches]
+                # All versions in one job, for the sake of the many tests.
+                rows = reduce(DataFrame.unionAll, states).collect()
+                versions += [
+                    {
+                        "query": query["name"],
+                        "operator": operator.operatorId,
+                        "batch": batch,
+                        "rows": [list(row)[1:] for row in rows if row.batch == batch],
+                    }
+                    for batch in batches
+                ]
+    replace(Path(spec["state"]), json.dumps(versions))
+
+
+def state(spark: SparkSession, query: Spec, operator: int, batch: int, side: str | None) -> DataFrame:
+    """One version of one operator, led by its batch; of anything but an aggregation, the number of its rows."""
+    reader = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
+    if side is not None:
+        reader = reader.option("joinSide", side)
+    rows = reader.load(query["checkpoint"])
+    number = sf.lit(batch).alias("batch")
+    if query["kind"] != "aggregation":
+        return rows.agg(sf.count("*").alias("rows")).select(number, "rows")
+    return rows.select(number, sf.unix_timestamp("key.window.start"), "key.key", "value.count", "value.sum")
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file so that no reader ever sees half of it."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    main()

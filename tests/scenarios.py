@@ -1,0 +1,139 @@
+"""Small streams with results that plain Python can compute.
+
+Every scenario writes the input files of a query and knows the exact result, and where it can also the exact state
+after each batch. Files cover time ranges that follow each other, so that no row is ever late; within a file, rows are
+out of order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+MINUTE = 60
+WINDOW = 20 * MINUTE
+SLIDE = 10 * MINUTE
+FILE_SPAN = 30 * MINUTE
+JOIN_RANGE = 5 * MINUTE
+EPOCH = 1_700_000_400  # a multiple of the slide, so that windows start at round times
+KEYS = 12
+FIRST_MODIFIED = 1_600_000_000
+
+Row = Mapping[str, int | str]
+# (window start, key) -> (count, sum)
+Windows = dict[tuple[int, str], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Counts and sums per key and sliding window. Its watermark closes nothing, so the state is the whole result."""
+
+    files: list[list[Row]]
+
+    kind: ClassVar = "aggregation"
+    # All versions of its state are worth reading.
+    versions: ClassVar[list[int]] = []
+
+    @staticmethod
+    def generate(files: int = 8, rows: int = 300, seed: int = 1) -> Aggregation:
+        return Aggregation(_files(random.Random(seed), files, rows))
+
+    def write(self, directory: Path) -> None:
+        _write(directory / "events", self.files)
+
+    @property
+    def batches(self) -> int:
+        return len(self.files)
+
+    def result(self) -> Windows:
+        return self.after(self.batches)
+
+    def after(self, batches: int) -> Windows:
+        """The result, which is also the state, once that many batches are committed."""
+        return _sums((row["time"], row["key"], row["value"]) for rows in self.files[:batches] for row in rows)
+
+
+@dataclass(frozen=True)
+class JoinAggregation:
+    """Events joined with factors of their key that are at most `JOIN_RANGE` older, aggregated per sliding window.
+
+    The last file of both inputs holds a sentinel far in the future, whose watermark lets every real window out.
+    """
+
+    events: list[list[Row]]
+    factors: list[list[Row]]
+
+    kind: ClassVar = "join_aggregation"
+    # The versions around the batch that tests disturb, and the last two.
+    versions: ClassVar[list[int]] = [3, 4, 5, 8, 9]
+
+    @staticmethod
+    def generate(files: int = 8, rows: int = 300, seed: int = 2) -> JoinAggregation:
+        chance = random.Random(seed)
+        sentinel: Row = {"time": EPOCH + (files + 1000) * FILE_SPAN, "key": "sentinel", "value": 0}
+        events = [*_files(chance, files, rows), [sentinel]]
+        no_match: Row = {**sentinel, "key": "no match"}
+        factors = [*_files(chance, files, rows // 3), [no_match]]
+        return JoinAggregation(events, factors)
+
+    def write(self, directory: Path) -> None:
+        _write(directory / "events", self.events)
+        _write(directory / "factors", self.factors)
+
+    @property
+    def batches(self) -> int:
+        """One a pair of files, and one without data for the sentinel's watermark."""
+        return len(self.events) + 1
+
+    def result(self) -> Windows:
+        events = [row for rows in self.events for row in rows]
+        factors = [row for rows in self.factors for row in rows]
+        return _sums(
+            (event["time"], event["key"], int(event["value"]) * int(factor["value"]))
+            for event in events
+            for factor in factors
+            if event["key"] == factor["key"] and 0 <= int(event["time"]) - int(factor["time"]) <= JOIN_RANGE
+        )
+
+
+Scenario = Aggregation | JoinAggregation
+
+
+def _files(chance: random.Random, files: int, rows: int) -> list[list[Row]]:
+    return [
+        [
+            {
+                "time": EPOCH + number * FILE_SPAN + chance.randrange(FILE_SPAN),
+                "key": f"key-{chance.randrange(KEYS)}",
+                "value": chance.randrange(1000),
+            }
+            for _ in range(rows)
+        ]
+        for number in range(files)
+    ]
+
+
+def _sums(rows: Iterable[tuple[int | str, int | str, int | str]]) -> Windows:
+    counts: Counter[tuple[int, str]] = Counter()
+    sums: Counter[tuple[int, str]] = Counter()
+    for time, key, value in rows:
+        last = int(time) // SLIDE * SLIDE
+        for start in range(last, last - WINDOW, -SLIDE):
+            counts[start, str(key)] += 1
+            sums[start, str(key)] += int(value)
+    return {window: (count, sums[window]) for window, count in counts.items()}
+
+
+def _write(directory: Path, files: Sequence[Iterable[Row]]) -> None:
+    """One file a batch; Spark's file source reads them in the order of their modification times."""
+    directory.mkdir(parents=True)
+    for number, rows in enumerate(files):
+        path = directory / f"{number:04d}.json"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        os.utime(path, (FIRST_MODIFIED + number, FIRST_MODIFIED + number))

@@ -1,0 +1,143 @@
+"""Processes die at the worst moments, tasks fail, storage misbehaves: the result is that of an undisturbed run.
+
+The moments are fail points in the JVM code, which pause the thread that reaches them; the test then sends the SIGKILL.
+After every test, all committed versions are read back and compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import Reader, Run, dstl, faults, log_confs
+from scenarios import Aggregation, JoinAggregation, Scenario
+
+CLUSTER = "local-cluster[2,1,1024]"
+DRIVER_KILLS: list[tuple[str, Scenario]] = [
+    ("driver.before-first-seal", Aggregation.generate()),
+    ("driver.seals-pending", Aggregation.generate()),
+    ("driver.after-batch-log", Aggregation.generate()),
+    ("driver.after-commit-entry", Aggregation.generate()),
+    ("driver.seals-pending", JoinAggregation.generate()),
+    ("driver.after-batch-log", JoinAggregation.generate()),
+]
+# Storage that fails one write in twenty may end a query; this many restarts, it never should.
+MAX_RESTARTS = 15
+
+
+def finish(run: Run, reader: Reader) -> None:
+    """Start the queries again, let them end, and check everything."""
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
+@pytest.mark.parametrize(
+    ("point", "scenario"), DRIVER_KILLS, ids=[f"{point}-{scenario.kind}" for point, scenario in DRIVER_KILLS]
+)
+def test_a_driver_killed_around_its_commit_loses_and_repeats_nothing(
+    tmp_path: Path, reader: Reader, point: str, scenario: Scenario
+) -> None:
+    run = Run.create(tmp_path, scenario)
+    with run.start(f"{point}=pause@4") as driver:
+        driver.wait_for_pause(point)
+        committed = run.committed(run.queries[0])
+        driver.kill()
+    assert max(committed) == (4 if point == "driver.after-commit-entry" else 3)
+    finish(run, reader)
+
+
+def test_a_driver_killed_in_the_first_batch_leaves_a_checkpoint_that_can_be_used(
+    tmp_path: Path, reader: Reader
+) -> None:
+    run = Run.create(tmp_path, Aggregation.generate())
+    with run.start("driver.after-batch-log=pause@0") as driver:
+        driver.wait_for_pause("driver.after-batch-log")
+        driver.kill()
+    finish(run, reader)
+
+
+def test_a_driver_killed_twice_in_the_same_batch_loses_nothing(tmp_path: Path, reader: Reader) -> None:
+    run = Run.create(tmp_path, Aggregation.generate())
+    for point in ("driver.seals-pending", "driver.after-batch-log"):
+        with run.start(f"{point}=pause@4") as driver:
+            driver.wait_for_pause(point)
+            driver.kill()
+    finish(run, reader)
+
+
+def test_a_query_survives_an_executor_killed_in_the_middle_of_its_tasks(tmp_path: Path, reader: Reader) -> None:
+    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
+    with run.start("executor.mid-task=pause@4") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
+def test_a_query_survives_the_loss_of_all_executors_that_sealed_small_segments(tmp_path: Path, reader: Reader) -> None:
+    """One executor is paused in its first task, so the other one runs the rest; then both are killed.
+
+    Three tasks are done and are not run again: their segments live on in the driver alone.
+    """
+    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
+    with run.start("executor.after-seal=pause@4") as driver:
+        paused = driver.wait_for_pause("executor.after-seal")
+        driver.wait_until(lambda: {"tasks": 4, "completed": 3} in run.stages(), "end of the other three tasks")
+        for executor in sorted(driver.executors(), key=lambda pid: pid == paused):
+            driver.kill_executor(executor)
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
+def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_path: Path, reader: Reader) -> None:
+    large = dstl(inline__maxSegmentSize="0")
+    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER, confs={**log_confs(), **large})
+    with run.start("executor.before-upload=pause@4") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.before-upload"))
+        assert driver.wait() != 0
+        lost = [
+            line for line in driver.log().splitlines() if "operator" in line.lower() and "partition" in line.lower()
+        ]
+        assert lost, driver.failed("the error names no store")
+        assert max(run.committed(run.queries[0])) == 3
+    finish(run, reader)
+
+
+@pytest.mark.parametrize("master", ["local[2,3]", CLUSTER])
+def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, reader: Reader, master: str) -> None:
+    run = Run.create(tmp_path, JoinAggregation.generate(), master=master)
+    with run.start("executor.mid-task=fail@4") as driver:
+        driver.succeed()
+    assert (tmp_path / "markers" / "executor.mid-task").exists()
+    run.check()
+    run.check_state(reader)
+
+
+def test_large_segments_survive_a_driver_killed_in_the_barrier(tmp_path: Path, reader: Reader) -> None:
+    large = dstl(inline__maxSegmentSize="0")
+    run = Run.create(tmp_path, JoinAggregation.generate(), confs={**log_confs(), **large})
+    with run.start("driver.after-batch-log=pause@4") as driver:
+        driver.wait_for_pause("driver.after-batch-log")
+        driver.kill()
+    finish(run, reader)
+
+
+def test_storage_that_fails_hangs_and_loses_replies_costs_time_and_nothing_else(tmp_path: Path, reader: Reader) -> None:
+    """Of all writes, one in twenty fails, one in a hundred hangs for 30 s, one in a hundred succeeds with an error."""
+    run = Run.create(
+        tmp_path,
+        JoinAggregation.generate(),
+        checkpoint_scheme="faulty://",
+        confs={**log_confs(with_tests=True), **faults()},
+    )
+    for restart in range(MAX_RESTARTS + 1):
+        with run.start(confs=faults(seed=restart)) as driver:
+            if driver.wait() == 0:
+                break
+            assert restart < MAX_RESTARTS, driver.failed(f"no end after {MAX_RESTARTS} restarts")
+    run.check()
+    run.check_state(reader)
