@@ -37,8 +37,9 @@ MAX_ROWS_SHOWN = 20
 def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
     """Flights and their weather per airport, carrier and sliding window; the same program for stream and batch.
 
-    Each flight meets the observation of the hour it was scheduled in. The day, which follows from the hour, is there
-    to be a key: a flight then looks through the weather of a day instead of all that the state holds.
+    Each flight meets the observation of the hour it was scheduled in. The range of times lets the watermark clear the
+    join's state; the equal hours, which say the same again, make a key of it, so that a flight looks up one
+    observation instead of going through all that the state holds of its airport.
 
     Cancelled flights have no delay: they count as flights, not as departures. Wind and visibility are averaged as
     decimals, so that the order of rows cannot show.
@@ -48,7 +49,7 @@ def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
     joined = flights.join(
         weather,
         (sf.col("origin") == sf.col("station"))
-        & (sf.to_date("scheduled") == sf.to_date("hour"))
+        & (sf.date_trunc("hour", "scheduled") == sf.col("hour"))
         & (sf.col("scheduled") >= sf.col("hour"))
         & (sf.col("scheduled") < sf.col("hour") + sf.expr("INTERVAL 1 HOUR")),
     ).drop("station", "hour")
