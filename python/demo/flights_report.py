@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,9 @@ from statistics import median
 from typing import Any, TextIO
 
 BAR_WIDTH = 30
+
+# Objects whose number depends on how state is made durable.
+DURABLE_STATE = ("batch log", "data files of the log", "changelogs")
 
 Progress = dict[str, Any]
 
@@ -55,18 +59,34 @@ class ProgressBar:
 class ObjectCounter:
     """Counts the objects that appear below a directory, temporary files and local checksums left out.
 
-    It sees what is there each time it looks: a lower bound, without the renames and deletes behind an object.
+    It sees what is there each time it looks: on an object store each of them is one write.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._seen: set[str] = set()
+        self._seen: set[Path] = set()
 
-    def look(self) -> int:
-        """Look again; returns how many objects were seen so far."""
+    def look(self) -> Counter[str]:
+        """Look again; returns how many objects of each kind were seen so far."""
         for directory, _, names in os.walk(self._root):
-            self._seen.update(f"{directory}/{name}" for name in names if not name.startswith("."))
-        return len(self._seen)
+            below = Path(directory).relative_to(self._root)
+            self._seen.update(below / name for name in names if not name.startswith("."))
+        return Counter(kind_of(path) for path in self._seen)
+
+
+def kind_of(path: Path) -> str:
+    """Say what an object of a checkpoint is, by its path below the checkpoint."""
+    directories = {
+        "offsets": "offsets",
+        "commits": "commits",
+        "sources": "sources",
+        "dstl/batches": "batch log",
+        "dstl/data": "data files of the log",
+    }
+    for directory, kind in directories.items():
+        if path.is_relative_to(directory):
+            return kind
+    return "changelogs" if ".changelog" in path.name else "snapshots and schemas"
 
 
 @dataclass
@@ -75,7 +95,7 @@ class Figures:
 
     progress: list[Progress] = field(default_factory=list)
     executions: list[int] = field(default_factory=list)
-    objects: int = 0
+    objects: Counter[str] = field(default_factory=Counter)
     log_bytes: int | None = None
     killed_batch: int = 0
     recovery_from_process: float = 0.0
@@ -88,11 +108,11 @@ def table(figures: Figures) -> Iterator[str]:
     again = sorted({batch for batch in figures.executions if figures.executions.count(batch) > 1})
     commit = [duration(entry, "walCommit") + duration(entry, "commitOffsets") for entry in figures.progress]
     batch = [duration(entry, "triggerExecution") for entry in figures.progress]
-    barrier = log_metric(figures.progress, "barrier")
+    barrier = barrier_times(figures.progress)
     rows: list[tuple[str, str]] = [
         ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {join(again) or 'none'}"),
-        ("objects written per batch", f"{figures.objects / max(1, committed):.1f}"),
-        ("requests per batch", requests(figures.progress) or "not reported"),
+        ("object writes per batch", writes(figures.objects, ("offsets", "commits", *DURABLE_STATE), committed)),
+        ("besides, by Spark", writes(figures.objects, ("sources", "snapshots and schemas"), committed)),
         ("batch time p50 / p99", f"{quantiles(batch)} ms"),
         ("commit time p50 / p99", f"{quantiles(commit)} ms"),
         ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
@@ -105,29 +125,24 @@ def table(figures: Figures) -> Iterator[str]:
         yield f"{name:<{width}}  {value}"
 
 
-def requests(progress: Sequence[Progress]) -> str | None:
-    """Tell the log's own count of storage requests per batch, or None where the provider reports none."""
-    writes = log_metric(progress, "upload")
-    reads = log_metric(progress, "read")
-    if not writes and not reads:
-        return None
-    batches = len(progress)
-    return f"{sum(writes) / batches:.1f} writes, {sum(reads) / batches:.1f} others"
+def writes(objects: Counter[str], kinds: Sequence[str], batches: int) -> str:
+    """Tell how many objects of these kinds a batch wrote on average, all together and each."""
+    found = {kind: objects[kind] / max(1, batches) for kind in kinds if objects[kind]}
+    return f"{sum(found.values()):.1f}: " + ", ".join(f"{count:.1f} {kind}" for kind, count in found.items())
 
 
-def log_metric(progress: Iterable[Progress], word: str) -> list[int]:
-    """Pick the log's custom metric whose name holds `word`, per batch; empty where none is reported."""
-    values = []
+def barrier_times(progress: Iterable[Progress]) -> list[int]:
+    """Pick how long each barrier took in milliseconds, from the batch after it; empty where there is no log."""
+    times = []
     for entry in progress:
-        found = [
-            value
+        waits = [
+            sum(operator["customMetrics"].get(name, 0) for name in ("dstlBarrierWaitMs", "dstlBatchLogWriteMs"))
             for operator in entry.get("stateOperators", [])
-            for name, value in operator.get("customMetrics", {}).items()
-            if name.startswith("dstl") and word in name.lower()
+            if "dstlBarrierWaitMs" in operator.get("customMetrics", {})
         ]
-        if found:
-            values.append(max(found))
-    return values
+        if waits:
+            times.append(max(waits))
+    return times
 
 
 def duration(progress: Progress, name: str) -> int:
