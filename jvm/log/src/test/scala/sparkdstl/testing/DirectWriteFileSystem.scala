@@ -10,8 +10,8 @@ import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
-/** Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and an
-  * exclusive create is decided at that moment. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
+/** Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and
+  * an exclusive create is decided at that moment. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
   */
 abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   private val local = new RawLocalFileSystem

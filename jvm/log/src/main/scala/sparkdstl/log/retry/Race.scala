@@ -7,7 +7,8 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-/** The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it ends.
+/** The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it
+  * ends.
   *
   * @param jittered
   *   spreads a delay in milliseconds
@@ -49,7 +50,8 @@ private[retry] final class Race[T](
     val _ = decide(Failure(error), by = None)
   }
 
-  /** Starts another attempt if `wanted`, evaluated with the lock held, and if there may be more. Says whether it did. */
+  /** Starts another attempt if `wanted`, evaluated with the lock held, and if there may be more. Says whether it did.
+    */
   private def startAttemptIf(wanted: => Boolean): Boolean = synchronized {
     val starts = !decided && works.size < policy.maxAttempts && wanted
     if (starts) {

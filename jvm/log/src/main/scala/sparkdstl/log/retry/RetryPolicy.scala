@@ -34,8 +34,8 @@ object RetryPolicy {
     override def silenceMillis(observed: Latencies): Option[Long] = Some(timeoutMillis)
   }
 
-  /** Another attempt after each error, and as soon as the newest is slower than 19 of 20 recent ones were, at the latest
-    * after `timeoutMillis`.
+  /** Another attempt after each error, and as soon as the newest is slower than 19 of 20 recent ones were, at the
+    * latest after `timeoutMillis`.
     *
     * Nothing is known from fewer than [[Hedged.MinSamples]] attempts: then it is `timeoutMillis`. Where all are about
     * equally fast, the 95th percentile is noise, so an attempt is given [[Hedged.FloorMillis]], and twice the median.

@@ -29,8 +29,8 @@ trait Attempts[T] {
 /** The attempt that succeeded first, and its result. */
 final case class Won[T](attempt: Int, result: T)
 
-/** All attempts have failed, or one did in a way that another would not mend. The last error is the cause, the others are
-  * suppressed exceptions.
+/** All attempts have failed, or one did in a way that another would not mend. The last error is the cause, the others
+  * are suppressed exceptions.
   */
 final class AttemptsFailed(name: String, errors: Seq[Throwable])
     extends IOException(s"$name failed, in ${errors.size} attempt(s): ${errors.last}", errors.last) {
@@ -40,15 +40,16 @@ final class AttemptsFailed(name: String, errors: Seq[Throwable])
 /** The executor was closed before the task had an outcome. */
 final class RetryingExecutorClosed(name: String) extends IOException(s"$name was given up: the executor is closed")
 
-/** Runs a task until one of its attempts succeeds, starting another whenever the newest has been silent for too long or one
-  * has failed. The first success wins.
+/** Runs a task until one of its attempts succeeds, starting another whenever the newest has been silent for too long
+  * or one has failed. The first success wins.
   *
-  * A timeout never ends an attempt: when all are silent, we wait on for any. A task fails when each of `policy.maxAttempts`
-  * attempts has ended with an error, or at once when an error is not worth another attempt.
+  * A timeout never ends an attempt: when all are silent, we wait on for any. A task fails when each of
+  * `policy.maxAttempts` attempts has ended with an error, or at once when an error is not worth another attempt.
   *
-  * Threads: at most `numThreads` undecided tasks run at a time, and `numThreads * policy.maxAttempts` threads are theirs, so
-  * a hedge always finds a thread, whatever the others are stuck in. A decided task makes room for the next at once, though
-  * a loser may still be stuck: it keeps its thread until somebody needs it, then it is interrupted (see [[WorkerThreads]]).
+  * Threads: at most `numThreads` undecided tasks run at a time, and `numThreads * policy.maxAttempts` threads are
+  * theirs, so a hedge always finds a thread, whatever the others are stuck in. A decided task makes room for the next
+  * at once, though a loser may still be stuck: it keeps its thread until somebody needs it, then it is interrupted
+  * (see [[WorkerThreads]]).
   *
   * @param threads
   *   starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]

@@ -10,8 +10,8 @@ import org.apache.hadoop.fs.{ChecksumFileSystem, CommonPathCapabilities, FileSta
 import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.util.functional.FutureIO.awaitFuture
 
-/** Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums: the
-  * log has its own, and their sibling files would be litter.
+/** Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
+  * the log has its own, and their sibling files would be litter.
   *
   * @param fileSystem
   *   the one that holds every path passed in

@@ -4,8 +4,8 @@ import org.apache.hadoop.fs.Path
 
 /** Where the log's objects live. Objects appear whole or not at all.
   *
-  * Every call blocks until storage has answered, may be made from any thread, and fails with an `IOException`. Nothing is
-  * retried here beyond what the underlying client does: retries and hedges belong to [[sparkdstl.log.retry]]. An
+  * Every call blocks until storage has answered, may be made from any thread, and fails with an `IOException`. Nothing
+  * is retried here beyond what the underlying client does: retries and hedges belong to [[sparkdstl.log.retry]]. An
   * interrupt ends a call early where the client allows it and is never swallowed. Paths are absolute.
   */
 trait LogStorage {
@@ -18,8 +18,8 @@ trait LogStorage {
 
   /** Publishes `content` at `path` if nothing is there: of several callers at most one succeeds.
     *
-    * A caller that sees a conflict may still be the one that wrote the object, when a client below has repeated a request
-    * whose reply was lost. Content that names its writer tells, when read back.
+    * A caller that sees a conflict may still be the one that wrote the object, when a client below has repeated a
+    * request whose reply was lost. Content that names its writer tells, when read back.
     *
     * @throws org.apache.hadoop.fs.FileAlreadyExistsException
     *   when something is there

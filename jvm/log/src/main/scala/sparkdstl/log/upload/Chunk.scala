@@ -45,8 +45,8 @@ trait PendingChunk {
   /** Where the chunk is, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
   def location: Future[ChunkLocation]
 
-  /** Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted is
-    * deleted. Further calls do nothing.
+  /** Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted
+    * is deleted. Further calls do nothing.
     */
   def discard(): Unit
 }

@@ -6,8 +6,8 @@ import scala.util.{Failure, Success, Try}
 
 /** The chunks of one file, from collecting them to the last reference to the file.
   *
-  * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until discarded; when
-  * the file is uploaded and none is wanted, it is deleted.
+  * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until
+  * discarded; when the file is uploaded and none is wanted, it is deleted.
   *
   * @param release
   *   gives bytes of memory back

@@ -18,8 +18,8 @@ import sparkdstl.log.storage.LogStorage
   */
 final case class UploaderOptions(persistSizeThreshold: Long, maxInFlight: Long)
 
-/** Names of the objects that an upload may leave in storage, relative to the base. No two may be equal, nor equal to those
-  * of any other uploader there ever was on that base.
+/** Names of the objects that an upload may leave in storage, relative to the base. No two may be equal, nor equal to
+  * those of any other uploader there ever was on that base.
   */
 trait ObjectNames {
 
@@ -33,11 +33,12 @@ trait ObjectNames {
 
 /** Uploads chunks in groups: as one file once they are large enough, or when asked to [[flush]]. Thread-safe.
   *
-  * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still wait.
-  * Losing attempts that are still stuck hold their file's bytes too; their number is bounded by the executor's threads.
+  * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still
+  * wait. Losing attempts that are still stuck hold their file's bytes too; their number is bounded by the executor's
+  * threads.
   *
-  * Objects: each attempt writes its own. The winner's is kept while anybody wants one of its chunks; the others are deleted
-  * when their attempt has ended, with success or error.
+  * Objects: each attempt writes its own. The winner's is kept while anybody wants one of its chunks; the others are
+  * deleted when their attempt has ended, with success or error.
   *
   * @param executor
   *   runs the uploads; closed by its owner, which fails the uploads under way
@@ -97,8 +98,8 @@ final class LogUploader[T <: Chunk](
   /** Bytes that wait or are being uploaded. */
   def bytesInFlight: Long = budget.inUse
 
-  /** Takes no more chunks, fails those that wait for their group and the callers that are blocked. What is being uploaded goes
-    * on.
+  /** Takes no more chunks, fails those that wait for their group and the callers that are blocked. What is being
+    * uploaded goes on.
     */
   override def close(): Unit = {
     val last = synchronized {

@@ -48,7 +48,11 @@ class StorageErrorsSuite extends AnyFunSuite {
   }
 
   test("passing errors are retried") {
-    Seq(new IOException("reset"), new ServiceException(503), new FileNotFoundException("x"), new IOException(null: String))
-      .foreach(error => assert(StorageErrors.isRetryable(error), error))
+    Seq(
+      new IOException("reset"),
+      new ServiceException(503),
+      new FileNotFoundException("x"),
+      new IOException(null: String)
+    ).foreach(error => assert(StorageErrors.isRetryable(error), error))
   }
 }

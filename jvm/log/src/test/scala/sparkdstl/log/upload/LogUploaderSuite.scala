@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.retry.RetryingExecutorClosed
-import sparkdstl.log.storage.{FaultyStorage, MemoryLogStorage}
+import sparkdstl.log.storage.FaultyStorage
 
 class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   import FaultyStorage.{Behaviour, Fail, Hang, LoseReply, Work}
@@ -19,7 +19,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
 
   /** The limit ends a test whose threads wait for each other for ever. */
   private def holds(name: String)(fixture: => UploaderFixture)(check: UploaderFixture => Any): Unit =
-    test(name)(failAfter(Span(60, Seconds)) {
+    test(name)(failAfter(Span(20, Seconds)) {
       val f = fixture
       try check(f)
       finally f.close()
@@ -100,7 +100,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     assert(f.uploader.bytesInFlight == 0)
   }
 
-  holds("a put that is blocked by what merely waits in its group flushes it")(new UploaderFixture(maxInFlight = 100)) { f =>
+  holds("a put that is blocked by what merely waits in its group flushes it")(
+    new UploaderFixture(maxInFlight = 100)) { f =>
     val one = f.put("a", 80)
     val two = f.put("b", 80)
     f.located("a", 80, one)
@@ -124,12 +125,12 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     assert(f.uploader.bytesInFlight == 80)
   }
 
-  holds("memory comes back when an upload fails")(new UploaderFixture((_, _) => Fail(() => new AccessControlException))) {
-    f =>
-      val chunk = f.put("a", 80)
-      f.uploader.flush()
-      failure(chunk.location)
-      assert(f.uploader.bytesInFlight == 0)
+  holds("memory comes back when an upload fails")(
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException))) { f =>
+    val chunk = f.put("a", 80)
+    f.uploader.flush()
+    failure(chunk.location)
+    assert(f.uploader.bytesInFlight == 0)
   }
 
   holds("memory comes back when a file cannot be encoded, and the chunks fail")(
@@ -153,7 +154,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
 
   private val allSlow = Seq.fill(3)(new Hang)
 
-  holds("an upload whose attempts all time out waits, and a late success counts")(new UploaderFixture(first(allSlow: _*))) {
+  holds("an upload whose attempts all time out waits, and a late success counts")(
+    new UploaderFixture(first(allSlow: _*))) {
     f =>
       val chunk = f.put("a")
       f.uploader.flush()
@@ -302,11 +304,10 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an error that no attempt would mend fails the upload at once")(
-    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")), underlying = new MemoryLogStorage(() => 0L))) {
-    f =>
-      val chunk = f.put("a")
-      f.uploader.flush()
-      assert(failure(chunk.location).getMessage.contains("no"))
-      assert(f.storage.puts.get == 1)
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")))) { f =>
+    val chunk = f.put("a")
+    f.uploader.flush()
+    assert(failure(chunk.location).getMessage.contains("no"))
+    assert(f.storage.puts.get == 1)
   }
 }
