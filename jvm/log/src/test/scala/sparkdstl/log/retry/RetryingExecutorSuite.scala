@@ -5,9 +5,10 @@ import java.util.concurrent.Executors
 
 import scala.concurrent.{Await, Future}
 import scala.concurrent.duration.DurationInt
+import scala.util.Try
 
 import org.apache.hadoop.fs.FileAlreadyExistsException
-import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
+import org.scalatest.concurrent.{TimeLimits, Signaler, ThreadSignaler}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
@@ -26,8 +27,7 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
       Executors.newCachedThreadPool(),
       StorageErrors.isRetryable,
       () => 0.5,
-      metrics
-    )
+      metrics)
 
     def started: Long = metrics.snapshot().attemptsStarted
   }
@@ -42,7 +42,7 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
   /** A test whose threads wait for each other; a limit only ends it should they wait for ever. */
   private def holds(name: String, policy: RetryPolicy = hedged, numThreads: Int = 2)(check: Fixture => Any): Unit =
     test(name) {
-      failAfter(Span(60, Seconds)) {
+      failAfter(Span(20, Seconds)) {
         val fixture = new Fixture(policy, numThreads)
         try check(fixture)
         finally fixture.executor.close()
@@ -125,6 +125,20 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
       assert(error.isInstanceOf[AttemptsFailed])
       assert((error.getCause +: error.getSuppressed.toSeq).map(_.getMessage).toSet == Set("one", "two", "three"))
     }
+  }
+
+  private val impatient = RetryPolicy.Fixed(maxAttempts = 3, timeoutMillis = 100, nextAttemptDelayMillis = 500)
+
+  holds("an attempt that has failed is not silent: the next one waits for its delay", impatient) { f =>
+    val task = new ScriptedAttempts("a")
+    val winner = f.executor.run(task)
+    task.fail(1)
+    f.timer.awaitScheduled(2)
+    f.timer.advance(499)
+    assert(f.started == 1)
+    f.timer.advance(1)
+    task.succeed(2)
+    assert(result(winner) == Won(2, "a 2"))
   }
 
   holds("an error that no attempt would mend fails the task at once") { f =>
@@ -226,8 +240,7 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
     val task = new Attempts[String] {
       override def name: String = "a"
       override def run(attempt: Int): String = if (attempt == 1) throw new IOException("injected") else "done"
-      override def lost(attempt: Int, outcome: scala.util.Try[String]): Unit =
-        throw new IllegalStateException("injected")
+      override def lost(attempt: Int, outcome: Try[String]): Unit = throw new IllegalStateException("injected")
     }
     val winner = f.executor.run(task)
     f.timer.awaitScheduled(2)

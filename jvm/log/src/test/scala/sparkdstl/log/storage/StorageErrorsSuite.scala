@@ -53,7 +53,6 @@ class StorageErrorsSuite extends AnyFunSuite {
       new ServiceException(503),
       new FileNotFoundException("x"),
       new IOException(null: String)
-    )
-      .foreach(error => assert(StorageErrors.isRetryable(error), error))
+    ).foreach(error => assert(StorageErrors.isRetryable(error), error))
   }
 }

@@ -86,13 +86,15 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   /** Moves time on. What hangs is let go now and then, for all attempts of an upload may. */
   private def advanceUntil(f: UploaderFixture, faults: Faults)(done: => Boolean): Unit =
     Iterator.from(1).takeWhile(_ => !done).foreach { step =>
+      // The time limit interrupts.
+      if (Thread.interrupted()) throw new InterruptedException
       f.timer.advance(100)
       if (step % 100 == 0) faults.release()
     }
 
   /** Returns once all attempts have ended and all deletions were made. */
   private def settle(f: UploaderFixture): Unit = {
-    while (f.executor.busyThreads > 0) Thread.onSpinWait()
+    while (f.executor.busyThreads > 0 && !Thread.currentThread().isInterrupted) Thread.onSpinWait()
     f.deletions.runAll()
   }
 

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.retry.RetryingExecutorClosed
-import sparkdstl.log.storage.{FaultyStorage, MemoryLogStorage}
+import sparkdstl.log.storage.FaultyStorage
 
 class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   import FaultyStorage.{Behaviour, Fail, Hang, LoseReply, Work}
@@ -19,7 +19,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
 
   /** The limit ends a test whose threads wait for each other for ever. */
   private def holds(name: String)(fixture: => UploaderFixture)(check: UploaderFixture => Any): Unit =
-    test(name)(failAfter(Span(60, Seconds)) {
+    test(name)(failAfter(Span(20, Seconds)) {
       val f = fixture
       try check(f)
       finally f.close()
@@ -35,8 +35,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     private val thread = new Thread(() =>
       outcome =
         try Right(f.put(label, size))
-        catch { case e: Throwable => Left(e) }
-    )
+        catch { case e: Throwable => Left(e) })
     thread.start()
     while (thread.getState != Thread.State.WAITING) Thread.onSpinWait()
 
@@ -77,8 +76,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("every chunk keeps its location, however many groups went before the last flush")(
-    new UploaderFixture(maxInFlight = 100000)
-  ) { f =>
+    new UploaderFixture(maxInFlight = 100000)) { f =>
     val chunks = (1 to 102).map(n => s"$n" -> f.put(s"$n", 300))
     f.uploader.flush()
     val files = chunks.map { case (label, chunk) => f.located(label, 300, chunk).file }
@@ -88,8 +86,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   // Memory.
 
   holds("a put blocks while memory is taken, goes on when it is free, and the time is counted")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
     val one = f.put("a", 80)
     val blocked = new BlockedPut(f, "b", 80)
     assert(f.uploader.bytesInFlight == 80)
@@ -103,13 +100,13 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     assert(f.uploader.bytesInFlight == 0)
   }
 
-  holds("a put that is blocked by what merely waits in its group flushes it")(new UploaderFixture(maxInFlight = 100)) {
-    f =>
-      val one = f.put("a", 80)
-      val two = f.put("b", 80)
-      f.located("a", 80, one)
-      f.uploader.flush()
-      f.located("b", 80, two)
+  holds("a put that is blocked by what merely waits in its group flushes it")(
+    new UploaderFixture(maxInFlight = 100)) { f =>
+    val one = f.put("a", 80)
+    val two = f.put("b", 80)
+    f.located("a", 80, one)
+    f.uploader.flush()
+    f.located("b", 80, two)
   }
 
   holds("a chunk larger than all memory goes alone")(new UploaderFixture(maxInFlight = 100)) { f =>
@@ -120,8 +117,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an interrupt ends a blocked put, which has taken nothing")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
     f.put("a", 80)
     val blocked = new BlockedPut(f, "b", 80)
     blocked.interrupt()
@@ -129,19 +125,16 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     assert(f.uploader.bytesInFlight == 80)
   }
 
-  holds("memory comes back when an upload fails")(new UploaderFixture((_, _) =>
-    Fail(() => new AccessControlException)
-  )) {
-    f =>
-      val chunk = f.put("a", 80)
-      f.uploader.flush()
-      failure(chunk.location)
-      assert(f.uploader.bytesInFlight == 0)
+  holds("memory comes back when an upload fails")(
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException))) { f =>
+    val chunk = f.put("a", 80)
+    f.uploader.flush()
+    failure(chunk.location)
+    assert(f.uploader.bytesInFlight == 0)
   }
 
   holds("memory comes back when a file cannot be encoded, and the chunks fail")(
-    new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))
-  ) { f =>
+    new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))) { f =>
     val chunk = f.put("a", 80)
     f.uploader.flush()
     assert(failure(chunk.location).getCause.getMessage == "injected")
@@ -162,8 +155,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val allSlow = Seq.fill(3)(new Hang)
 
   holds("an upload whose attempts all time out waits, and a late success counts")(
-    new UploaderFixture(first(allSlow: _*))
-  ) {
+    new UploaderFixture(first(allSlow: _*))) {
     f =>
       val chunk = f.put("a")
       f.uploader.flush()
@@ -179,8 +171,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an error on the way is never reported as done")(
-    new UploaderFixture((_, _) => Fail(() => new IOException("on close")))
-  ) { f =>
+    new UploaderFixture((_, _) => Fail(() => new IOException("on close")))) { f =>
     val chunk = f.put("a")
     f.uploader.flush()
     for (scheduled <- Seq(2, 4)) {
@@ -197,8 +188,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val stuck = Seq.fill(2)(new Hang)
 
   holds("as many stuck attempts as there are threads hold back neither their hedges nor other uploads")(
-    new UploaderFixture(first(stuck: _*), numThreads = 2)
-  ) { f =>
+    new UploaderFixture(first(stuck: _*), numThreads = 2)) { f =>
     val chunks = (1 to 6).map { n =>
       val chunk = f.put(s"$n")
       f.uploader.flush()
@@ -215,8 +205,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val late = new Hang
 
   holds("the object of an attempt that loses by a late success is deleted when it ends")(
-    new UploaderFixture(first(late))
-  ) { f =>
+    new UploaderFixture(first(late))) { f =>
     val chunk = f.put("a")
     f.uploader.flush()
     late.awaitEntered()
@@ -295,8 +284,7 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   // The end.
 
   holds("closing wakes who is blocked, and refuses what comes")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
     val uploading = f.put("uploading", 60)
     f.uploader.flush()
     val blocked = new BlockedPut(f, "blocked", 60)
@@ -316,15 +304,10 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an error that no attempt would mend fails the upload at once")(
-    new UploaderFixture(
-      (_, _) => Fail(() => new AccessControlException("no")),
-      underlying = new MemoryLogStorage(() => 0L)
-    )
-  ) {
-    f =>
-      val chunk = f.put("a")
-      f.uploader.flush()
-      assert(failure(chunk.location).getMessage.contains("no"))
-      assert(f.storage.puts.get == 1)
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")))) { f =>
+    val chunk = f.put("a")
+    f.uploader.flush()
+    assert(failure(chunk.location).getMessage.contains("no"))
+    assert(f.storage.puts.get == 1)
   }
 }

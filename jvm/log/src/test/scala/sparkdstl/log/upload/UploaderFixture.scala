@@ -1,6 +1,6 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.{ExecutorService, Executors}
+import java.util.concurrent.Executors
 
 import scala.concurrent.{Await, Future}
 import scala.concurrent.duration.DurationInt
@@ -8,24 +8,20 @@ import scala.concurrent.duration.DurationInt
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.retry.{ManualExecutor, ManualTimer, RetryPolicy, RetryingExecutor, UploadMetrics}
-import sparkdstl.log.storage.{FaultyStorage, LogStorage, MemoryLogStorage, StorageErrors}
+import sparkdstl.log.storage.{FaultyStorage, MemoryLogStorage, StorageErrors}
 
-/**
- * An uploader over storage that behaves as `behaviour` says for each put. Attempts run on `threads`; deletions when the test
- * says so.
- */
+/** An uploader over storage that behaves as `behaviour` says for each put. Deletions are made when the test says so. */
 final class UploaderFixture(
     behaviour: (Int, Path) => FaultyStorage.Behaviour = (_, _) => FaultyStorage.Work,
     persistSizeThreshold: Long = 1000,
     maxInFlight: Long = 10000,
     numThreads: Int = 2,
-    encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder,
-    threads: ExecutorService = Executors.newCachedThreadPool(),
-    underlying: LogStorage = new MemoryLogStorage(() => 0L)
-) extends AutoCloseable {
+    encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder)
+    extends AutoCloseable {
 
+  private val threads = Executors.newCachedThreadPool()
   val base = new Path("memory:/base")
-  val storage = new FaultyStorage(underlying, behaviour)
+  val storage = new FaultyStorage(new MemoryLogStorage(() => 0L), behaviour)
   val timer = new ManualTimer
   val metrics = new UploadMetrics
   val deletions = new ManualExecutor
@@ -42,8 +38,7 @@ final class UploaderFixture(
     new ObjectDiscarder(storage, deletions, metrics),
     UploaderOptions(persistSizeThreshold, maxInFlight),
     timer,
-    metrics
-  )
+    metrics)
 
   def put(label: String, size: Int = 10): PendingChunk = uploader.put(TestChunk.of(label, size))
 
