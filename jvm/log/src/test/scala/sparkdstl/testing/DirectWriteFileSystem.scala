@@ -10,9 +10,10 @@ import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
-/** Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and
-  * an exclusive create is decided at that moment. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
-  */
+/**
+ * Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and
+ * an exclusive create is decided at that moment. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
+ */
 abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   private val local = new RawLocalFileSystem
   private val root = URI.create(s"$scheme:///")
@@ -52,7 +53,8 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
       bufferSize: Int,
       replication: Short,
       blockSize: Long,
-      progress: Progressable): FSDataOutputStream = {
+      progress: Progressable
+  ): FSDataOutputStream = {
     val file = new File(theirs(path).toUri.getPath)
     if (!overwrite && file.exists()) throw new FileAlreadyExistsException(s"$path already exists")
     if (file.isDirectory) throw new FileAlreadyExistsException(s"$path is a directory")
@@ -66,7 +68,8 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
       bufferSize: Int,
       replication: Short,
       blockSize: Long,
-      progress: Progressable): FSDataOutputStream =
+      progress: Progressable
+  ): FSDataOutputStream =
     create(path, permission, flags.contains(CreateFlag.OVERWRITE), bufferSize, replication, blockSize, progress)
 
   override def append(path: Path, bufferSize: Int, progress: Progressable): FSDataOutputStream =
@@ -107,7 +110,8 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     status.getReplication.toInt,
     status.getBlockSize,
     status.getModificationTime,
-    ours(status.getPath))
+    ours(status.getPath)
+  )
 
   /** Holds what is written until the stream is closed. */
   private final class PublishOnClose(path: Path, file: File, overwrite: Boolean)

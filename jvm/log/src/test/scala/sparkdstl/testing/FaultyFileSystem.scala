@@ -7,10 +7,11 @@ import java.util.Random
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-/** Fails, stalls and loses replies like storage on a bad day, as the keys in [[FaultyFileSystem]] say. Faults strike
-  * only when an object is published, on paths that match `fs.faulty.paths`; delays strike every matching write and
-  * open.
-  */
+/**
+ * Fails, stalls and loses replies like storage on a bad day, as the keys in [[FaultyFileSystem]] say. Faults strike
+ * only when an object is published, on paths that match `fs.faulty.paths`; delays strike every matching write and
+ * open.
+ */
 final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Scheme) {
   import FaultyFileSystem._
 

@@ -7,14 +7,15 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-/** The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it
-  * ends.
-  *
-  * @param jittered
-  *   spreads a delay in milliseconds
-  * @param onDecided
-  *   called once when there is an outcome, before anybody sees it
-  */
+/**
+ * The attempts of one task, up to the first success or the last error, and beyond: each that loses is told when it
+ * ends.
+ *
+ * @param jittered
+ *   spreads a delay in milliseconds
+ * @param onDecided
+ *   called once when there is an outcome, before anybody sees it
+ */
 private[retry] final class Race[T](
     task: Attempts[T],
     policy: RetryPolicy,
@@ -23,7 +24,8 @@ private[retry] final class Race[T](
     isRetryable: Throwable => Boolean,
     jittered: Long => Long,
     metrics: UploadMetrics,
-    onDecided: Race[T] => Unit) {
+    onDecided: Race[T] => Unit
+) {
 
   private val promise = Promise[Won[T]]()
   private val begunNanos = timer.nowNanos
@@ -50,8 +52,9 @@ private[retry] final class Race[T](
     val _ = decide(Failure(error), by = None)
   }
 
-  /** Starts another attempt if `wanted`, evaluated with the lock held, and if there may be more. Says whether it did.
-    */
+  /**
+   * Starts another attempt if `wanted`, evaluated with the lock held, and if there may be more. Says whether it did.
+   */
   private def startAttemptIf(wanted: => Boolean): Boolean = synchronized {
     val starts = !decided && works.size < policy.maxAttempts && wanted
     if (starts) {
@@ -107,11 +110,12 @@ private[retry] final class Race[T](
     failure.foreach(e => decide(Failure(e), Some(attempt)))
   }
 
-  /** Ends the race, unless it is decided, and says whether this was it.
-    *
-    * @param by
-    *   the attempt that has ended and so needs no interrupt
-    */
+  /**
+   * Ends the race, unless it is decided, and says whether this was it.
+   *
+   * @param by
+   *   the attempt that has ended and so needs no interrupt
+   */
   private def decide(outcome: Try[Won[T]], by: Option[Int]): Boolean = {
     val first = synchronized {
       val first = !decided

@@ -9,11 +9,12 @@ sealed trait RetryPolicy {
   /** How long to wait after an error before the next attempt, before jitter. */
   def nextAttemptDelayMillis: Long
 
-  /** How long the newest attempt may be silent before another is started beside it; None for as long as it likes.
-    *
-    * @param observed
-    *   latencies of recent successful attempts
-    */
+  /**
+   * How long the newest attempt may be silent before another is started beside it; None for as long as it likes.
+   *
+   * @param observed
+   *   latencies of recent successful attempts
+   */
   def silenceMillis(observed: Latencies): Option[Long]
 }
 
@@ -34,12 +35,13 @@ object RetryPolicy {
     override def silenceMillis(observed: Latencies): Option[Long] = Some(timeoutMillis)
   }
 
-  /** Another attempt after each error, and as soon as the newest is slower than 19 of 20 recent ones were, at the
-    * latest after `timeoutMillis`.
-    *
-    * Nothing is known from fewer than [[Hedged.MinSamples]] attempts: then it is `timeoutMillis`. Where all are about
-    * equally fast, the 95th percentile is noise, so an attempt is given [[Hedged.FloorMillis]], and twice the median.
-    */
+  /**
+   * Another attempt after each error, and as soon as the newest is slower than 19 of 20 recent ones were, at the
+   * latest after `timeoutMillis`.
+   *
+   * Nothing is known from fewer than [[Hedged.MinSamples]] attempts: then it is `timeoutMillis`. Where all are about
+   * equally fast, the 95th percentile is noise, so an attempt is given [[Hedged.FloorMillis]], and twice the median.
+   */
   final case class Hedged(maxAttempts: Int, timeoutMillis: Long, nextAttemptDelayMillis: Long) extends RetryPolicy {
     require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
 

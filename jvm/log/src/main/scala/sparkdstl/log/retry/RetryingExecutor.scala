@@ -13,25 +13,28 @@ trait Attempts[T] {
   /** For errors. */
   def name: String
 
-  /** Tries. Several attempts may run at a time, each on a thread of its own.
-    *
-    * @param attempt
-    *   from 1 on: what it leaves in storage must differ from what other attempts leave
-    */
+  /**
+   * Tries. Several attempts may run at a time, each on a thread of its own.
+   *
+   * @param attempt
+   *   from 1 on: what it leaves in storage must differ from what other attempts leave
+   */
   def run(attempt: Int): T
 
-  /** Called once for each attempt that has run and did not win, when it ended: what it left behind can go. An attempt
-    * that failed may have left something as well. Called on the attempt's thread; must not block for long.
-    */
+  /**
+   * Called once for each attempt that has run and did not win, when it ended: what it left behind can go. An attempt
+   * that failed may have left something as well. Called on the attempt's thread; must not block for long.
+   */
   def lost(attempt: Int, outcome: Try[T]): Unit
 }
 
 /** The attempt that succeeded first, and its result. */
 final case class Won[T](attempt: Int, result: T)
 
-/** All attempts have failed, or one did in a way that another would not mend. The last error is the cause, the others
-  * are suppressed exceptions.
-  */
+/**
+ * All attempts have failed, or one did in a way that another would not mend. The last error is the cause, the others
+ * are suppressed exceptions.
+ */
 final class AttemptsFailed(name: String, errors: Seq[Throwable])
     extends IOException(s"$name failed, in ${errors.size} attempt(s): ${errors.last}", errors.last) {
   errors.init.foreach(addSuppressed)
@@ -40,24 +43,25 @@ final class AttemptsFailed(name: String, errors: Seq[Throwable])
 /** The executor was closed before the task had an outcome. */
 final class RetryingExecutorClosed(name: String) extends IOException(s"$name was given up: the executor is closed")
 
-/** Runs a task until one of its attempts succeeds, starting another whenever the newest has been silent for too long
-  * or one has failed. The first success wins.
-  *
-  * A timeout never ends an attempt: when all are silent, we wait on for any. A task fails when each of
-  * `policy.maxAttempts` attempts has ended with an error, or at once when an error is not worth another attempt.
-  *
-  * Threads: at most `numThreads` undecided tasks run at a time, and `numThreads * policy.maxAttempts` threads are
-  * theirs, so a hedge always finds a thread, whatever the others are stuck in. A decided task makes room for the next
-  * at once, though a loser may still be stuck: it keeps its thread until somebody needs it, then it is interrupted
-  * (see [[WorkerThreads]]).
-  *
-  * @param threads
-  *   starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]
-  * @param isRetryable
-  *   whether another attempt may succeed after that error
-  * @param random
-  *   uniform in 0 to 1, for the jitter: delays after errors are spread over 0.5 to 1.5 times their length
-  */
+/**
+ * Runs a task until one of its attempts succeeds, starting another whenever the newest has been silent for too long
+ * or one has failed. The first success wins.
+ *
+ * A timeout never ends an attempt: when all are silent, we wait on for any. A task fails when each of
+ * `policy.maxAttempts` attempts has ended with an error, or at once when an error is not worth another attempt.
+ *
+ * Threads: at most `numThreads` undecided tasks run at a time, and `numThreads * policy.maxAttempts` threads are
+ * theirs, so a hedge always finds a thread, whatever the others are stuck in. A decided task makes room for the next
+ * at once, though a loser may still be stuck: it keeps its thread until somebody needs it, then it is interrupted
+ * (see [[WorkerThreads]]).
+ *
+ * @param threads
+ *   starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]
+ * @param isRetryable
+ *   whether another attempt may succeed after that error
+ * @param random
+ *   uniform in 0 to 1, for the jitter: delays after errors are spread over 0.5 to 1.5 times their length
+ */
 final class RetryingExecutor(
     policy: RetryPolicy,
     numThreads: Int,
@@ -65,8 +69,8 @@ final class RetryingExecutor(
     threads: ExecutorService,
     isRetryable: Throwable => Boolean,
     random: () => Double,
-    metrics: UploadMetrics)
-    extends AutoCloseable {
+    metrics: UploadMetrics
+) extends AutoCloseable {
 
   private val permits = new Permits(numThreads)
   private val workers =

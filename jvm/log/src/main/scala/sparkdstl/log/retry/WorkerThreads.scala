@@ -4,17 +4,18 @@ import java.util.concurrent.ExecutorService
 
 import scala.collection.mutable
 
-/** Runs attempts on a bounded number of threads, of which attempts that no longer matter give way to those that do.
-  *
-  * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that has
-  * been disposable (`Work.disposeOf`) for longest is interrupted and counts no more, though it may take its time to
-  * end. At most `maxThreads` such linger at a time, so there are never more than twice `maxThreads` threads.
-  *
-  * @param threads
-  *   starts every task at once; shut down by [[close]]
-  * @param onInterrupt
-  *   called for each attempt that is interrupted to give way
-  */
+/**
+ * Runs attempts on a bounded number of threads, of which attempts that no longer matter give way to those that do.
+ *
+ * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that has
+ * been disposable (`Work.disposeOf`) for longest is interrupted and counts no more, though it may take its time to
+ * end. At most `maxThreads` such linger at a time, so there are never more than twice `maxThreads` threads.
+ *
+ * @param threads
+ *   starts every task at once; shut down by [[close]]
+ * @param onInterrupt
+ *   called for each attempt that is interrupted to give way
+ */
 final class WorkerThreads(maxThreads: Int, threads: ExecutorService, onInterrupt: () => Unit) extends AutoCloseable {
   require(maxThreads > 0, s"at least one thread is needed, not $maxThreads")
 
@@ -93,9 +94,10 @@ final class WorkerThreads(maxThreads: Int, threads: ExecutorService, onInterrupt
     private var thread: Option[Thread] = None
     private var interruptedEarly = false
 
-    /** Says that the outcome no longer matters: if it waits it is dropped, if it runs it may be interrupted to give
-      * way.
-      */
+    /**
+     * Says that the outcome no longer matters: if it waits it is dropped, if it runs it may be interrupted to give
+     * way.
+     */
     def disposeOf(): Unit = {
       val ready = WorkerThreads.this.synchronized {
         waiting -= this

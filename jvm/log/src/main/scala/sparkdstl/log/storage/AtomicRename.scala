@@ -58,9 +58,10 @@ private[storage] object LocalRename extends AtomicRename {
   private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 }
 
-/** Any file system with an `AbstractFileSystem`, such as HDFS and ABFS: what is renamed and what is refused is decided
-  * by the server.
-  */
+/**
+ * Any file system with an `AbstractFileSystem`, such as HDFS and ABFS: what is renamed and what is refused is decided
+ * by the server.
+ */
 private[storage] final class FileContextRename(context: FileContext) extends AtomicRename {
 
   override def replace(from: Path, to: Path): Unit = context.rename(from, to, Rename.OVERWRITE)
@@ -76,9 +77,10 @@ private[storage] final class FileContextRename(context: FileContext) extends Ato
   private def isTaken(from: Path, to: Path): Boolean = context.util().exists(to) && context.util().exists(from)
 }
 
-/** Everything else. Whether an exclusive create is exclusive depends on the file system's own `rename`, which should
-  * refuse a target that exists; and a replaced object is gone for a moment.
-  */
+/**
+ * Everything else. Whether an exclusive create is exclusive depends on the file system's own `rename`, which should
+ * refuse a target that exists; and a replaced object is gone for a moment.
+ */
 private[storage] final class FileSystemRename(fileSystem: FileSystem) extends AtomicRename {
 
   override def replace(from: Path, to: Path): Unit =
@@ -90,8 +92,7 @@ private[storage] final class FileSystemRename(fileSystem: FileSystem) extends At
   override def create(from: Path, to: Path): Unit = {
     if (fileSystem.exists(to)) throw StorageErrors.alreadyExists(to, null)
     if (!fileSystem.rename(from, to))
-      throw
-        if (fileSystem.exists(to) && fileSystem.exists(from)) StorageErrors.alreadyExists(to, null)
-        else new IOException(s"cannot rename $from to $to")
+      throw if (fileSystem.exists(to) && fileSystem.exists(from)) StorageErrors.alreadyExists(to, null)
+      else new IOException(s"cannot rename $from to $to")
   }
 }

@@ -10,16 +10,17 @@ import org.apache.hadoop.fs.{ChecksumFileSystem, CommonPathCapabilities, FileSta
 import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.util.functional.FutureIO.awaitFuture
 
-/** Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
-  * the log has its own, and their sibling files would be litter.
-  *
-  * @param fileSystem
-  *   the one that holds every path passed in
-  * @param publisher
-  *   how an object comes to appear
-  * @param base
-  *   the directory below which objects can be deleted in batches
-  */
+/**
+ * Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
+ * the log has its own, and their sibling files would be litter.
+ *
+ * @param fileSystem
+ *   the one that holds every path passed in
+ * @param publisher
+ *   how an object comes to appear
+ * @param base
+ *   the directory below which objects can be deleted in batches
+ */
 final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
     extends LogStorage {
 
@@ -116,7 +117,8 @@ object HadoopLogStorage {
       configuration: Configuration,
       fileSystem: FileSystem,
       base: Path,
-      mode: PublishMode): ObjectPublisher = mode match {
+      mode: PublishMode
+  ): ObjectPublisher = mode match {
     case PublishMode.Direct => new DirectPublisher(fileSystem)
     case PublishMode.Auto if publishesOnClose(fileSystem, base) => new DirectPublisher(fileSystem)
     case PublishMode.Auto | PublishMode.Rename =>

@@ -42,13 +42,15 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
     try {
       val failures = bulk.bulkDelete(page.asJava).asScala.toSeq
       failures.map(failure => new IOException(s"cannot delete ${failure.getKey}: ${failure.getValue}"))
-    } catch { case e: IOException => Seq(new IOException(s"cannot delete ${page.size} objects from ${page.head} on", e)) }
+    } catch {
+      case e: IOException => Seq(new IOException(s"cannot delete ${page.size} objects from ${page.head} on", e))
+    }
 
   private def deleteOne(path: Path): Option[IOException] =
-    try {
+    try
       if (!fileSystem.delete(path, false) && fileSystem.exists(path)) Some(new IOException(s"cannot delete $path"))
       else None
-    } catch {
+    catch {
       case _: FileNotFoundException => None
       case e: IOException => Some(new IOException(s"cannot delete $path", e))
     }

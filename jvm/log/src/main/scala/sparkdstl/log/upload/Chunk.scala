@@ -14,17 +14,18 @@ trait Chunk {
   def size: Int
 }
 
-/** Where a chunk can be read.
-  *
-  * @param file
-  *   relative to the base
-  * @param offset
-  *   in bytes from the beginning of the file
-  * @param length
-  *   in bytes
-  * @param crc
-  *   CRC32C of these bytes
-  */
+/**
+ * Where a chunk can be read.
+ *
+ * @param file
+ *   relative to the base
+ * @param offset
+ *   in bytes from the beginning of the file
+ * @param length
+ *   in bytes
+ * @param crc
+ *   CRC32C of these bytes
+ */
 final case class ChunkLocation(file: String, offset: Long, length: Int, crc: Int)
 
 /** Makes a file of chunks. Thread-safe. */
@@ -32,9 +33,10 @@ trait ChunkFileEncoder[T] {
   def encode(chunks: Seq[T]): EncodedFile
 }
 
-/** @param positions
-  *   one for each chunk, in their order
-  */
+/**
+ * @param positions
+ *   one for each chunk, in their order
+ */
 final case class EncodedFile(content: Array[Byte], positions: IndexedSeq[ChunkPosition])
 
 final case class ChunkPosition(offset: Long, length: Int, crc: Int)
@@ -45,15 +47,17 @@ trait PendingChunk {
   /** Where the chunk is, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
   def location: Future[ChunkLocation]
 
-  /** Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted
-    * is deleted. Further calls do nothing.
-    */
+  /**
+   * Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted
+   * is deleted. Further calls do nothing.
+   */
   def discard(): Unit
 }
 
-/** A file could not be uploaded. The cause is the last error; the errors of other attempts are suppressed exceptions of
-  * that cause.
-  */
+/**
+ * A file could not be uploaded. The cause is the last error; the errors of other attempts are suppressed exceptions of
+ * that cause.
+ */
 final class UploadFailed(file: String, labels: Seq[String], cause: Throwable)
     extends IOException(UploadFailed.message(file, labels, cause), cause)
 

@@ -4,16 +4,17 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 
-/** The chunks of one file, from collecting them to the last reference to the file.
-  *
-  * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until
-  * discarded; when the file is uploaded and none is wanted, it is deleted.
-  *
-  * @param release
-  *   gives bytes of memory back
-  * @param delete
-  *   deletes the file, by its name relative to the base
-  */
+/**
+ * The chunks of one file, from collecting them to the last reference to the file.
+ *
+ * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until
+ * discarded; when the file is uploaded and none is wanted, it is deleted.
+ *
+ * @param release
+ *   gives bytes of memory back
+ * @param delete
+ *   deletes the file, by its name relative to the base
+ */
 private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete: String => Unit) {
   import ChunkGroup._
 

@@ -11,40 +11,44 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.retry.{Attempts, RetryingExecutor, Timer, UploadMetrics, Won}
 import sparkdstl.log.storage.LogStorage
 
-/** @param persistSizeThreshold
-  *   a group of this many bytes is uploaded without being asked for
-  * @param maxInFlight
-  *   bytes that may wait or be uploaded at a time before [[LogUploader.put]] blocks
-  */
+/**
+ * @param persistSizeThreshold
+ *   a group of this many bytes is uploaded without being asked for
+ * @param maxInFlight
+ *   bytes that may wait or be uploaded at a time before [[LogUploader.put]] blocks
+ */
 final case class UploaderOptions(persistSizeThreshold: Long, maxInFlight: Long)
 
-/** Names of the objects that an upload may leave in storage, relative to the base. No two may be equal, nor equal to
-  * those of any other uploader there ever was on that base.
-  */
+/**
+ * Names of the objects that an upload may leave in storage, relative to the base. No two may be equal, nor equal to
+ * those of any other uploader there ever was on that base.
+ */
 trait ObjectNames {
 
-  /** @param file
-    *   from 1 on, for each file of this uploader
-    * @param attempt
-    *   from 1 on, for each attempt to upload that file
-    */
+  /**
+   * @param file
+   *   from 1 on, for each file of this uploader
+   * @param attempt
+   *   from 1 on, for each attempt to upload that file
+   */
   def of(file: Int, attempt: Int): String
 }
 
-/** Uploads chunks in groups: as one file once they are large enough, or when asked to [[flush]]. Thread-safe.
-  *
-  * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still
-  * wait. Losing attempts that are still stuck hold their file's bytes too; their number is bounded by the executor's
-  * threads.
-  *
-  * Objects: each attempt writes its own. The winner's is kept while anybody wants one of its chunks; the others are
-  * deleted when their attempt has ended, with success or error.
-  *
-  * @param executor
-  *   runs the uploads; closed by its owner, which fails the uploads under way
-  * @param discarder
-  *   deletes what nobody needs
-  */
+/**
+ * Uploads chunks in groups: as one file once they are large enough, or when asked to [[flush]]. Thread-safe.
+ *
+ * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still
+ * wait. Losing attempts that are still stuck hold their file's bytes too; their number is bounded by the executor's
+ * threads.
+ *
+ * Objects: each attempt writes its own. The winner's is kept while anybody wants one of its chunks; the others are
+ * deleted when their attempt has ended, with success or error.
+ *
+ * @param executor
+ *   runs the uploads; closed by its owner, which fails the uploads under way
+ * @param discarder
+ *   deletes what nobody needs
+ */
 final class LogUploader[T <: Chunk](
     storage: LogStorage,
     base: Path,
@@ -54,8 +58,8 @@ final class LogUploader[T <: Chunk](
     discarder: ObjectDiscarder,
     options: UploaderOptions,
     timer: Timer,
-    metrics: UploadMetrics)
-    extends AutoCloseable {
+    metrics: UploadMetrics
+) extends AutoCloseable {
 
   private val budget = new MemoryBudget(options.maxInFlight)
   private val files = new AtomicInteger
@@ -64,13 +68,14 @@ final class LogUploader[T <: Chunk](
   private var open = newGroup()
   private var closed = false
 
-  /** Takes a chunk for upload. Blocks while more than `maxInFlight` bytes wait or are being uploaded.
-    *
-    * @throws InterruptedException
-    *   when interrupted while blocked; the chunk was not taken
-    * @throws IllegalStateException
-    *   when the uploader is closed
-    */
+  /**
+   * Takes a chunk for upload. Blocks while more than `maxInFlight` bytes wait or are being uploaded.
+   *
+   * @throws InterruptedException
+   *   when interrupted while blocked; the chunk was not taken
+   * @throws IllegalStateException
+   *   when the uploader is closed
+   */
   def put(chunk: T): PendingChunk = {
     if (!budget.tryAcquire(chunk.size.toLong)) block(chunk.size.toLong)
     val pending =
@@ -98,9 +103,10 @@ final class LogUploader[T <: Chunk](
   /** Bytes that wait or are being uploaded. */
   def bytesInFlight: Long = budget.inUse
 
-  /** Takes no more chunks, fails those that wait for their group and the callers that are blocked. What is being
-    * uploaded goes on.
-    */
+  /**
+   * Takes no more chunks, fails those that wait for their group and the callers that are blocked. What is being
+   * uploaded goes on.
+   */
   override def close(): Unit = {
     val last = synchronized {
       val last = Option.when(!closed)(open)
@@ -150,7 +156,8 @@ final class LogUploader[T <: Chunk](
       .onComplete(conclude(group, encoded.positions, encoded.content.length, fail))(ExecutionContext.parasitic)
 
   private def conclude(group: ChunkGroup[T], positions: IndexedSeq[ChunkPosition], size: Int, fail: Throwable => Unit)(
-      outcome: Try[Won[String]]): Unit = outcome match {
+      outcome: Try[Won[String]]
+  ): Unit = outcome match {
     case Success(won) =>
       metrics.uploadedBytes.add(size.toLong)
       group.uploaded(won.result, positions)

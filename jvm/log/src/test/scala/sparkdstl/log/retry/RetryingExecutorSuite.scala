@@ -8,7 +8,7 @@ import scala.concurrent.duration.DurationInt
 import scala.util.Try
 
 import org.apache.hadoop.fs.FileAlreadyExistsException
-import org.scalatest.concurrent.{TimeLimits, Signaler, ThreadSignaler}
+import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
@@ -27,7 +27,8 @@ class RetryingExecutorSuite extends AnyFunSuite with TimeLimits {
       Executors.newCachedThreadPool(),
       StorageErrors.isRetryable,
       () => 0.5,
-      metrics)
+      metrics
+    )
 
     def started: Long = metrics.snapshot().attemptsStarted
   }

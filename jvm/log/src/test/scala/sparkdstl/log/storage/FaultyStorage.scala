@@ -6,9 +6,10 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.hadoop.fs.Path
 
-/** Storage whose writes go as scripted: `behaviour` is asked for each put, by its number (from 1) and path. Counts what
-  * is asked of it. Deletes fail while `deletesFail` is set.
-  */
+/**
+ * Storage whose writes go as scripted: `behaviour` is asked for each put, by its number (from 1) and path. Counts what
+ * is asked of it. Deletes fail while `deletesFail` is set.
+ */
 final class FaultyStorage(underlying: LogStorage, behaviour: (Int, Path) => FaultyStorage.Behaviour)
     extends LogStorage {
   val puts = new AtomicInteger

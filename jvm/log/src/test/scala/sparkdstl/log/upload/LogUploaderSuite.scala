@@ -35,7 +35,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     private val thread = new Thread(() =>
       outcome =
         try Right(f.put(label, size))
-        catch { case e: Throwable => Left(e) })
+        catch { case e: Throwable => Left(e) }
+    )
     thread.start()
     while (thread.getState != Thread.State.WAITING) Thread.onSpinWait()
 
@@ -76,7 +77,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("every chunk keeps its location, however many groups went before the last flush")(
-    new UploaderFixture(maxInFlight = 100000)) { f =>
+    new UploaderFixture(maxInFlight = 100000)
+  ) { f =>
     val chunks = (1 to 102).map(n => s"$n" -> f.put(s"$n", 300))
     f.uploader.flush()
     val files = chunks.map { case (label, chunk) => f.located(label, 300, chunk).file }
@@ -86,7 +88,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   // Memory.
 
   holds("a put blocks while memory is taken, goes on when it is free, and the time is counted")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)
+  ) { f =>
     val one = f.put("a", 80)
     val blocked = new BlockedPut(f, "b", 80)
     assert(f.uploader.bytesInFlight == 80)
@@ -101,7 +104,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("a put that is blocked by what merely waits in its group flushes it")(
-    new UploaderFixture(maxInFlight = 100)) { f =>
+    new UploaderFixture(maxInFlight = 100)
+  ) { f =>
     val one = f.put("a", 80)
     val two = f.put("b", 80)
     f.located("a", 80, one)
@@ -117,7 +121,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an interrupt ends a blocked put, which has taken nothing")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)
+  ) { f =>
     f.put("a", 80)
     val blocked = new BlockedPut(f, "b", 80)
     blocked.interrupt()
@@ -126,7 +131,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("memory comes back when an upload fails")(
-    new UploaderFixture((_, _) => Fail(() => new AccessControlException))) { f =>
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException))
+  ) { f =>
     val chunk = f.put("a", 80)
     f.uploader.flush()
     failure(chunk.location)
@@ -134,7 +140,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("memory comes back when a file cannot be encoded, and the chunks fail")(
-    new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))) { f =>
+    new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))
+  ) { f =>
     val chunk = f.put("a", 80)
     f.uploader.flush()
     assert(failure(chunk.location).getCause.getMessage == "injected")
@@ -155,7 +162,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val allSlow = Seq.fill(3)(new Hang)
 
   holds("an upload whose attempts all time out waits, and a late success counts")(
-    new UploaderFixture(first(allSlow: _*))) {
+    new UploaderFixture(first(allSlow: _*))
+  ) {
     f =>
       val chunk = f.put("a")
       f.uploader.flush()
@@ -171,7 +179,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an error on the way is never reported as done")(
-    new UploaderFixture((_, _) => Fail(() => new IOException("on close")))) { f =>
+    new UploaderFixture((_, _) => Fail(() => new IOException("on close")))
+  ) { f =>
     val chunk = f.put("a")
     f.uploader.flush()
     for (scheduled <- Seq(2, 4)) {
@@ -188,7 +197,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val stuck = Seq.fill(2)(new Hang)
 
   holds("as many stuck attempts as there are threads hold back neither their hedges nor other uploads")(
-    new UploaderFixture(first(stuck: _*), numThreads = 2)) { f =>
+    new UploaderFixture(first(stuck: _*), numThreads = 2)
+  ) { f =>
     val chunks = (1 to 6).map { n =>
       val chunk = f.put(s"$n")
       f.uploader.flush()
@@ -205,7 +215,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   private val late = new Hang
 
   holds("the object of an attempt that loses by a late success is deleted when it ends")(
-    new UploaderFixture(first(late))) { f =>
+    new UploaderFixture(first(late))
+  ) { f =>
     val chunk = f.put("a")
     f.uploader.flush()
     late.awaitEntered()
@@ -284,7 +295,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   // The end.
 
   holds("closing wakes who is blocked, and refuses what comes")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)) { f =>
+    new UploaderFixture(first(new Hang), maxInFlight = 100)
+  ) { f =>
     val uploading = f.put("uploading", 60)
     f.uploader.flush()
     val blocked = new BlockedPut(f, "blocked", 60)
@@ -304,7 +316,8 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
   }
 
   holds("an error that no attempt would mend fails the upload at once")(
-    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")))) { f =>
+    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")))
+  ) { f =>
     val chunk = f.put("a")
     f.uploader.flush()
     assert(failure(chunk.location).getMessage.contains("no"))

@@ -16,8 +16,8 @@ final class UploaderFixture(
     persistSizeThreshold: Long = 1000,
     maxInFlight: Long = 10000,
     numThreads: Int = 2,
-    encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder)
-    extends AutoCloseable {
+    encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder
+) extends AutoCloseable {
 
   private val threads = Executors.newCachedThreadPool()
   val base = new Path("memory:/base")
@@ -38,7 +38,8 @@ final class UploaderFixture(
     new ObjectDiscarder(storage, deletions, metrics),
     UploaderOptions(persistSizeThreshold, maxInFlight),
     timer,
-    metrics)
+    metrics
+  )
 
   def put(label: String, size: Int = 10): PendingChunk = uploader.put(TestChunk.of(label, size))
 

@@ -63,7 +63,7 @@ private[dstl] object DstlErrors {
     new DstlException(
       "DSTL_SEAL_REFUSED",
       Map("segment" -> key.relativePath, "run" -> run.toString, "reason" -> reason),
-      s"The driver refused the changes of store ${key.storeDirectory} for version ${key.version} from run $run: $reason. " +
+      s"The driver refused the changes of ${store(key)} version ${key.version} from run $run: $reason. " +
         "The task is a late attempt; its changes are not needed."
     )
 
@@ -72,7 +72,7 @@ private[dstl] object DstlErrors {
       "DSTL_LOST_CHANGES",
       Map("batch" -> batch.toString, "stores" -> keys.map(_._1.storeDirectory).mkString(",")),
       s"Batch $batch cannot be committed: changes of ${keys.size} store(s) were lost before they were durable: " +
-        list(keys.map { case (key, why) => s"${key.storeDirectory} version ${key.version} ($why)" }) +
+        list(keys.map { case (key, why) => s"${store(key)} version ${key.version} ($why)" }) +
         ". Restart the query: the batch is run again from the last committed one."
     )
 
@@ -81,7 +81,7 @@ private[dstl] object DstlErrors {
       "DSTL_COMMIT_TIMEOUT",
       Map("batch" -> batch.toString, "timeoutMs" -> timeoutMs.toString),
       s"Batch $batch cannot be committed: after $timeoutMs ms the changes of ${keys.size} store(s) are not durable: " +
-        list(keys.map(key => s"${key.storeDirectory} version ${key.version}")) + ". Check the storage; raise " +
+        list(keys.map(key => s"${store(key)} version ${key.version}")) + ". Check the storage; raise " +
         "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: the batch is run " +
         "again from the last committed one."
     )
@@ -109,6 +109,10 @@ private[dstl] object DstlErrors {
       s"$path could not be written: ${cause.getMessage}. Check the storage and the permission to write there.",
       cause
     )
+
+  /** A store as Spark's own messages name it. */
+  private def store(key: SegmentKey): String =
+    s"operator ${key.operator} partition ${key.partition}${if (key.storeName.isEmpty) "" else s" store ${key.storeName}"}"
 
   private def list(items: Seq[String]): String =
     items.take(NamedStores).mkString(", ") +

@@ -151,7 +151,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val run = coordinator(storage)
     run.seal(SealRequest("9", key(3, 1), Vector(SealedPart.Pending(1, 10))))
     val error = intercept[DstlException](commit(run, 0))
-    assert(error.condition == "DSTL_LOST_CHANGES" && error.getMessage.contains("0/3"))
+    assert(error.condition == "DSTL_LOST_CHANGES" && error.getMessage.contains("operator 0 partition 3 "))
     assert(!storage.exists(entry(0)))
   }
 
