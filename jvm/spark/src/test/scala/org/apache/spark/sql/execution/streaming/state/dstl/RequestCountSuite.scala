@@ -54,7 +54,7 @@ class RequestCountSuite extends QuerySuite {
       CountingFileSystem.reset()
       (2 until 2 + measuredBatches).foreach(batch)
       assert(query.lastProgress.batchId - before == measuredBatches)
-      CountingFileSystem.snapshot().written.map(_.toString.stripPrefix(at))
+      CountingFileSystem.snapshot().written.map(_.toString)
     } finally query.stop()
   }
 
@@ -68,6 +68,6 @@ class RequestCountSuite extends QuerySuite {
     val durable = writes(partitions, operators, Map.empty)
     assert(without.size == 2 * measuredBatches, without)
     assert(durable.size == without.size + measuredBatches, durable)
-    assert(durable.count(_.startsWith("/dstl/batches/")) == measuredBatches)
+    assert(durable.count(_.contains("/dstl/batches/")) == measuredBatches, durable)
   }
 }
