@@ -19,7 +19,6 @@ DRIVER_KILLS: list[tuple[str, Scenario]] = [
     ("driver.seals-pending", Aggregation.generate()),
     ("driver.after-batch-log", Aggregation.generate()),
     ("driver.after-commit-entry", Aggregation.generate()),
-    ("driver.seals-pending", JoinAggregation.generate()),
     ("driver.after-batch-log", JoinAggregation.generate()),
 ]
 # Storage that fails one write in twenty may end a query; this many restarts, it never should.

@@ -18,7 +18,12 @@ import sparkdstl.log.storage.LogStorage
  * @param content the whole file, unless it is too large to keep
  * @param index   of a batch log; `None` for data files, whose index nobody needs
  */
-final class CachedLogFile(val path: Path, val content: Option[Array[Byte]], val index: Option[LogFileIndex]) {
+final class CachedLogFile(
+    val path: Path,
+    val length: Long,
+    val content: Option[Array[Byte]],
+    val index: Option[LogFileIndex]
+) {
   private lazy val entries: Map[SegmentKey, SegmentEntry] =
     index.fold(Map.empty[SegmentKey, SegmentEntry])(_.entries.iterator.map(entry => entry.key -> entry).toMap)
 
@@ -69,8 +74,22 @@ final class LogFileCache(
       case e: CompletionException if e.getCause != null => throw e.getCause
     }
 
-  /** Starts fetching `files` in the background; failures show when somebody wants the file. */
-  def prefetch(files: Seq[String], withIndex: Boolean): Unit = files.foreach(request(_, withIndex))
+  /**
+   * Starts fetching `files` in the background, as far as they can be expected to fit beside what is held; failures show
+   * when somebody wants the file.
+   */
+  def prefetch(files: Seq[String], withIndex: Boolean): Unit = synchronized {
+    val (loaded, coming) = slots.valuesIterator.toVector.partition(_.file.isDone)
+    val weights = loaded.map(weightOf)
+    val expected = if (weights.isEmpty) 0L else weights.max
+    var room = maxSize - weights.sum - coming.size * expected
+    files.filterNot(slots.contains).foreach { file =>
+      if (room >= expected) {
+        room -= expected
+        request(file, withIndex): Unit
+      }
+    }
+  }
 
   /** Lets go of files that nobody has read for the idle timeout. To be called now and then. */
   def evictIdle(): Unit = synchronized {
@@ -112,13 +131,13 @@ final class LogFileCache(
     if (length <= maxFileSize) {
       val content = storage.readRange(path, 0, length.toInt)
       statistics.fetched(length)
-      if (withIndex) new CachedLogFile(path, Some(content), Some(LogFileReader.readIndex(path, content)))
+      if (withIndex) new CachedLogFile(path, length, Some(content), Some(LogFileReader.readIndex(path, content)))
       else {
         LogFileReader.checkHeader(path, content)
-        new CachedLogFile(path, Some(content), None)
+        new CachedLogFile(path, length, Some(content), None)
       }
-    } else if (withIndex) new CachedLogFile(path, None, Some(LogIndexLoader.load(storage, path, length)))
-    else new CachedLogFile(path, None, None)
+    } else if (withIndex) new CachedLogFile(path, length, None, Some(LogIndexLoader.load(storage, path, length)))
+    else new CachedLogFile(path, length, None, None)
   }
 
   private def evictLeastRecentlyUsed(): Unit = synchronized {
@@ -163,6 +182,9 @@ final class SegmentReader(storage: LogStorage, base: Path, cache: LogFileCache, 
       case Some(content) =>
         throw LogErrors.damaged(path, content.length.toLong, s"it ends before ${offset + length}")
       case None =>
+        // Checked before memory is taken: the index that says so is damaged, or another file has this name.
+        if (offset + length > holder.length)
+          throw LogErrors.damaged(path, holder.length, s"it ends before ${offset + length}")
         statistics.fetched(length.toLong)
         storage.readRange(path, offset, length)
     }

@@ -59,7 +59,6 @@ private[dstl] final class ExecutorUploads(
   // An executor may come to upload for a run again after it has closed its first uploader, and count from one again.
   private val instance = UUID.randomUUID().toString.take(8)
   private val retries = services.newUploadRetries()
-  private lazy val announced: Unit = coordinator.register(executor, endpoint())
 
   private val uploader = new LogUploader[SegmentChunk](
     paths.log,
@@ -77,10 +76,14 @@ private[dstl] final class ExecutorUploads(
   override def put(key: SegmentKey, bytes: Array[Byte]): SegmentUpload =
     new Upload(key, tickets.incrementAndGet(), uploader.put(new SegmentChunk(key, bytes)), bytes.length.toLong)
 
-  override def announce(): Unit = announced
+  // Each time: a driver that has lost the connection for a moment has forgotten this executor.
+  override def announce(): Unit = coordinator.register(executor, endpoint())
 
   /** Uploads what waits, at once. */
   def flush(): Unit = uploader.flush()
+
+  /** Bytes that are not yet durable. */
+  def bytesInFlight: Long = uploader.bytesInFlight
 
   def close(): Unit = {
     uploader.close()
@@ -98,12 +101,17 @@ private[dstl] final class ExecutorUploads(
     override def reportTo(coordinator: CoordinatorClient): Unit =
       pending.location.onComplete { outcome =>
         val result = outcome.fold(error => Left(error.getMessage), location => Right(placeOf(location)))
-        coordinator.report(UploadReport(executor, ticket, result)).failed.foreach { error =>
+        report(coordinator, UploadReport(executor, ticket, result), ExecutorUploads.ReportAttempts)
+      }
+
+    private def report(coordinator: CoordinatorClient, how: UploadReport, attempts: Int): Unit =
+      coordinator.report(how).failed.foreach { error =>
+        if (attempts > 1) report(coordinator, how, attempts - 1)
+        else
           logWarning(
             s"The driver was not told how the upload of ${key.relativePath} ended; the batch will wait for it",
             error
           )
-        }
       }
 
     override def discard(): Unit = pending.discard()
@@ -111,4 +119,10 @@ private[dstl] final class ExecutorUploads(
     private def placeOf(location: ChunkLocation): SegmentPart =
       SegmentPart(Some(location.file), location.offset, location.length, location.crc)
   }
+}
+
+private object ExecutorUploads {
+
+  /** Each waits for the driver's answer as long as `spark.rpc.askTimeout` says. */
+  private val ReportAttempts = 3
 }

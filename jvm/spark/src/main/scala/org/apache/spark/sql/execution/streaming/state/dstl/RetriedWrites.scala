@@ -31,7 +31,7 @@ private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
       catch {
         case e: FileAlreadyExistsException =>
           val canBeOurs = namesItsWriter || attempt > 1
-          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, content.length.toLong.max(1L << 20)), content))
+          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, RetriedWrites.MaxExisting), content))
             throw e
       }
     }
@@ -51,4 +51,10 @@ private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
         })
     }
   }
+}
+
+private object RetriedWrites {
+
+  /** In bytes; what is longer is not compared but an error. Commit entries with checkpoint ids can be long. */
+  private val MaxExisting = 256L * 1024 * 1024
 }

@@ -171,7 +171,7 @@ private[dstl] final class RunCoordinator(
     }
     discardUnused(batch, log)
     seals.forget(batch)
-    if (!swept) {
+    if (!swept && log.nonEmpty) {
       swept = true
       truncation.sweep(batch, synchronized(committed.history))
     }

@@ -112,6 +112,9 @@ private[dstl] final class RunLog(
   /** For how many nanoseconds nobody has used it. */
   def idleNanos: Long = nanoTime() - usedAt.get
 
+  /** Bytes of this run that are on their way to storage. */
+  def bytesInFlight: Long = if (uploadsMade) uploads.bytesInFlight else 0L
+
   def close(): Unit = if (uploadsMade) uploads.close()
 
   private def lazyUploads: SegmentUploads = new SegmentUploads {

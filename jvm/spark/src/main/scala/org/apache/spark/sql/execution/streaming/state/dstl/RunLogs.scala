@@ -97,13 +97,13 @@ private[dstl] object RunLogs {
 
   private def scheduleSweep(services: Services): Unit =
     services.timer.schedule(SweepMillis) { () =>
-      sweep()
       scheduleSweep(services)
+      sweep()
     }: Unit
 
   private def sweep(): Unit = synchronized {
     logs.valuesIterator.foreach(_.evictIdle())
-    val idle = logs.filter { case (_, log) => log.idleNanos > IdleNanos }
+    val idle = logs.filter { case (_, log) => log.idleNanos > IdleNanos && log.bytesInFlight == 0 }
     idle.foreach { case (key, log) =>
       logs.remove(key)
       log.close()

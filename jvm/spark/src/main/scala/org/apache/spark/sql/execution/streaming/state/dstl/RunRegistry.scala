@@ -112,7 +112,7 @@ private[dstl] object BasePathOwner {
       query <- queryId(paths)
     } {
       val file = new Path(paths.base, FileName)
-      val ours = s"""{"query":"$query"}\n""".getBytes(UTF_8)
+      val ours = s"${mapper.createObjectNode().put("query", query)}\n".getBytes(UTF_8)
       owner(paths.log, file) match {
         case Some(other) if other != query => throw DstlErrors.foreignBasePath(paths.base, other, query)
         case Some(_) =>

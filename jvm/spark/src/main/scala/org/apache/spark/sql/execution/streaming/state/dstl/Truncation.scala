@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.format.{LogLayout, RunHistory, SegmentKey}
 import sparkdstl.log.read.LogIndexLoader
+import sparkdstl.log.storage.StoredObject
 
 import org.apache.spark.internal.Logging
 
@@ -56,13 +57,17 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
 
   /**
    * Deletes, in the background, what earlier runs wrote and never committed. To be called once this run has committed
-   * `batch`: from then on no other run can commit, so none of its files can come to be wanted any more.
+   * `batch`, with a batch log.
+   *
+   * Nobody works on a batch before the one before it is committed. So what other runs wrote before our batch log was
+   * there is for batches up to ours, and of these it is known which run committed them. What is younger is left alone:
+   * this driver may be a late one, and the files those of its successor. Times are compared by storage's own clock.
    */
   def sweep(batch: Long, history: RunHistory): Unit =
     loaded.thenRun { () =>
       discarder.background.execute { () =>
         try {
-          val orphans = orphanedBatchLogs(batch, history) ++ orphanedDataFiles() ++ orphanedTemporaries()
+          val orphans = orphansOf(batch, history)
           if (orphans.nonEmpty) {
             logInfo(s"Deleting ${orphans.size} files in ${paths.base} that earlier runs left uncommitted")
             discarder.discard(paths.log, orphans)
@@ -75,19 +80,31 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
     try catalog.add(file, LogIndexLoader.load(paths.log, new Path(paths.base, file)), modifiedAt)
     catch { case _: FileNotFoundException => logDebug(s"$file was deleted meanwhile") }
 
-  private def orphanedBatchLogs(batch: Long, history: RunHistory): Seq[Path] =
-    paths.log.list(new Path(paths.base, LogLayout.BatchesDirectory)).filter { stored =>
+  private def orphansOf(batch: Long, history: RunHistory): Seq[Path] = {
+    val logs = paths.log.list(new Path(paths.base, LogLayout.BatchesDirectory))
+    val ourName = new Path(LogLayout.batchLog(batch, run)).getName
+    val others = logs.find(_.path.getName == ourName).toSeq.flatMap { ours =>
+      orphanedDataFiles(ours.modifiedMillis) ++ orphanedTemporaries(ours.modifiedMillis)
+    }
+    orphanedBatchLogs(logs, batch, history) ++ others
+  }
+
+  private def orphanedBatchLogs(logs: Seq[StoredObject], batch: Long, history: RunHistory): Seq[Path] =
+    logs.filter { stored =>
       LogLayout.parseBatchLog(stored.path.getName).exists { case (of, by) =>
         of <= batch && by != run && !history.runOf(of).contains(by)
       }
     }.map(_.path)
 
-  private def orphanedDataFiles(): Seq[Path] =
-    paths.log.listRecursively(new Path(paths.base, LogLayout.DataDirectory)).map(_.path).filter { path =>
-      val owner = path.getParent.getName
-      owner != run.toString && !catalog.isReferenced(s"${LogLayout.DataDirectory}/$owner/${path.getName}")
-    }
+  private def orphanedDataFiles(beforeMillis: Long): Seq[Path] =
+    paths.log.listRecursively(new Path(paths.base, LogLayout.DataDirectory)).filter { stored =>
+      val owner = stored.path.getParent.getName
+      owner != run.toString && stored.modifiedMillis < beforeMillis &&
+      !catalog.isReferenced(s"${LogLayout.DataDirectory}/$owner/${stored.path.getName}")
+    }.map(_.path)
 
-  private def orphanedTemporaries(): Seq[Path] =
-    paths.log.listUnpublished(paths.base).map(_.path).filterNot(_.toString.contains(run.toString))
+  private def orphanedTemporaries(beforeMillis: Long): Seq[Path] =
+    paths.log.listUnpublished(paths.base)
+      .filter(stored => stored.modifiedMillis < beforeMillis && !stored.path.toString.contains(run.toString))
+      .map(_.path)
 }

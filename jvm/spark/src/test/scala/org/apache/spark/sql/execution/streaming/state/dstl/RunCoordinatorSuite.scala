@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
@@ -18,7 +19,10 @@ class RunCoordinatorSuite extends AnyFunSuite {
   private val base = new Path(root, "dstl")
   private val entryText = "v1\n{\"nextBatchWatermarkMs\":0}"
 
-  private def newStorage = new MemoryLogStorage(() => 0L)
+  private def newStorage = {
+    val ticks = new AtomicLong
+    new MemoryLogStorage(() => ticks.incrementAndGet())
+  }
 
   private def entry(batch: Long): Path = new Path(root, s"commits/$batch")
 
@@ -28,7 +32,8 @@ class RunCoordinatorSuite extends AnyFunSuite {
   private def coordinator(
       storage: LogStorage,
       host: String = "host",
-      options: LogOptions = LogOptions.default
+      options: LogOptions = LogOptions.default,
+      discarder: Discarder = new Discarder(_.run())
   ): RunCoordinator = {
     val services = Services.of(options)
     val paths = QueryPaths(root, base, None, storage, storage)
@@ -37,7 +42,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
       options,
       Writer(UUID.randomUUID(), host, "application"),
       services.writes,
-      new Discarder(_.run()),
+      discarder,
       new ExecutorDirectory,
       CommittedBatches.load(root, base, storage, storage),
       () => 0L
@@ -107,6 +112,20 @@ class RunCoordinatorSuite extends AnyFunSuite {
     commit(run, 0)
     assert(logs(storage) == Set((0L, run.run)))
     assert(storage.listRecursively(new Path(base, "data")) == Nil)
+  }
+
+  test("a late driver leaves alone what its successor writes meanwhile") {
+    val storage = newStorage
+    val later = new java.util.ArrayDeque[Runnable]
+    def runAll(): Unit = while (!later.isEmpty) later.poll().run()
+    val late = coordinator(storage, discarder = new Discarder(later.add(_): Unit))
+    runAll()
+    seal(late, key(0, 1), "a")
+    commit(late, 0)
+    val successor = new Path(base, LogLayout.dataFile(new UUID(0, 9), "1", 1, 1, "x"))
+    storage.put(successor, Array[Byte](1))
+    runAll()
+    assert(storage.exists(successor))
   }
 
   test("the history survives restarts, and batches by stock Spark in between") {
