@@ -43,7 +43,7 @@ def main() -> int:
         ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", scala),
-        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests")),
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2")),
     ]
     outcomes = {}
     for name, stage in stages:
@@ -64,15 +64,15 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome(failed=0 if run(name, command) == 0 else 1)
 
 
-def pytest(name: str, tree: str) -> Outcome:
-    """Run the pytest tests below `tree`."""
+def pytest(name: str, tree: str, *options: str) -> Outcome:
+    """Run the pytest tests below `tree`; each of the end-to-end ones waits much for processes to start."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     version = build_version()
     environment = {
         "SPARK_DSTL_JAR": str(ROOT / "target" / f"spark-dstl_2.13-{version}.jar"),
         "SPARK_DSTL_TEST_JAR": str(ROOT / "target" / f"spark-dstl-test_2.13-{version}.jar"),
     }
-    code = run(name, (PYTHON, "-m", "pytest", tree, f"--junitxml={report}"), environment)
+    code = run(name, (PYTHON, "-m", "pytest", tree, *options, f"--junitxml={report}"), environment)
     outcome = read_reports([report])
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0))
 

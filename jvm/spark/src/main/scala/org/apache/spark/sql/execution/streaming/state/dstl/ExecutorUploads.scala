@@ -67,7 +67,7 @@ private[dstl] final class ExecutorUploads(
       LogLayout.dataFile(run, executor, sequence.toLong, attempt, instance),
     new DataFileEncoder(Writer(run, host, application)),
     retries,
-    new ObjectDiscarder(paths.log, services.background, services.uploadMetrics),
+    services.newDiscarder(paths.log),
     UploaderOptions(options.persistSizeThreshold, options.uploadMaxInFlight),
     services.timer,
     services.uploadMetrics

@@ -1,9 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
-import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
-
-import scala.util.control.NonFatal
+import java.util.concurrent.{CompletableFuture, Executor, TimeUnit, TimeoutException}
 
 import org.apache.hadoop.fs.Path
 
@@ -11,6 +9,7 @@ import sparkdstl.log.FailPoints
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format._
 import sparkdstl.log.storage.LogStorage
+import sparkdstl.log.upload.ObjectDiscarder
 
 import org.apache.spark.internal.Logging
 
@@ -46,13 +45,16 @@ private[dstl] final case class QueryPaths(
  *
  * @param executors reaches the executors that hold bytes which are to be uploaded
  * @param writer    this driver, as named to others
+ * @param background
+ *   reads and lists log files while the query goes on
  */
 private[dstl] final class RunCoordinator(
     paths: QueryPaths,
     options: LogOptions,
     writer: Writer,
     writes: RetriedWrites,
-    discarder: Discarder,
+    discarder: ObjectDiscarder,
+    background: Executor,
     executors: ExecutorDirectory,
     atStart: CommittedBatches,
     nowMillis: () => Long
@@ -63,7 +65,7 @@ private[dstl] final class RunCoordinator(
   private val seals = new BatchSeals(options.inlineMaxBatchSize)
   private val catalog = new LogCatalog
   private val entries = new CommitEntryWriter(paths.checkpoint, writes)
-  private val truncation = new Truncation(paths, run, catalog, discarder)
+  private val truncation = new Truncation(paths, run, catalog, discarder, background)
 
   // Guarded by this.
   private var committed = atStart
@@ -114,7 +116,7 @@ private[dstl] final class RunCoordinator(
     try entries.create(entry, CommitNote.append(content, note))
     catch {
       case e: FencedException =>
-        if (log.nonEmpty) discarder.discard(paths.log, Seq(new Path(paths.base, LogLayout.batchLog(batch, run))))
+        if (log.nonEmpty) discarder.discard(new Path(paths.base, LogLayout.batchLog(batch, run)))
         throw e
     }
     FailPoints.hit("driver.after-commit-entry", batch)
@@ -141,7 +143,6 @@ private[dstl] final class RunCoordinator(
     barrier = Some(report)
     logInfo(s"Batch $batch: ${report.segments} segments durable after ${report.waitMs} ms, batch log of " +
       s"${report.bytes} bytes written in ${report.writeMs} ms")
-    // In the catalog and in later histories, parts of this file are named like those of any other.
     index
   }
 
@@ -180,9 +181,6 @@ private[dstl] final class RunCoordinator(
   private def discardUnused(batch: Long, log: Option[LogFileIndex]): Unit = {
     val used = log.iterator.flatMap(_.entries).flatMap(_.parts).flatMap(_.file).toSet
     val unused = seals.unusedFiles(batch, used).filterNot(catalog.isReferenced)
-    if (unused.nonEmpty) {
-      try discarder.discard(paths.log, unused.toSeq.map(new Path(paths.base, _)))
-      catch { case NonFatal(e) => logWarning(s"Could not discard files of batch $batch that no segment needs", e) }
-    }
+    discarder.discard(unused.toSeq.map(new Path(paths.base, _)))
   }
 }

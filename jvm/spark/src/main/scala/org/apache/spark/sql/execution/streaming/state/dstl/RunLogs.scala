@@ -22,33 +22,40 @@ private[dstl] object RunLogs {
   private val IdleNanos = TimeUnit.MINUTES.toNanos(15)
   private val SweepMillis = 10000L
 
+  /** Opening asks the driver or storage, so it is done outside the lock; but only once, by whoever comes first. */
+  private final class Opening(open: () => RunLog) {
+    lazy val log: RunLog = {
+      val opened = open()
+      isOpen = true
+      opened
+    }
+    @volatile private var isOpen = false
+
+    def ifOpen: Option[RunLog] = if (isOpen) Some(log) else None
+  }
+
   // All guarded by this.
-  private val logs = mutable.HashMap.empty[(String, UUID), RunLog]
+  private val logs = mutable.HashMap.empty[(String, UUID), Opening]
   private var environment: SparkEnv = _
   private var sweeping = false
 
   def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
     val env = SparkEnv.get
-    synchronized {
+    val opening = synchronized {
       if (environment ne env) {
-        logs.valuesIterator.foreach(_.close())
+        logs.valuesIterator.flatMap(_.ifOpen).foreach(_.close())
         logs.clear()
         environment = env
       }
-      logs.get((root.toString, run))
-    }.getOrElse(open(env, root, run, configuration, options))
+      startSweeping(options)
+      logs.getOrElseUpdate((root.toString, run), new Opening(() => make(env, root, run, configuration, options)))
+    }
+    opening.log
   }
 
-  /** The log of a run, on whichever checkpoint, if it has been used. */
-  def find(run: UUID): Seq[RunLog] = synchronized(logs.collect { case ((_, of), log) if of == run => log }.toSeq)
-
-  private def open(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
-    // Opening asks the driver or storage, so it is done outside the lock; of two at the same time one is dropped.
-    val log = make(env, root, run, configuration, options)
-    synchronized {
-      startSweeping(options)
-      logs.getOrElseUpdate((root.toString, run), log)
-    }
+  /** The logs of a run, on whichever checkpoint, that have been used. */
+  def find(run: UUID): Seq[RunLog] = synchronized {
+    logs.collect { case ((_, of), opening) if of == run => opening }.toSeq.flatMap(_.ifOpen)
   }
 
   private def make(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
@@ -102,11 +109,13 @@ private[dstl] object RunLogs {
     }: Unit
 
   private def sweep(): Unit = synchronized {
-    logs.valuesIterator.foreach(_.evictIdle())
-    val idle = logs.filter { case (_, log) => log.idleNanos > IdleNanos && log.bytesInFlight == 0 }
-    idle.foreach { case (key, log) =>
-      logs.remove(key)
-      log.close()
+    val opened = logs.toSeq.flatMap { case (key, opening) => opening.ifOpen.map(key -> _) }
+    opened.foreach { case (key, log) =>
+      log.evictIdle()
+      if (log.idleNanos > IdleNanos && log.bytesInFlight == 0) {
+        logs.remove(key)
+        log.close()
+      }
     }
   }
 }

@@ -64,7 +64,8 @@ private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logg
           options,
           writer,
           services.writes,
-          services.discarder,
+          services.newDiscarder(paths.log),
+          services.background,
           executors,
           committed,
           () => System.currentTimeMillis()

@@ -4,7 +4,8 @@ import java.util.concurrent.{ConcurrentHashMap, Executor, ThreadLocalRandom}
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
 import sparkdstl.log.retry.{RetryPolicy, RetryingExecutor, ScheduledTimer, Timer, UploadMetrics}
-import sparkdstl.log.storage.StorageErrors
+import sparkdstl.log.storage.{LogStorage, StorageErrors}
+import sparkdstl.log.upload.ObjectDiscarder
 
 import org.apache.spark.util.ThreadUtils
 
@@ -21,7 +22,10 @@ private[dstl] final class Services(options: LogOptions) {
   val writes = new RetriedWrites(retries("dstl-write", Services.ConcurrentWrites, writeMetrics))
 
   val background: Executor = ThreadUtils.newDaemonFixedThreadPool(options.discardThreads, "dstl-discard")
-  val discarder = new Discarder(background)
+
+  /** Deletes from `storage` what nobody needs. */
+  def newDiscarder(storage: LogStorage): ObjectDiscarder = new ObjectDiscarder(storage, background, uploadMetrics)
+
   val downloads: Executor = ThreadUtils.newDaemonFixedThreadPool(options.downloadThreads, "dstl-download")
 
   /** For the uploads of one run: what one run's uploads are stuck in must not hold up another's. */

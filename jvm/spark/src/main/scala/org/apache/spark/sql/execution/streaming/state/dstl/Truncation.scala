@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.io.FileNotFoundException
 import java.util.UUID
-import java.util.concurrent.CompletableFuture
+import java.util.concurrent.{CompletableFuture, Executor}
 
 import scala.util.control.NonFatal
 
@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.format.{LogLayout, RunHistory, SegmentKey}
 import sparkdstl.log.read.LogIndexLoader
 import sparkdstl.log.storage.StoredObject
+import sparkdstl.log.upload.ObjectDiscarder
 
 import org.apache.spark.internal.Logging
 
@@ -18,8 +19,13 @@ import org.apache.spark.internal.Logging
  * Lets go of log files: those whose last segment Spark's retention has dropped, and those that runs before this one left
  * behind without committing them. Nothing is deleted before it is known what is wanted.
  */
-private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogCatalog, discarder: Discarder)
-    extends Logging {
+private[dstl] final class Truncation(
+    paths: QueryPaths,
+    run: UUID,
+    catalog: LogCatalog,
+    discarder: ObjectDiscarder,
+    background: Executor
+) extends Logging {
 
   /** Completes when the catalog knows every segment that was in the log at the run's start. */
   val loaded: CompletableFuture[Unit] = new CompletableFuture[Unit]
@@ -29,7 +35,7 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
   /** Reads, in the background, the indexes of the batch logs that `history` names and that are still there. */
   def load(history: RunHistory): Unit =
     if (history.ranges.isEmpty) loaded.complete(()): Unit
-    else discarder.background.execute { () =>
+    else background.execute { () =>
       try {
         val there = paths.log.list(new Path(paths.base, LogLayout.BatchesDirectory)).flatMap { stored =>
           LogLayout.parseBatchLog(stored.path.getName).map { case (batch, by) => (batch, by, stored.modifiedMillis) }
@@ -51,7 +57,7 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
   /** Drops a segment, and the files that only it needed; false if it is not in the log. */
   def release(key: SegmentKey): Boolean = {
     val free = catalog.release(key)
-    free.filter(_.nonEmpty).foreach(files => discarder.discard(paths.log, files.map(new Path(paths.base, _))))
+    free.filter(_.nonEmpty).foreach(files => discarder.discard(files.map(new Path(paths.base, _))))
     free.nonEmpty
   }
 
@@ -65,12 +71,12 @@ private[dstl] final class Truncation(paths: QueryPaths, run: UUID, catalog: LogC
    */
   def sweep(batch: Long, history: RunHistory): Unit =
     loaded.thenRun { () =>
-      discarder.background.execute { () =>
+      background.execute { () =>
         try {
           val orphans = orphansOf(batch, history)
           if (orphans.nonEmpty) {
             logInfo(s"Deleting ${orphans.size} files in ${paths.base} that earlier runs left uncommitted")
-            discarder.discard(paths.log, orphans)
+            discarder.discard(orphans)
           }
         } catch { case NonFatal(e) => logWarning(s"Could not look for files left behind in ${paths.base}", e) }
       }

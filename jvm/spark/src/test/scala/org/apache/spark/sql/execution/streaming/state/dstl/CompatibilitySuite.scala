@@ -76,6 +76,37 @@ class CompatibilitySuite extends QuerySuite {
       }
     }
 
+    test(s"large changes go to the log in chunks while tasks run, and survive restarts, format version $version") {
+      spark.conf.set(format._1, format._2)
+      spark.conf.set(option("preemptivePersistThreshold"), "64k")
+      spark.conf.set(option("batch.persistSizeThreshold"), "64k")
+      spark.conf.set(option("upload.maxInFlight"), "1m")
+      spark.conf.set("spark.sql.shuffle.partitions", "2")
+      val session = spark
+      import session.implicits._
+      implicit val context: SQLContext = spark.sqlContext
+      val input = MemoryStream[Int]
+      // Random text of 400 bytes a key does not compress away: some megabytes of changes a store.
+      val texts = input.toDF().select(
+        col("value"),
+        expr(
+          "concat_ws('-', sha2(string(value), 512), sha2(string(value + 1), 512), sha2(string(value + 2), 512))"
+        ).as("text")
+      )
+      val longest = texts.groupBy("text").agg(max("value").as("value"))
+      def batch(values: Range, name: String): Unit = {
+        input.addData(values)
+        val query = start(longest, name)
+        try query.processAllAvailable()
+        finally query.stop()
+      }
+      batch(0 until 8000, "first")
+      batch(8000 until 9000, "second")
+      val totals = spark.table("second").agg(sum("value"), count("text")).head()
+      assert(totals.getLong(0) == (0 until 9000).sum && totals.getLong(1) == 9000)
+      assert(files(checkpoint.resolve("dstl/data")).size > 10)
+    }
+
     test(s"what goes beyond the batch's inline budget is uploaded, format version $version") {
       spark.conf.set(format._1, format._2)
       spark.conf.set(option("inline.maxBatchSize"), "100")

@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.Executor
 import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
@@ -11,7 +12,9 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.format._
 import sparkdstl.log.read.LogIndexLoader
+import sparkdstl.log.retry.UploadMetrics
 import sparkdstl.log.storage.{LogStorage, MemoryLogStorage}
+import sparkdstl.log.upload.ObjectDiscarder
 
 /** The barrier, fencing and truncation of one run, on storage in memory. */
 class RunCoordinatorSuite extends AnyFunSuite {
@@ -33,7 +36,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
       storage: LogStorage,
       host: String = "host",
       options: LogOptions = LogOptions.default,
-      discarder: Discarder = new Discarder(_.run())
+      background: Executor = _.run()
   ): RunCoordinator = {
     val services = Services.of(options)
     val paths = QueryPaths(root, base, None, storage, storage)
@@ -42,7 +45,8 @@ class RunCoordinatorSuite extends AnyFunSuite {
       options,
       Writer(UUID.randomUUID(), host, "application"),
       services.writes,
-      discarder,
+      new ObjectDiscarder(storage, background, new UploadMetrics),
+      background,
       new ExecutorDirectory,
       CommittedBatches.load(root, base, storage, storage),
       () => 0L
@@ -118,7 +122,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val storage = newStorage
     val later = new java.util.ArrayDeque[Runnable]
     def runAll(): Unit = while (!later.isEmpty) later.poll().run()
-    val late = coordinator(storage, discarder = new Discarder(later.add(_): Unit))
+    val late = coordinator(storage, background = later.add(_): Unit)
     runAll()
     seal(late, key(0, 1), "a")
     commit(late, 0)
