@@ -37,7 +37,6 @@ def test_an_undisturbed_query_gives_the_result_and_readable_states(tmp_path: Pat
 
 def test_a_driver_killed_between_two_fail_points_leaves_no_process_and_its_successor_ends_the_query(
     tmp_path: Path,
-    reader: Reader,
 ) -> None:
     run = Run.create(tmp_path, Aggregation.generate(), confs=confs())
     with run.start() as driver:
@@ -46,8 +45,8 @@ def test_a_driver_killed_between_two_fail_points_leaves_no_process_and_its_succe
         assert driver.executors() == []
     with run.start() as driver:
         driver.succeed()
+    # Not the states: a kill between the source's log and offsets/N makes Spark put two files into batch N.
     run.check()
-    run.check_state(reader)
 
 
 def test_a_driver_that_fails_shows_its_log(tmp_path: Path) -> None:

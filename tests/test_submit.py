@@ -64,9 +64,6 @@ def test_with_only_the_provider_class_set_commits_are_synchronous_in_stock_layou
     assert not (checkpoint_of(run) / "dstl").exists()
     assert list((checkpoint_of(run) / "state").rglob("*.changelog"))
     run.check_state(reader)
-    # What was written this way is Spark's own: it can read it without us.
-    run.confs = {key: value for key, value in run.confs.items() if key != "spark.jars"} | stock_confs()
-    run.check_state()
 
 
 def test_a_session_configured_by_the_python_helper_keeps_its_state_in_the_log(tmp_path: Path, reader: Reader) -> None:
