@@ -110,7 +110,8 @@ object LogOptions {
     "commit.timeout",
     Duration(Second, 24 * Hour),
     "10min",
-    "How long the barrier waits for a batch's changes to be durable before it fails the batch. A storage that stalls for " +
+    "How long the barrier waits for a batch's changes to be durable, and any single write for an answer, before the " +
+      "batch fails. A storage that stalls for " +
       "less only makes the batch wait.",
     "execution.checkpointing.timeout"
   )

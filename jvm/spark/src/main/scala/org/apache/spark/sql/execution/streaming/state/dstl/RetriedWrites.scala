@@ -1,7 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import java.util.concurrent.TimeoutException
+
 import scala.concurrent.Await
-import scala.concurrent.duration.Duration
+import scala.concurrent.duration._
 import scala.util.Try
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
@@ -9,8 +11,11 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import sparkdstl.log.retry.{Attempts, AttemptsFailed, RetryingExecutor}
 import sparkdstl.log.storage.LogStorage
 
-/** Single objects, written with the retries and hedges that the options ask for. The caller waits. */
-private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
+/**
+ * Single objects, written with the retries and hedges that the options ask for. The caller waits, up to `timeoutMs`; an
+ * attempt that is still silent then may publish its object later all the same.
+ */
+private[dstl] final class RetriedWrites(executor: RetryingExecutor, timeoutMs: Long) {
 
   /**
    * Publishes `content`, replacing what is there. All attempts write the same bytes to the same name, so it does not
@@ -42,8 +47,9 @@ private[dstl] final class RetriedWrites(executor: RetryingExecutor) {
       override def run(number: Int): Unit = attempt(number)
       override def lost(number: Int, outcome: Try[Unit]): Unit = ()
     }
-    try Await.result(executor.run(attempts), Duration.Inf): Unit
+    try Await.result(executor.run(attempts), timeoutMs.millis): Unit
     catch {
+      case _: TimeoutException => throw DstlErrors.writeTimedOut(path, timeoutMs)
       case e: AttemptsFailed =>
         throw (e.getCause match {
           case conflict: FileAlreadyExistsException => conflict

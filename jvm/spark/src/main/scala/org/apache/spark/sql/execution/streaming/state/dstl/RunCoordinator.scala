@@ -18,7 +18,7 @@ import org.apache.spark.internal.Logging
  *
  * @param waitMs  until everything sealed was durable
  * @param writeMs for the batch log
- * @param bytes   of the batch log, of which `inlineBytes` are segments' and the rest the index
+ * @param bytes   of the batch log, index included
  */
 private[dstl] final case class BarrierReport(batch: Long, waitMs: Long, writeMs: Long, bytes: Long, segments: Int)
 
@@ -45,8 +45,7 @@ private[dstl] final case class QueryPaths(
  *
  * @param executors reaches the executors that hold bytes which are to be uploaded
  * @param writer    this driver, as named to others
- * @param background
- *   reads and lists log files while the query goes on
+ * @param background reads and lists log files while the query goes on
  */
 private[dstl] final class RunCoordinator(
     paths: QueryPaths,

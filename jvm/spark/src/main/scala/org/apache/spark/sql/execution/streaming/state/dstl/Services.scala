@@ -19,7 +19,8 @@ private[dstl] final class Services(options: LogOptions) {
   val uploadMetrics = new UploadMetrics
   val writeMetrics = new UploadMetrics
 
-  val writes = new RetriedWrites(retries("dstl-write", Services.ConcurrentWrites, writeMetrics))
+  val writes =
+    new RetriedWrites(retries("dstl-write", Services.ConcurrentWrites, writeMetrics), options.commitTimeoutMs)
 
   val background: Executor = ThreadUtils.newDaemonFixedThreadPool(options.discardThreads, "dstl-discard")
 

@@ -105,6 +105,16 @@ class RetriedWritesSuite extends AnyFunSuite {
     create(storage, "same", namesItsWriter = true)
   }
 
+  test("a write that storage never answers fails after commit.timeout, naming the object") {
+    val never = new CountDownLatch(1)
+    val hangs: (() => Unit) => Unit = _ => never.await()
+    val writes = Services.of(options.copy(commitTimeoutMs = 50)).writes
+    val error = intercept[DstlException](
+      writes.replace(new Scripted(hangs, hangs, hangs), path, "ours".getBytes(UTF_8))
+    )
+    assert(error.condition == "DSTL_WRITE_TIMEOUT" && error.getMessage.contains(path.toString))
+  }
+
   test("replacing is repeated until one attempt has succeeded") {
     val storage = new Scripted(losesReply, fails)
     Services.of(options).writes.replace(storage, path, "ours".getBytes(UTF_8))
