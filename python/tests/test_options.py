@@ -33,7 +33,7 @@ def test_a_default_is_a_value_that_its_option_takes(option: Option) -> None:
     ("key", "name"),
     [
         ("enabled", "enabled"),
-        ("localRecovery", "local_recovery"),
+        ("preemptivePersistThreshold", "preemptive_persist_threshold"),
         ("commit.timeout", "commit_timeout"),
         ("upload.maxInFlight", "upload_max_in_flight"),
     ],
@@ -105,7 +105,7 @@ def test_what_is_allowed_names_limits_and_words() -> None:
         ("upload_max_inflight", "upload_max_in_flight"),
         ("comit_timeout", "commit_timeout"),
         ("upload.maxInflight", "upload.maxInFlight"),
-        ("materialise.interval", "materialize.interval"),
+        ("download.cache.idleTimout", "download.cache.idleTimeout"),
         (PREFIX + "commit.timeuot", "commit.timeout"),
     ],
 )

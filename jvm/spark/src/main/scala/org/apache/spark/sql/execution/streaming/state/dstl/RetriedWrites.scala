@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.concurrent.TimeoutException
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.concurrent.Await
 import scala.concurrent.duration._
@@ -22,29 +23,32 @@ private[dstl] final class RetriedWrites(executor: RetryingExecutor, timeoutMs: L
    * matter which comes last.
    */
   def replace(storage: LogStorage, path: Path, content: Array[Byte]): Unit =
-    await(path)(_ => storage.put(path, content))
+    await(path)(() => storage.put(path, content))
 
   /**
    * Publishes `content` unless something is there. An attempt that finds just this content succeeds if it can be ours:
-   * because an earlier attempt may have published it, or because the content names its writer.
+   * because another attempt has begun, before or after it, and may have published it; or because the content names its
+   * writer.
    *
    * @throws org.apache.hadoop.fs.FileAlreadyExistsException if something else is there
    */
-  def create(storage: LogStorage, path: Path, content: Array[Byte], namesItsWriter: Boolean): Unit =
-    await(path) { attempt =>
+  def create(storage: LogStorage, path: Path, content: Array[Byte], namesItsWriter: Boolean): Unit = {
+    val begun = new AtomicInteger
+    await(path) { () =>
+      begun.incrementAndGet()
       try storage.putIfAbsent(path, content)
       catch {
         case e: FileAlreadyExistsException =>
-          val canBeOurs = namesItsWriter || attempt > 1
-          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, RetriedWrites.MaxExisting), content))
-            throw e
+          val canBeOurs = namesItsWriter || begun.get > 1
+          if (!canBeOurs || !java.util.Arrays.equals(storage.read(path, RetriedWrites.MaxExisting), content)) throw e
       }
     }
+  }
 
-  private def await(path: Path)(attempt: Int => Unit): Unit = {
+  private def await(path: Path)(attempt: () => Unit): Unit = {
     val attempts = new Attempts[Unit] {
       override val name: String = s"writing $path"
-      override def run(number: Int): Unit = attempt(number)
+      override def run(number: Int): Unit = attempt()
       override def lost(number: Int, outcome: Try[Unit]): Unit = ()
     }
     try Await.result(executor.run(attempts), timeoutMs.millis): Unit

@@ -89,6 +89,23 @@ class RetriedWritesSuite extends AnyFunSuite {
     assert(stored(storage) == "ours")
   }
 
+  test("a first attempt that finds what its hedge has published, but not yet reported, has succeeded") {
+    val (published, released) = (new CountDownLatch(1), new CountDownLatch(1))
+    val first: (() => Unit) => Unit = publish => {
+      published.await()
+      publish()
+    }
+    val hedge: (() => Unit) => Unit = publish => {
+      publish()
+      published.countDown()
+      released.await()
+    }
+    val storage = new Scripted(first, hedge, hedge)
+    try create(storage, "ours", namesItsWriter = false)
+    finally released.countDown()
+    assert(stored(storage) == "ours")
+  }
+
   test("another's content is a conflict, at once and after a lost attempt") {
     Seq(Nil, Seq(fails)).foreach { behaviours =>
       val storage = new Scripted(behaviours: _*)
