@@ -193,8 +193,8 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--stock", action="store_true", help="use Spark's own RocksDB provider, for comparison")
     parser.add_argument("--rows", type=int, help="only the first ROWS flights, for a quick look")
-    parser.add_argument("--batches", type=int, default=24, help="number of files the flights are cut into")
-    parser.add_argument("--partitions", type=int, default=4, help="partitions of every stateful operator")
+    parser.add_argument("--batches", type=int, default=16, help="number of files the flights are cut into")
+    parser.add_argument("--partitions", type=int, default=2, help="partitions of every stateful operator")
     parser.add_argument("--seed", type=int, help="where the kill falls; chosen and shown if not given")
     return parser.parse_args()
 

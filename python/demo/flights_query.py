@@ -140,6 +140,12 @@ def shown(rows: DataFrame) -> list[dict[str, Any]]:
     return [{name: str(value) for name, value in row.asDict().items()} for row in ordered.collect()]
 
 
+def java_options(settings: Settings) -> str:
+    """Options of the driver's JVM. It lives for a minute: compiling code well would take longer than it saves."""
+    log_config = Path(settings.log_config).as_uri()
+    return f"-Dlog4j2.configurationFile={log_config} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def session(settings: Settings, name: str) -> SparkSession:
     """Start a session on two cores, with the state in the log unless `--stock` was asked for."""
     builder: SparkSession.Builder = (
@@ -150,7 +156,7 @@ def session(settings: Settings, name: str) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={Path(settings.log_config).as_uri()}")
+        .config("spark.driver.extraJavaOptions", java_options(settings))
         .config("spark.local.dir", str(Path(settings.work) / "local"))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", settings.partitions)
