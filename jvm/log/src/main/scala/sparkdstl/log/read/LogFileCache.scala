@@ -50,8 +50,7 @@ final class LogFileCache(
     maxSize: Long,
     idleTimeoutMs: Long,
     workers: Executor,
-    nowMillis: () => Long,
-    statistics: ReadStatistics
+    nowMillis: () => Long
 ) {
 
   /** Files larger than this are read in ranges and not kept. */
@@ -103,7 +102,6 @@ final class LogFileCache(
   private def request(file: String, withIndex: Boolean): CompletableFuture[CachedLogFile] = synchronized {
     slots.remove(file) match {
       case Some(slot) if !slot.file.isCompletedExceptionally =>
-        statistics.hit()
         slot.usedAt = nowMillis()
         slots.put(file, slot)
         slot.file
@@ -130,7 +128,6 @@ final class LogFileCache(
     val length = storage.length(path)
     if (length <= maxFileSize) {
       val content = storage.readRange(path, 0, length.toInt)
-      statistics.fetched(length)
       if (withIndex) new CachedLogFile(path, length, Some(content), Some(LogFileReader.readIndex(path, content)))
       else {
         LogFileReader.checkHeader(path, content)
@@ -156,7 +153,7 @@ final class LogFileCache(
 }
 
 /** Reads segments out of log files through a cache, every byte checked before it is handed out. */
-final class SegmentReader(storage: LogStorage, base: Path, cache: LogFileCache, statistics: ReadStatistics) {
+final class SegmentReader(storage: LogStorage, base: Path, cache: LogFileCache) {
 
   /** The batch log `file`; a missing one is an error, since only batch logs that a commit entry names are asked for. */
   def batchLog(file: String, wantedBy: String): CachedLogFile =
@@ -185,7 +182,6 @@ final class SegmentReader(storage: LogStorage, base: Path, cache: LogFileCache, 
         // Checked before memory is taken: the index that says so is damaged, or another file has this name.
         if (offset + length > holder.length)
           throw LogErrors.damaged(path, holder.length, s"it ends before ${offset + length}")
-        statistics.fetched(length.toLong)
         storage.readRange(path, offset, length)
     }
   }

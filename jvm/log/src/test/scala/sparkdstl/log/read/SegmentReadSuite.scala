@@ -38,9 +38,8 @@ class SegmentReadSuite extends AnyFunSuite {
   private class Fixture(maxSize: Long = 1 << 20) {
     val storage = new Counting(new MemoryLogStorage(() => 0L))
     var now = 0L
-    val statistics = new ReadStatistics
-    val cache = new LogFileCache(storage, base, maxSize, 1000, _.run(), () => now, statistics)
-    val reader = new SegmentReader(storage, base, cache, statistics)
+    val cache = new LogFileCache(storage, base, maxSize, 1000, _.run(), () => now)
+    val reader = new SegmentReader(storage, base, cache)
 
     /** A batch log whose segment of partition p has the content p times `size` bytes, and its name. */
     def batchLog(batch: Long, partitions: Int, size: Int = 10): String = {

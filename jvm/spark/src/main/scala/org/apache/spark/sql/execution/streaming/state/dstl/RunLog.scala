@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.{LogLayout, RunHistory, SegmentKey}
-import sparkdstl.log.read.{CachedLogFile, LogFileCache, ReadStatistics, SegmentInputStream, SegmentReader}
+import sparkdstl.log.read.{CachedLogFile, LogFileCache, SegmentInputStream, SegmentReader}
 
 import org.apache.spark.internal.Logging
 
@@ -28,12 +28,11 @@ private[dstl] final class RunLog(
     coordinator: Option[CoordinatorClient],
     executor: String,
     cache: LogFileCache,
-    val statistics: ReadStatistics,
     makeUploads: CoordinatorClient => ExecutorUploads,
     nanoTime: () => Long
 ) extends Logging {
 
-  private val reader = new SegmentReader(paths.log, paths.base, cache, statistics)
+  private val reader = new SegmentReader(paths.log, paths.base, cache)
   private val activities = new ConcurrentHashMap[String, StoreActivity]
   private val usedAt = new AtomicLong(nanoTime())
   private lazy val uploads = makeUploads(coordinator.get)

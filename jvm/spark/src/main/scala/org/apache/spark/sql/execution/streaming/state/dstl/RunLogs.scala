@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.read.{LogFileCache, ReadStatistics}
+import sparkdstl.log.read.LogFileCache
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
@@ -61,15 +61,13 @@ private[dstl] object RunLogs {
   private def make(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
     val paths = QueryPathsFactory.of(root, configuration, options)
     val services = Services.of(options)
-    val statistics = new ReadStatistics
     val cache = new LogFileCache(
       paths.log,
       paths.base,
       options.cacheMaxSize,
       options.cacheIdleTimeoutMs,
       services.downloads,
-      () => System.currentTimeMillis(),
-      statistics
+      () => System.currentTimeMillis()
     )
     val executor = Option(env).fold("none")(_.executorId)
     new RunLog(
@@ -79,7 +77,6 @@ private[dstl] object RunLogs {
       Option(env).flatMap(CoordinatorClient.connect(_, root.toString, run)),
       executor,
       cache,
-      statistics,
       client =>
         new ExecutorUploads(
           paths,
