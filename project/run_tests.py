@@ -18,15 +18,17 @@ from patiently import run, say
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
+MESSAGE_LIMIT = 300
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one stage came to."""
+    """What one stage came to: numbers of tests, and a line for each failed test or check."""
 
     passed: int = 0
     failed: int = 0
+    failures: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -51,6 +53,9 @@ def main() -> int:
         outcomes[name] = stage()
     for name, outcome in outcomes.items():
         say(f"{name}: {outcome.passed} passed, {outcome.failed} failed")
+    # At the end, where whoever sees only the last lines of a long log finds them.
+    for failure in (failure for outcome in outcomes.values() for failure in outcome.failures):
+        say(f"FAILED {failure}")
     passed = sum(outcome.passed for outcome in outcomes.values())
     failed = sum(outcome.failed for outcome in outcomes.values())
     count = f"{passed} passed, {failed} failed"
@@ -61,7 +66,7 @@ def main() -> int:
 
 def check(name: str, *command: str) -> Outcome:
     """Run a check that either holds or does not; it is no test, so it counts only when it fails."""
-    return Outcome(failed=0 if run(name, command) == 0 else 1)
+    return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
 def pytest(name: str, tree: str, *options: str) -> Outcome:
@@ -74,7 +79,7 @@ def pytest(name: str, tree: str, *options: str) -> Outcome:
     }
     code = run(name, (PYTHON, "-m", "pytest", tree, *options, f"--junitxml={report}"), environment)
     outcome = read_reports([report])
-    return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0))
+    return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
 
 def scala() -> Outcome:
@@ -97,12 +102,13 @@ def scala() -> Outcome:
     failed = tests.failed + sum(not name.startswith("tests of ") for name in broken)
     # Broken without a failed test to show for it: a module did not compile, a test JVM died, sbt did not start.
     untold = code != 0 or bool(broken) or tests.passed == 0
-    return Outcome(tests.passed, failed or int(untold))
+    return Outcome(tests.passed, failed or int(untold), (*tests.failures, *broken))
 
 
 def read_reports(reports: Iterable[Path]) -> Outcome:
     """Add up reports in JUnit's format; one that is missing or cut off adds nothing."""
     passed = failed = 0
+    failures: list[str] = []
     for report in reports:
         try:
             root = ElementTree.parse(report).getroot()
@@ -112,7 +118,21 @@ def read_reports(reports: Iterable[Path]) -> Outcome:
             bad = sum(int(suite.get(kind, "0")) for kind in ("failures", "errors"))
             failed += bad
             passed += max(0, int(suite.get("tests", "0")) - bad - int(suite.get("skipped", "0")))
-    return Outcome(passed, failed)
+        failures += [describe(case) for case in root.iter("testcase") if problem_of(case) is not None]
+    return Outcome(passed, failed, tuple(failures))
+
+
+def problem_of(case: ElementTree.Element) -> ElementTree.Element | None:
+    """Return what a test case failed with, if it failed."""
+    return next((child for child in case if child.tag in ("failure", "error")), None)
+
+
+def describe(case: ElementTree.Element) -> str:
+    """Say in one line which test failed and with what."""
+    problem = problem_of(case)
+    message = (problem.get("message") or problem.text or "") if problem is not None else ""
+    summary = " ".join(message.split())[:MESSAGE_LIMIT]
+    return f"{case.get('classname')}: {case.get('name')}: {summary}"
 
 
 def build_version() -> str:
