@@ -8,8 +8,9 @@ SHIPPED_JAR := python/src/spark_dstl/jars/$(notdir $(JAR))
 
 # Directories count as well: their times tell of files that have gone.
 BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
-JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/*/src/main)
-PYTHON_TREES := $(wildcard python/src python/tests python/demo tests project)
+JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/log/src/main jvm/spark/src/main)
+BENCH_INPUTS := $(JAR_INPUTS) $(shell find jvm/*/src/test jvm/bench/src/main)
+PYTHON_TREES := $(wildcard python/src python/tests python/demo python/bench tests project)
 
 SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
@@ -17,17 +18,23 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 demo: .build/jar .venv/ready ## run the demo: a streaming query whose state is kept in the log
 	@$(VENV)/python python/demo/flights.py
 
 test: | python ## run all checks and tests; the last line is their count
 	@$(PYTHON) project/run_tests.py
+
+bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage: hours; see docs/benchmark.md
+	@$(VENV)/python python/bench/bench.py $(BENCH)
+
+bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
+	@$(VENV)/python python/bench/bench.py --quick $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)
@@ -65,6 +72,11 @@ venv: .venv/ready
 ifneq ($(words $(wildcard $(JAR) $(SHIPPED_JAR))),2)
 .build/jar: FORCE
 endif
+
+.build/bench-jars: .build/jar $(BENCH_INPUTS) | java python
+	@touch $@.begun
+	@$(SBT) testJar benchJar
+	@mv $@.begun $@
 
 # The environment names the checkout that it belongs to once it is complete: one that was interrupted or moved is made anew.
 .venv/ready: python/pyproject.toml | python

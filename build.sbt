@@ -79,14 +79,28 @@ lazy val spark = (project in file("jvm/spark"))
     }
   )
 
+/** The benchmark. It is not shipped, and uses the file systems and file managers of the tests. */
+lazy val bench = (project in file("jvm/bench"))
+  .dependsOn(spark % "compile->test")
+  .settings(
+    name := "spark-dstl-bench",
+    libraryDependencies ++= Seq(
+      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
+      scalatest
+    ),
+    Test / javaOptions ++= sparkModuleOptions
+  )
+
 lazy val root = (project in file("."))
-  .aggregate(log, spark)
+  .aggregate(log, spark, bench)
   .settings(
     publish / skip := true,
     jar := {
       val name = (spark / assembly / assemblyJarName).value
       publishJar((spark / assembly).value, target.value / name, file("python/src/spark_dstl/jars") / name)
     },
+    benchJar :=
+      publishJar((bench / Compile / packageBin).value, target.value / s"spark-dstl-bench_2.13-${version.value}.jar"),
     testJar :=
       publishJar((spark / Test / packageBin).value, target.value / s"spark-dstl-test_2.13-${version.value}.jar"),
     verify := report(
@@ -96,11 +110,14 @@ lazy val root = (project in file("."))
         "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
         "formatting of jvm/log" -> (log / scalafmtCheckAll).result.value,
         "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
+        "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
         "tests of jvm/spark" -> (spark / Test / test).result.value,
+        "tests of jvm/bench" -> (bench / Test / test).result.value,
         "jar" -> jar.result.value,
-        "test jar" -> testJar.result.value
+        "test jar" -> testJar.result.value,
+        "benchmark jar" -> benchJar.result.value
       )
     )
   )

@@ -8,6 +8,7 @@ import sbt.Keys._
 object Tooling {
   val jar = taskKey[File]("Builds the users' jar, puts it into target/ and a copy into the Python package")
   val testJar = taskKey[File]("Packs the test classes of both modules, for end-to-end tests, into target/")
+  val benchJar = taskKey[File]("Packs the benchmark into target/")
   val generateDocs = taskKey[Unit]("Writes the files that are generated from the options class")
   val checkDocs = taskKey[Unit]("Fails if a file generated from the options class is out of date")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit = CountingFileSystem.record(operation, path)
 
-  override protected def publishing(path: Path)(publish: => Unit): Unit = publish
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
 
 object CountingFileSystem {

@@ -21,8 +21,8 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   /** Called before each operation does anything. */
   protected def before(operation: Operation, path: Path): Unit
 
-  /** Publishes by calling `publish`, or does something worse. */
-  protected def publishing(path: Path)(publish: => Unit): Unit
+  /** Publishes an object of that size by calling `publish`, or does something worse. */
+  protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit
 
   override def initialize(name: URI, configuration: Configuration): Unit = {
     super.initialize(name, configuration)
@@ -134,7 +134,7 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     override def close(): Unit = if (!ended) {
       ended = true
       before(Operation.Write, path)
-      publishing(path)(publish())
+      publishing(path, buffer.size.toLong)(publish())
     }
 
     override def abort(): Abortable.AbortableResult = {

@@ -43,7 +43,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
     case _ =>
   }
 
-  override protected def publishing(path: Path)(publish: => Unit): Unit =
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit =
     if (!isAffected(path)) publish
     else {
       if (strikes(hangRatio)) pause(hangMillis)

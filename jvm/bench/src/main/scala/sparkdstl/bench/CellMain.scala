@@ -1,0 +1,131 @@
+package sparkdstl.bench
+
+import java.io.File
+
+import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.dstl.ListenerBus
+import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress, Trigger}
+
+/** Measures one cell of the benchmark: `CellMain <specification.json>`. Prints a line for each round that is done. */
+object CellMain {
+
+  def main(arguments: Array[String]): Unit = {
+    val spec = CellSpec.read(new File(arguments.head))
+    DelayedFileSystem.setRoot(spec.root)
+    val spark = SparkSession.builder()
+      .config("spark.hadoop." + DelayedFileSystem.entry._1, DelayedFileSystem.entry._2)
+      .config("spark.sql.shuffle.partitions", spec.partitions.toLong)
+      // Every batch has input; further ones that only move the watermark would come between.
+      .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+      .config("spark.sql.streaming.metricsEnabled", "false")
+      // Contenders that wait for their turn look for input this often, in milliseconds.
+      .config("spark.sql.streaming.pollingDelay", "50")
+      .config("spark.sql.session.timeZone", "UTC")
+      .getOrCreate()
+    val recorder = new Recorder(spec.output)
+    try new CellMain(spec, spark, recorder).run()
+    finally {
+      recorder.close()
+      spark.stop()
+    }
+  }
+}
+
+/** One contender's query, and how to give it input. */
+private final case class Running(contender: Contender, query: StreamingQuery, ticks: Option[MemoryStream[Long]])
+
+private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Recorder) {
+  private val cpu = new TaskCpu(spec.warmup.toLong)
+
+  def run(): Unit = {
+    spark.sparkContext.addSparkListener(cpu)
+    spec.mode match {
+      case "turns" => turns()
+      case "endless" => spec.contenders.foreach(alone(_, Trigger.ProcessingTime(0)))
+      case "paced" => spec.contenders.foreach(alone(_, Trigger.ProcessingTime(spec.intervalMs)))
+      case other => throw new IllegalArgumentException(s"no mode is named $other; there are turns, endless and paced")
+    }
+  }
+
+  /** All contenders run, and each does one batch while the others wait; who begins changes with the round. */
+  private def turns(): Unit = {
+    val all = spec.contenders.map { contender =>
+      val session = sessionOf(contender)
+      val ticks = MemoryStream[Long](Encoders.scalaLong, session)
+      Running(contender, start(contender, Workload.over(ticks, spec.workload), Trigger.ProcessingTime(0)), Some(ticks))
+    }
+    def everyOne(round: Int): Unit = {
+      val first = math.floorMod(round, all.size)
+      (all.drop(first) ++ all.take(first)).foreach(batch(_, round))
+      progress(round)
+    }
+    // Stores are opened and code is compiled before storage has delays: they are not what is measured.
+    (-spec.warmup until 0).foreach(everyOne)
+    val before = countFromNow()
+    (0 until spec.rounds).foreach(everyOne)
+    report(all, before)
+    all.foreach(_.query.stop())
+  }
+
+  private def batch(running: Running, round: Int): Unit = {
+    running.ticks.get.addData(round.toLong + spec.warmup): Unit
+    spec.stalls.get(round).foreach(DelayedFileSystem.stall)
+    running.query.processAllAvailable()
+    val newest = running.query.recentProgress.filter(_.numInputRows > 0).last
+    if (newest.batchId != round + spec.warmup)
+      throw new IllegalStateException(s"round $round of ${running.contender.name} was batch ${newest.batchId}")
+    if (round >= 0) recorder.batch(running.contender, round, newest)
+  }
+
+  /** A contender that has the machine to itself, with a source that always has a next batch. */
+  private def alone(contender: Contender, trigger: Trigger): Unit = {
+    val session = sessionOf(contender)
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", (spec.rounds + spec.warmup + 100).toString)
+    val running = Running(contender, start(contender, Workload.endless(session, spec.workload), trigger), None)
+    def wait(batches: Int): Seq[StreamingQueryProgress] = {
+      var seen = Seq.empty[StreamingQueryProgress]
+      while (seen.size < batches) {
+        running.query.exception.foreach(throw _)
+        Thread.sleep(100)
+        seen = running.query.recentProgress.filter(_.numInputRows > 0).toSeq
+        progress(seen.size - spec.warmup)
+      }
+      seen
+    }
+    wait(spec.warmup): Unit
+    val before = countFromNow()
+    wait(spec.warmup + spec.rounds).drop(spec.warmup + 1).foreach { progress =>
+      recorder.batch(contender, progress.batchId.toInt - spec.warmup, progress)
+    }
+    report(Seq(running), before)
+    running.query.stop()
+  }
+
+  private def start(contender: Contender, result: DataFrame, trigger: Trigger): StreamingQuery =
+    result.writeStream.format("noop").outputMode(spec.workload.outputMode).trigger(trigger)
+      .option("checkpointLocation", spec.checkpoint(contender)).start()
+
+  private def sessionOf(contender: Contender): SparkSession = {
+    val session = spark.newSession()
+    (spec.confs ++ contender.configuration).foreach { case (key, value) => session.conf.set(key, value) }
+    session.conf.set("spark.sql.shuffle.partitions", spec.partitions.toLong)
+    session
+  }
+
+  private def countFromNow(): Map[(String, String, String), Long] = {
+    DelayedFileSystem.delayFromNow(spec.delays)
+    DelayedFileSystem.requests
+  }
+
+  private def report(all: Seq[Running], before: Map[(String, String, String), Long]): Unit = {
+    DelayedFileSystem.requests.foreach { case (key @ (contender, request, file), count) =>
+      recorder.requests(contender, request, file, count - before.getOrElse(key, 0L))
+    }
+    DelayedFileSystem.delayFromNow(None)
+    ListenerBus.drain(spark)
+    all.foreach(running => recorder.taskCpu(running.contender, cpu.of(running.query.runId.toString)))
+  }
+
+  private def progress(round: Int): Unit = println(s"round $round")
+}

@@ -1,0 +1,36 @@
+package sparkdstl.bench
+
+import org.apache.spark.sql.execution.streaming.state.dstl._
+
+/** One of the ways to keep state that are compared. */
+final case class Contender(name: String, configuration: Map[String, String])
+
+object Contender {
+  private val state = "org.apache.spark.sql.execution.streaming.state"
+  private val provider = "spark.sql.streaming.stateStore.providerClass"
+  private val fileManager = "spark.sql.streaming.checkpointFileManagerClass"
+
+  private val stock = Map(
+    provider -> s"$state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
+  )
+
+  val all: Seq[Contender] = Seq(
+    // Throws changelogs away: what a batch costs without durable state.
+    Contender("floor", stock + (fileManager -> classOf[DiscardingFileManager].getName)),
+    Contender(
+      "dstl",
+      Map(
+        provider -> s"$state.dstl.DstlStateStoreProvider",
+        fileManager -> classOf[DstlCheckpointFileManager].getName
+      )
+    ),
+    Contender("direct", stock + (fileManager -> classOf[DirectWriteFileManager].getName)),
+    Contender("default", stock)
+  )
+
+  /** @throws IllegalArgumentException naming the contenders that there are */
+  def named(name: String): Contender = all.find(_.name == name).getOrElse(
+    throw new IllegalArgumentException(s"no contender is named $name; there are ${all.map(_.name).mkString(", ")}")
+  )
+}

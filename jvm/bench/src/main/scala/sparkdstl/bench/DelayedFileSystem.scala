@@ -1,0 +1,95 @@
+package sparkdstl.bench
+
+import java.io.InterruptedIOException
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.LongAdder
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.testing.{DirectWriteFileSystem, Operation}
+
+/**
+ * Local files behind the manners and the delays of an object store: an object appears when its stream is closed, a rename
+ * is a copy and a deletion, each request takes its time and is counted.
+ *
+ * The first component of a path below the benchmark's directory names the contender that the request is made for.
+ */
+final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Scheme) {
+  import DelayedFileSystem._
+
+  override protected def before(operation: Operation, path: Path): Unit = operation match {
+    case Operation.Write => () // in publishing, where the size is known
+    case Operation.Rename =>
+      request(path, "COPY", 0)
+      request(path, "DELETE", 0)
+    case Operation.Open => request(path, "GET", 0)
+    case Operation.Head => request(path, "HEAD", 0)
+    case Operation.List => request(path, "LIST", 0)
+    case Operation.Delete => request(path, "DELETE", 0)
+    // Object stores have no directories.
+    case Operation.MakeDirectory => ()
+  }
+
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = {
+    request(path, "PUT", bytes)
+    publish
+  }
+}
+
+object DelayedFileSystem {
+  val Scheme = "delayed"
+
+  /** The configuration entry that makes Hadoop find this file system. */
+  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[DelayedFileSystem].getName
+
+  private val counts = new ConcurrentHashMap[(String, String, String), LongAdder]
+  private val sequences = new ConcurrentHashMap[String, RequestDelays.Sequence]
+  @volatile private var delays: Option[RequestDelays] = None
+  @volatile private var directory = "/"
+  @volatile private var stalledUntilNanos = Option.empty[Long]
+
+  /** The directory below which contenders have theirs. */
+  def setRoot(root: String): Unit = directory = root.stripSuffix("/") + "/"
+
+  /** Delays requests that begin from now on, from the first number on; not at all if `None`. */
+  def delayFromNow(requestDelays: Option[RequestDelays]): Unit = {
+    sequences.clear()
+    delays = requestDelays
+  }
+
+  /** From now on, and for that long, no request is answered. */
+  def stall(millis: Long): Unit = stalledUntilNanos = Some(System.nanoTime() + millis * 1000000L)
+
+  /** Numbers of requests since the start, by contender, request and kind of file. */
+  def requests: Map[(String, String, String), Long] = counts.asScala.view.mapValues(_.sum).toMap
+
+  private def request(path: Path, name: String, bytes: Long): Unit = {
+    val below = path.toUri.getPath.stripPrefix(directory)
+    val contender = below.takeWhile(_ != '/')
+    counts.computeIfAbsent((contender, name, kindOf(below)), _ => new LongAdder).increment()
+    delays.foreach { all =>
+      pause(sequences.computeIfAbsent(contender, _ => all.sequence()).next(bytes))
+    }
+    stalledUntilNanos.map(_ - System.nanoTime()).filter(_ > 0).foreach(nanos => pause(nanos / 1000000L + 1))
+  }
+
+  private def kindOf(path: String): String =
+    if (path.contains("/dstl/batches/")) "batch log"
+    else if (path.contains("/dstl/data/")) "data file"
+    else if (path.contains(".changelog")) "changelog"
+    else if (path.contains("/offsets/")) "offsets"
+    else if (path.contains("/commits/")) "commits"
+    else if (path.endsWith(".zip") || path.endsWith(".sst") || path.contains("SSTs")) "snapshot"
+    else "other"
+
+  private def pause(millis: Long): Unit =
+    if (millis > 0)
+      try Thread.sleep(millis)
+      catch {
+        case e: InterruptedException =>
+          Thread.currentThread().interrupt()
+          throw new InterruptedIOException("interrupted while a request was under way").initCause(e)
+      }
+}

@@ -1,0 +1,70 @@
+package sparkdstl.bench
+
+import java.io.PrintWriter
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.LongAdder
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskEnd}
+import org.apache.spark.sql.streaming.StreamingQueryProgress
+
+/** Writes what was measured, one JSON object a line, flushed line by line so that an interrupted run leaves what it had. */
+final class Recorder(path: String) extends AutoCloseable {
+  private val json = new ObjectMapper
+  private val out = new PrintWriter(path, UTF_8)
+
+  def batch(contender: Contender, round: Int, progress: StreamingQueryProgress): Unit = {
+    val line = json.createObjectNode()
+    line.put("kind", "batch").put("contender", contender.name).put("round", round)
+    line.put("batch", progress.batchId).put("rows", progress.numInputRows)
+    val durations = line.putObject("durations")
+    progress.durationMs.asScala.foreach { case (name, millis) => durations.put(name, millis) }
+    val metrics = line.putObject("metrics")
+    for {
+      operator <- progress.stateOperators
+      (name, value) <- operator.customMetrics.asScala if name.startsWith("dstl")
+    } metrics.put(name, math.max(value, metrics.path(name).asLong))
+    write(line.toString)
+  }
+
+  /** Requests of one kind by one contender during the counted rounds. */
+  def requests(contender: String, request: String, file: String, count: Long): Unit = write(
+    json.createObjectNode().put("kind", "requests").put("contender", contender).put("request", request)
+      .put("file", file).put("count", count).toString
+  )
+
+  def taskCpu(contender: Contender, nanos: Long): Unit =
+    write(json.createObjectNode().put("kind", "cpu").put("contender", contender.name).put("taskNanos", nanos).toString)
+
+  override def close(): Unit = out.close()
+
+  private def write(line: String): Unit = {
+    out.println(line)
+    out.flush()
+  }
+}
+
+/** Adds up the CPU time of tasks by the run of the query that they belong to, from a batch on. */
+final class TaskCpu(firstBatch: Long) extends SparkListener {
+  private val runOfStage = new ConcurrentHashMap[Int, String]
+  private val nanos = new ConcurrentHashMap[String, LongAdder]
+
+  def of(run: String): Long = Option(nanos.get(run)).fold(0L)(_.sum)
+
+  override def onJobStart(job: SparkListenerJobStart): Unit =
+    for {
+      properties <- Option(job.properties)
+      run <- Option(properties.getProperty("sql.streaming.runId"))
+      batch <- Option(properties.getProperty("streaming.sql.batchId")) if batch.toLong >= firstBatch
+    } job.stageIds.foreach(runOfStage.put(_, run))
+
+  override def onTaskEnd(task: SparkListenerTaskEnd): Unit =
+    for {
+      run <- Option(runOfStage.get(task.stageId))
+      metrics <- Option(task.taskMetrics)
+    } nanos.computeIfAbsent(run, _ => new LongAdder).add(metrics.executorCpuTime)
+}

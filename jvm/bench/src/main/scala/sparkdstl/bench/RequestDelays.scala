@@ -1,0 +1,54 @@
+package sparkdstl.bench
+
+import java.util.SplittableRandom
+import java.util.concurrent.atomic.AtomicLong
+
+/**
+ * How long requests to an object store take: log-normal, and now and then much longer.
+ *
+ * The delay of the n-th request is a function of the seed and n alone. Contenders that count their requests apart therefore
+ * meet the same storage, whatever the order in which they take turns.
+ *
+ * @param medianMs       of a request without content; 0 for no delays at all
+ * @param p99Ms          its 99th percentile
+ * @param tailRatio      share of requests, 0 to 1, that take `tailMs` longer
+ * @param bytesPerSecond of one request's content; 0 for no limit
+ */
+final case class RequestDelays(
+    medianMs: Double,
+    p99Ms: Double,
+    tailRatio: Double,
+    tailMs: Double,
+    bytesPerSecond: Long,
+    seed: Long
+) {
+  require(medianMs >= 0 && (medianMs == 0 || p99Ms >= medianMs), s"median $medianMs ms, 99th percentile $p99Ms ms")
+  require(tailRatio >= 0 && tailRatio <= 1, s"a share of requests is between 0 and 1, not $tailRatio")
+
+  private val deviation = if (medianMs == 0) 0 else math.log(p99Ms / medianMs) / RequestDelays.NormalP99
+
+  /** The delays of one contender's requests, in the order in which they are made. */
+  def sequence(): RequestDelays.Sequence = new RequestDelays.Sequence(this)
+
+  /** In milliseconds, of the request with that number. */
+  def of(request: Long, bytes: Long): Long = {
+    val chance = new SplittableRandom(seed ^ (request * 0x9e3779b97f4a7c15L))
+    val latency = medianMs * math.exp(deviation * chance.nextGaussian())
+    val tail = if (chance.nextDouble() < tailRatio) tailMs else 0
+    val transfer = if (bytesPerSecond > 0) bytes * 1000.0 / bytesPerSecond else 0
+    math.round(latency + tail + transfer)
+  }
+}
+
+object RequestDelays {
+
+  /** The 99th percentile of the standard normal distribution. */
+  private val NormalP99 = 2.3263
+
+  final class Sequence(delays: RequestDelays) {
+    private val requests = new AtomicLong
+
+    /** In milliseconds. */
+    def next(bytes: Long): Long = delays.of(requests.getAndIncrement(), bytes)
+  }
+}

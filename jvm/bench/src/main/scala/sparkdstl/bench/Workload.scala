@@ -1,0 +1,93 @@
+package sparkdstl.bench
+
+import scala.util.Random
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.OutputMode
+
+/**
+ * A stateful query whose batches are all alike: one tick of input becomes `rows` rows, made by the tasks.
+ *
+ * @param build the query over rows of (tick, number, key, time), numbers counting up and time moving a minute a tick
+ */
+final case class Workload(name: String, rows: Int, outputMode: OutputMode, build: DataFrame => DataFrame)
+
+object Workload {
+  private val keys = 10000
+
+  private val aggregation = Workload(
+    "aggregation",
+    2000,
+    OutputMode.Update(),
+    _.groupBy("key").agg(count("*").as("count"), sum("number").as("sum"))
+  )
+
+  private val windows = Workload(
+    "windows",
+    2000,
+    OutputMode.Update(),
+    _.withWatermark("time", "20 minutes")
+      .groupBy(window(col("time"), "10 minutes", "5 minutes"), col("key"))
+      .agg(count("*").as("count"), sum("number").as("sum"))
+  )
+
+  /** Each row meets its twin: both sides hold ten minutes of rows. */
+  private val join = Workload(
+    "join",
+    2000,
+    OutputMode.Append(),
+    rows => {
+      val left = rows.withWatermark("time", "10 minutes")
+      val right = rows.select(col("number").as("rightNumber"), col("key").as("rightKey"), col("time").as("rightTime"))
+        .withWatermark("rightTime", "10 minutes")
+      left.join(
+        right,
+        expr("number = rightNumber AND key = rightKey AND rightTime BETWEEN time AND time + INTERVAL 1 MINUTE")
+      )
+    }
+  )
+
+  /** 100 MB of changes a batch that no codec makes smaller: the same keys each time, each with new content of 1 KiB. */
+  private val large = Workload(
+    "large",
+    100 * 1000,
+    OutputMode.Update(),
+    rows => {
+      val content = udf((seed: Long) => new Random(seed).nextBytes(1024))
+      rows.select((col("number") % 100000).as("key"), content(col("number")).as("content"))
+        .groupBy("key").agg(last("content").as("content")).select("key")
+    }
+  )
+
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large)
+
+  /** @throws IllegalArgumentException naming the workloads that there are */
+  def named(name: String): Workload = all.find(_.name == name).getOrElse(
+    throw new IllegalArgumentException(s"no workload is named $name; there are ${all.map(_.name).mkString(", ")}")
+  )
+
+  /** The query over a memory stream of ticks. */
+  def over(ticks: MemoryStream[Long], workload: Workload): DataFrame = query(ticks.toDF().toDF("tick"), workload)
+
+  /** The query over a source that always has a next tick, one a batch. */
+  def endless(spark: SparkSession, workload: Workload): DataFrame = query(
+    spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
+      .select(col("value").as("tick")),
+    workload
+  )
+
+  private def query(ticks: DataFrame, workload: Workload): DataFrame = workload.build(
+    ticks
+      .select(
+        col("tick"),
+        explode(sequence(col("tick") * workload.rows, col("tick") * workload.rows + (workload.rows - 1))).as("number")
+      )
+      .select(
+        col("number"),
+        (xxhash64(col("number")) % keys).as("key"),
+        timestamp_seconds(col("tick") * 60 + col("number") % 60).as("time")
+      )
+  )
+}

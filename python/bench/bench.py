@@ -1,0 +1,206 @@
+"""Compares ways to keep the state of a streaming query, on storage that takes its time like an object store.
+
+Runs Spark's RocksDB state store with its default file manager and with one that writes directly, spark-dstl, and a
+floor that keeps no state durable, batch by batch in turn, on a file system that delays and counts every request.
+Prints a table; leaves figures as JSON and charts as SVG.
+
+Exits with 0, 1 if a measurement failed, 130 on Ctrl-C; cells that were done before are kept, and `--resume` goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import pyspark
+from figures import Measured, read
+from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled
+from report import draw_batch_times, draw_over_floor, table
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / ".build" / "bench"
+LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
+MAIN = "sparkdstl.bench.CellMain"
+RESULTS = "results.json"
+TABLE_WIDTH = 160
+
+
+class BenchFailed(Exception):
+    """A process of the benchmark failed."""
+
+
+def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: Progress, task: TaskID) -> Measured:
+    """Measure one cell in a process of its own, with checkpoints that are removed afterwards."""
+    log = WORK / f"{cell.name}.log"
+    with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
+        output = Path(directory) / "output.jsonl"
+        spec = Path(directory) / "spec.json"
+        root = str(Path(directory) / "checkpoints")
+        spec.write_text(json.dumps(cell.spec(root, str(output), delays, dict(options.conf))), encoding="utf-8")
+        with child(command(spec, directory, options.memory), log) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("round "):
+                    progress.update(task, completed=int(line.split()[1]) + cell.warmup + 1)
+            if process.wait() != 0:
+                raise BenchFailed(f"{cell.name} ended with exit code {process.returncode}, its log is {log}")
+        return read(cell.group, cell.workload, cell.partitions, output)
+
+
+def command(spec: Path, directory: str, memory: str) -> list[str]:
+    """Compose the call of spark-submit."""
+    jars = [str(path) for name in ("", "-test", "-bench") for path in ROOT.glob(f"target/spark-dstl{name}_2.13-*.jar")]
+    if len(jars) != 3:
+        raise BenchFailed("the jars are not built: run `make bench`")
+    confs = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": directory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}",
+    }
+    return [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", f"local[{SLOTS}]", "--driver-memory", memory, "--class", MAIN, "--jars", ",".join(jars[:2])),
+        *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
+        jars[2],
+        str(spec),
+    ]
+
+
+@contextmanager
+def child(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process in a group of its own, which ends with the block."""
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def measure(cells: list[Cell], options: argparse.Namespace, delays: Delays, console: Console) -> list[Measured]:
+    """Measure all cells that the results do not have yet; each is saved once it is done."""
+    results = options.output / RESULTS
+    done: dict[str, Measured] = {}
+    if options.resume and results.exists():
+        for value in json.loads(results.read_text(encoding="utf-8"))["cells"]:
+            found = Measured.from_json(value)
+            done[f"{found.group}-{found.workload}-{found.partitions}"] = found
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        for cell in cells:
+            if cell.name in done:
+                continue
+            if not console.is_terminal:
+                console.print(f"{cell.name}: {cell.rounds} rounds of {', '.join(cell.contenders)}")
+            task = progress.add_task(cell.name, total=cell.batches)
+            done[cell.name] = run_cell(cell, options, delays, progress, task)
+            save(list(done.values()), delays, results)
+    return list(done.values())
+
+
+def save(cells: list[Measured], delays: Delays, path: Path) -> None:
+    """Write the results in one step, so that an interruption leaves the old ones or the new ones."""
+    value = {"delays": asdict(delays), "slots": SLOTS, "cells": [cell.to_json() for cell in cells]}
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(value), encoding="utf-8")
+    temporary.replace(path)
+
+
+def show(cells: list[Measured], options: argparse.Namespace, console: Console) -> None:
+    """Print the table and draw the charts."""
+    console.print(table(cells))
+    compared = [cell for cell in cells if cell.group == "compare"]
+    if compared:
+        draw_batch_times(compared, options.output / "batch-times.svg")
+        draw_over_floor(compared, options.output / "over-the-floor.svg")
+    console.print(f"figures and charts are in {options.output}")
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Compare ways to keep the state of a streaming query.")
+    parser.add_argument("--quick", action="store_true", help="the picture in five minutes")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="only cells whose name contains TEXT")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiply the number of rounds by this")
+    parser.add_argument("--resume", action="store_true", help="keep the cells that the output has already")
+    parser.add_argument("--report", action="store_true", help="measure nothing, show what the output has")
+    parser.add_argument("--output", type=Path, default=None, help="directory for figures and charts")
+    parser.add_argument("--memory", default="4g", help="heap of the process that is measured")
+    parser.add_argument(
+        "--conf", action="append", default=[], type=setting, help="a further SQL configuration, KEY=VALUE"
+    )
+    default = Delays()
+    parser.add_argument("--median-ms", type=float, default=default.median_ms, help="median request, in ms")
+    parser.add_argument("--p99-ms", type=float, default=default.p99_ms, help="99th percentile of requests, in ms")
+    parser.add_argument("--tail-ratio", type=float, default=default.tail_ratio, help="share of very slow requests")
+    parser.add_argument("--tail-ms", type=float, default=default.tail_ms, help="how much longer these take, in ms")
+    parser.add_argument("--bytes-per-second", type=int, default=default.bytes_per_second, help="of one request; 0: any")
+    parser.add_argument("--seed", type=int, default=default.seed, help="of the delays")
+    options = parser.parse_args()
+    options.output = options.output or WORK / ("quick" if options.quick else "full")
+    return options
+
+
+def setting(text: str) -> tuple[str, str]:
+    """Split KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE")
+    return key, value
+
+
+def main() -> int:
+    """Run the benchmark; returns the exit code."""
+    options = arguments()
+    # Wide enough for the table also where there is no terminal.
+    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    options.output.mkdir(parents=True, exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    delays = Delays(
+        options.median_ms,
+        options.p99_ms,
+        options.tail_ratio,
+        options.tail_ms,
+        options.bytes_per_second,
+        options.seed,
+    )
+    cells = scaled(QUICK if options.quick else FULL, options.scale)
+    wanted = [cell for cell in cells if not options.only or any(text in cell.name for text in options.only)]
+    if options.report:
+        wanted, options.resume = [], True
+    try:
+        show(measure(wanted, options, delays, console), options, console)
+    except BenchFailed as failure:
+        print(f"benchmark failed: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; --resume goes on with what is done", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""What the benchmark measures: cells, each one workload on a number of partitions, run by some contenders in turn.
+
+Every cell runs in a process of its own. Within it the contenders take turns, batch by batch, so that whatever else the
+machine does meets all of them alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+ALL = ("floor", "dstl", "direct", "default")
+SLOTS = 4
+
+
+@dataclass(frozen=True)
+class Delays:
+    """How long requests to storage take; see `RequestDelays` in jvm/bench."""
+
+    median_ms: float = 40
+    p99_ms: float = 250
+    tail_ratio: float = 0.002
+    tail_ms: float = 3000
+    bytes_per_second: int = 100_000_000
+    seed: int = 1
+
+    def spec(self) -> dict[str, Any]:
+        """As the JVM side reads it."""
+        return {
+            "medianMs": self.median_ms,
+            "p99Ms": self.p99_ms,
+            "tailRatio": self.tail_ratio,
+            "tailMs": self.tail_ms,
+            "bytesPerSecond": self.bytes_per_second,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One process: `rounds` batches of each contender are measured, after `warmup` ones without delays."""
+
+    group: str
+    workload: str
+    partitions: int
+    rounds: int
+    contenders: tuple[str, ...] = ALL
+    mode: str = "turns"
+    warmup: int = 10
+    interval_ms: int = 0
+    delayed: bool = True
+    # By round, for how many milliseconds storage answers nobody.
+    stalls: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Unique in a plan."""
+        return f"{self.group}-{self.workload}-{self.partitions}"
+
+    @property
+    def batches(self) -> int:
+        """Rounds in all, warm-up included, as the process counts them."""
+        return self.warmup + self.rounds
+
+    def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str]) -> dict[str, Any]:
+        """As the JVM side reads it."""
+        return {
+            "mode": self.mode,
+            "workload": self.workload,
+            "partitions": self.partitions,
+            "contenders": list(self.contenders),
+            "root": root,
+            "output": output,
+            "delays": delays.spec() if self.delayed else None,
+            "warmup": self.warmup,
+            "rounds": self.rounds,
+            "intervalMs": self.interval_ms,
+            "stalls": {str(number): millis for number, millis in self.stalls.items()},
+            "confs": confs,
+        }
+
+
+OURS = ("floor", "dstl")
+
+FULL = [
+    Cell("compare", "aggregation", 16, 200),
+    Cell("compare", "aggregation", 64, 150),
+    Cell("compare", "aggregation", 256, 30),
+    Cell("compare", "windows", 16, 100),
+    Cell("compare", "windows", 64, 100),
+    Cell("compare", "windows", 256, 20),
+    Cell("compare", "join", 16, 100),
+    Cell("compare", "join", 64, 100),
+    Cell("compare", "join", 256, 10),
+    Cell("tail", "aggregation", 16, 2000, contenders=OURS),
+    Cell("saturated", "aggregation", 16, 500, contenders=("dstl",), mode="endless"),
+    Cell("idle", "aggregation", 16, 500, contenders=("dstl",), mode="paced", interval_ms=1500),
+    Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
+    Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, delayed=False),
+    Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
+]
+
+QUICK = [
+    Cell("compare", "aggregation", 16, 20),
+    Cell("compare", "aggregation", 64, 10),
+    Cell("compare", "join", 64, 3, warmup=4),
+    Cell("disk", "aggregation", 16, 50, contenders=("dstl", "default"), warmup=20, delayed=False),
+]
+
+
+def scaled(cells: list[Cell], factor: float) -> list[Cell]:
+    """Multiply the number of rounds, to at least one; cells with stalls stay as they are."""
+    return [cell if cell.stalls else replace(cell, rounds=max(1, round(cell.rounds * factor))) for cell in cells]

@@ -1,0 +1,112 @@
+"""Shows the figures: a table on the terminal, and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from figures import FLOOR, PERCENTILES, Contender, Measured
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+from rich.table import Table
+
+mpl.use("svg")
+# The same bytes for the same figures, so that a chart in version control changes only when they do.
+mpl.rcParams["svg.hashsalt"] = "spark-dstl"
+
+LABELS = {
+    "floor": "no durable state (floor)",
+    "dstl": "spark-dstl",
+    "direct": "stock, direct write",
+    "default": "stock, default",
+}
+COLOURS = {"floor": "#888888", "dstl": "#1f77b4", "direct": "#ff7f0e", "default": "#d62728"}
+
+
+def table(cells: Iterable[Measured]) -> Table:
+    """Make a row for each cell and contender."""
+    result = Table(title="Time of a batch in ms, in brackets over the same percentile of the floor; requests a batch")
+    for column in ("cell", "contender", "batches", *(f"p{percent:g}" for percent in PERCENTILES), "max"):
+        result.add_column(column, justify="left" if column in ("cell", "contender") else "right", no_wrap=True)
+    for column in ("writes", "others", "CPU ms"):
+        result.add_column(column, justify="right", no_wrap=True)
+    for cell in cells:
+        for name, contender in ordered(cell):
+            result.add_row(
+                f"{cell.group} {cell.workload} {cell.partitions}",
+                LABELS[name],
+                str(len(contender.batch_ms)),
+                *(figure(cell, name, percent) for percent in PERCENTILES),
+                f"{max(contender.batch_ms):,.0f}",
+                f"{contender.writes():.2f}",
+                f"{contender.others():.2f}",
+                f"{contender.task_cpu_ms / len(contender.batch_ms):,.0f}",
+            )
+        result.add_section()
+    return result
+
+
+def figure(cell: Measured, name: str, percent: float) -> str:
+    """Show a percentile and how far it is over the floor's, if there are batches enough."""
+    value = cell.contenders[name].percentile(percent)
+    if value is None:
+        return "-"
+    over = cell.over_floor(name, percent)
+    return f"{value:,.0f}" if over is None or name == FLOOR else f"{value:,.0f} ({over:+,.0f})"
+
+
+def ordered(cell: Measured) -> list[tuple[str, Contender]]:
+    """List contenders in the order in which tables and charts name them."""
+    return [(name, cell.contenders[name]) for name in LABELS if name in cell.contenders]
+
+
+def draw_batch_times(cells: Sequence[Measured], path: Path) -> None:
+    """Draw the distribution of batch times, one plot a workload, at the number of partitions measured most often."""
+    chosen = {cell.workload: cell for cell in sorted(cells, key=lambda cell: cell.partitions == 64)}
+    figure, plots = pyplot.subplots(1, len(chosen), figsize=(5 * len(chosen), 4), squeeze=False, layout="constrained")
+    for plot, cell in zip(plots[0], chosen.values(), strict=True):
+        for name, contender in ordered(cell):
+            times = sorted(contender.batch_ms)
+            shares = [(rank + 1) / len(times) for rank in range(len(times))]
+            plot.step([time / 1000 for time in times], shares, where="post", label=LABELS[name], color=COLOURS[name])
+        plot.set_xscale("log")
+        plot.set_title(f"{cell.workload}, {cell.partitions} partitions")
+        plot.set_xlabel("time of a batch (s)")
+        plot.grid(visible=True, which="both", alpha=0.3)
+    plots[0][0].set_ylabel("share of batches")
+    plots[0][0].legend(loc="lower right", fontsize="small")
+    save(figure, path)
+
+
+def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
+    """Draw the median over the floor against partitions, one plot a workload."""
+    workloads = list(dict.fromkeys(cell.workload for cell in cells))
+    figure, plots = pyplot.subplots(
+        1, len(workloads), figsize=(5 * len(workloads), 4), squeeze=False, layout="constrained"
+    )
+    for plot, workload in zip(plots[0], workloads, strict=True):
+        of_workload = sorted((cell for cell in cells if cell.workload == workload), key=lambda cell: cell.partitions)
+        for name in (name for name in LABELS if name != FLOOR):
+            points = [
+                (cell.partitions, over / 1000)
+                for cell in of_workload
+                if name in cell.contenders and (over := cell.over_floor(name, 50)) is not None
+            ]
+            if points:
+                plot.plot(*zip(*points, strict=True), marker="o", label=LABELS[name], color=COLOURS[name])
+        plot.set_xscale("log", base=2)
+        plot.set_xticks([cell.partitions for cell in of_workload], [str(cell.partitions) for cell in of_workload])
+        plot.set_yscale("symlog", linthresh=0.1)
+        plot.set_title(workload)
+        plot.set_xlabel("partitions")
+        plot.grid(visible=True, alpha=0.3)
+    plots[0][0].set_ylabel("median batch time over the floor (s)")
+    plots[0][0].legend(loc="upper left", fontsize="small")
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the chart without the time at which it was made."""
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

@@ -1,0 +1,68 @@
+"""What the benchmark computes from what it measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from figures import Measured, percentile, read
+from plan import FULL, QUICK, Cell, scaled
+
+
+def test_a_percentile_is_the_nearest_rank() -> None:
+    values = [float(value) for value in range(1000, 0, -1)]
+    assert percentile(values, 50) == 500
+    assert percentile(values, 99) == 990
+    assert percentile(values, 99.9) == 999
+
+
+@pytest.mark.parametrize(("count", "percent"), [(1, 50), (99, 99), (999, 99.9)])
+def test_of_too_few_values_there_is_no_percentile(count: int, percent: float) -> None:
+    assert percentile([1.0] * count, percent) is None
+    assert percentile([1.0] * (count + 1), percent) == 1
+
+
+def batch(contender: str, milliseconds: int) -> dict[str, object]:
+    durations = {"triggerExecution": milliseconds, "commitOffsets": 5}
+    return {"kind": "batch", "contender": contender, "durations": durations, "metrics": {}}
+
+
+def requests(contender: str, request: str, file: str, count: int) -> dict[str, object]:
+    return {"kind": "requests", "contender": contender, "request": request, "file": file, "count": count}
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Measured:
+    lines = [
+        *(batch("floor", 100 + number) for number in range(100)),
+        *(batch("dstl", 150 + number) for number in range(100)),
+        requests("dstl", "PUT", "batch log", 100),
+        requests("dstl", "PUT", "commits", 100),
+        requests("dstl", "PUT", "snapshot", 64),
+        requests("dstl", "GET", "other", 50),
+        {"kind": "cpu", "contender": "dstl", "taskNanos": 2_000_000_000},
+    ]
+    output = tmp_path / "output.jsonl"
+    output.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return read("compare", "aggregation", 16, output)
+
+
+def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
+    dstl = measured.contenders["dstl"]
+    assert measured.over_floor("dstl", 50) == 50
+    assert measured.over_floor("dstl", 99.9) is None
+    assert dstl.writes() == 2
+    assert dstl.others() == 0.5
+    assert dstl.task_cpu_ms == 2000
+
+
+def test_results_are_read_as_they_were_written(measured: Measured) -> None:
+    value = json.loads(json.dumps(measured.to_json()))
+    assert Measured.from_json(value) == measured
+
+
+@pytest.mark.parametrize("plan", [FULL, QUICK])
+def test_every_cell_has_a_name_of_its_own_and_at_least_one_round(plan: list[Cell]) -> None:
+    assert len({cell.name for cell in plan}) == len(plan)
+    assert all(cell.rounds >= 1 for cell in scaled(plan, 0.0001))
