@@ -33,7 +33,7 @@ WORK = ROOT / ".build" / "bench"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 MAIN = "sparkdstl.bench.CellMain"
 RESULTS = "results.json"
-TABLE_WIDTH = 160
+TABLE_WIDTH = 150
 
 
 class BenchFailed(Exception):

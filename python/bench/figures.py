@@ -25,6 +25,8 @@ class Contender:
     # By (request, kind of file), over all counted batches.
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     task_cpu_ms: float = 0
+    # The most that the log held in memory at any time, in bytes.
+    peak_in_flight: int = 0
     metrics: list[dict[str, float]] = field(default_factory=list)
 
     def percentile(self, percent: float) -> float | None:
@@ -55,6 +57,7 @@ class Contender:
                 for (request, file), count in sorted(self.requests.items())
             ],
             "taskCpuMs": self.task_cpu_ms,
+            "peakInFlight": self.peak_in_flight,
             "metrics": self.metrics,
         }
 
@@ -91,7 +94,12 @@ class Measured:
         for name, found in value["contenders"].items():
             requests = Counter({(entry["request"], entry["file"]): entry["count"] for entry in found["requests"]})
             contenders[name] = Contender(
-                found["batchMs"], found["commitMs"], requests, found["taskCpuMs"], found["metrics"]
+                found["batchMs"],
+                found["commitMs"],
+                requests,
+                found["taskCpuMs"],
+                found["peakInFlight"],
+                found["metrics"],
             )
         return Measured(value["group"], value["workload"], value["partitions"], contenders)
 
@@ -116,4 +124,6 @@ def read(group: str, workload: str, partitions: int, output: Path) -> Measured:
             contender.requests[entry["request"], entry["file"]] += entry["count"]
         elif entry["kind"] == "cpu":
             contender.task_cpu_ms = entry["taskNanos"] / 1e6
+        elif entry["kind"] == "memory":
+            contender.peak_in_flight = entry["bytes"]
     return Measured(group, workload, partitions, dict(contenders))

@@ -4,7 +4,7 @@ import java.io.File
 
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.dstl.ListenerBus
+import org.apache.spark.sql.execution.streaming.state.dstl.{BytesInFlight, ListenerBus}
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress, Trigger}
 
 /** Measures one cell of the benchmark: `CellMain <specification.json>`. Prints a line for each round that is done. */
@@ -33,7 +33,14 @@ object CellMain {
 }
 
 /** One contender's query, and how to give it input. */
-private final case class Running(contender: Contender, query: StreamingQuery, ticks: Option[MemoryStream[Long]])
+private final case class Running(contender: Contender, query: StreamingQuery, ticks: Option[MemoryStream[Long]]) {
+  val inFlight = new BytesInFlight(query.runId)
+
+  def stop(): Unit = {
+    inFlight.close()
+    query.stop()
+  }
+}
 
 private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Recorder) {
   private val cpu = new TaskCpu(spec.warmup.toLong)
@@ -65,7 +72,7 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     val before = countFromNow()
     (0 until spec.rounds).foreach(everyOne)
     report(all, before)
-    all.foreach(_.query.stop())
+    all.foreach(_.stop())
   }
 
   private def batch(running: Running, round: Int): Unit = {
@@ -99,7 +106,7 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
       recorder.batch(contender, progress.batchId.toInt - spec.warmup, progress)
     }
     report(Seq(running), before)
-    running.query.stop()
+    running.stop()
   }
 
   private def start(contender: Contender, result: DataFrame, trigger: Trigger): StreamingQuery =
@@ -124,7 +131,10 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     }
     DelayedFileSystem.delayFromNow(None)
     ListenerBus.drain(spark)
-    all.foreach(running => recorder.taskCpu(running.contender, cpu.of(running.query.runId.toString)))
+    all.foreach { running =>
+      recorder.taskCpu(running.contender, cpu.of(running.query.runId.toString))
+      recorder.peakInFlight(running.contender, running.inFlight.peak)
+    }
   }
 
   private def progress(round: Int): Unit = println(s"round $round")

@@ -40,6 +40,9 @@ final class Recorder(path: String) extends AutoCloseable {
   def taskCpu(contender: Contender, nanos: Long): Unit =
     write(json.createObjectNode().put("kind", "cpu").put("contender", contender.name).put("taskNanos", nanos).toString)
 
+  def peakInFlight(contender: Contender, bytes: Long): Unit =
+    write(json.createObjectNode().put("kind", "memory").put("contender", contender.name).put("bytes", bytes).toString)
+
   override def close(): Unit = out.close()
 
   private def write(line: String): Unit = {
@@ -58,7 +61,7 @@ final class TaskCpu(firstBatch: Long) extends SparkListener {
   override def onJobStart(job: SparkListenerJobStart): Unit =
     for {
       properties <- Option(job.properties)
-      run <- Option(properties.getProperty("sql.streaming.runId"))
+      run <- Option(properties.getProperty("spark.jobGroup.id"))
       batch <- Option(properties.getProperty("streaming.sql.batchId")) if batch.toLong >= firstBatch
     } job.stageIds.foreach(runOfStage.put(_, run))
 
