@@ -24,7 +24,7 @@ from pathlib import Path
 import pyspark
 from figures import Measured, read
 from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled
-from report import draw_batch_times, draw_over_floor, table
+from report import draw_batch_times, draw_over_floor, markdown, table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -33,7 +33,7 @@ WORK = ROOT / ".build" / "bench"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 MAIN = "sparkdstl.bench.CellMain"
 RESULTS = "results.json"
-TABLE_WIDTH = 150
+TABLE_WIDTH = 190
 
 
 class BenchFailed(Exception):
@@ -44,7 +44,7 @@ def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: 
     """Measure one cell in a process of its own, with checkpoints that are removed afterwards."""
     log = WORK / f"{cell.name}.log"
     with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
-        output = Path(directory) / "output.jsonl"
+        output = WORK / f"{cell.name}.jsonl"
         spec = Path(directory) / "spec.json"
         root = str(Path(directory) / "checkpoints")
         spec.write_text(json.dumps(cell.spec(root, str(output), delays, dict(options.conf))), encoding="utf-8")
@@ -129,9 +129,20 @@ def save(cells: list[Measured], delays: Delays, path: Path) -> None:
     temporary.replace(path)
 
 
-def show(cells: list[Measured], options: argparse.Namespace, console: Console) -> None:
-    """Print the table and draw the charts."""
+def storage(delays: Delays) -> str:
+    """Describe the storage in a sentence."""
+    return (
+        f"Storage: a request takes {delays.median_ms:g} ms in the median, {delays.p99_ms:g} ms at the 99th percentile, "
+        f"{delays.tail_ratio:.1%} of all {delays.tail_ms:g} ms longer, and content is transferred at "
+        f"{delays.bytes_per_second / 1e6:g} MB/s a request; seed {delays.seed}. "
+        f"{SLOTS} task slots on {os.cpu_count()} processors."
+    )
+
+
+def show(cells: list[Measured], options: argparse.Namespace, delays: Delays, console: Console) -> None:
+    """Print the table, write it as a page and draw the charts."""
     console.print(table(cells))
+    (options.output / "figures.md").write_text(markdown(cells, options.command, storage(delays)), encoding="utf-8")
     compared = [cell for cell in cells if cell.group == "compare"]
     if compared:
         draw_batch_times(compared, options.output / "batch-times.svg")
@@ -160,6 +171,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bytes-per-second", type=int, default=default.bytes_per_second, help="of one request; 0: any")
     parser.add_argument("--seed", type=int, default=default.seed, help="of the delays")
     options = parser.parse_args()
+    options.command = "make bench-quick" if options.quick else "make bench"
     options.output = options.output or WORK / ("quick" if options.quick else "full")
     return options
 
@@ -192,7 +204,7 @@ def main() -> int:
     if options.report:
         wanted, options.resume = [], True
     try:
-        show(measure(wanted, options, delays, console), options, console)
+        show(measure(wanted, options, delays, console), options, delays, console)
     except BenchFailed as failure:
         print(f"benchmark failed: {failure}", file=sys.stderr)
         return 1

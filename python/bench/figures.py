@@ -18,7 +18,7 @@ BACKGROUND = ("snapshot",)
 
 @dataclass
 class Contender:
-    """What one contender did in one cell."""
+    """What one contender did in one cell. A commit is the barrier, if there is one, and the commit entry's write."""
 
     batch_ms: list[float] = field(default_factory=list)
     commit_ms: list[float] = field(default_factory=list)
@@ -27,11 +27,14 @@ class Contender:
     task_cpu_ms: float = 0
     # The most that the log held in memory at any time, in bytes.
     peak_in_flight: int = 0
-    metrics: list[dict[str, float]] = field(default_factory=list)
 
     def percentile(self, percent: float) -> float | None:
         """Of the batch time, in milliseconds."""
         return percentile(self.batch_ms, percent)
+
+    def commit_percentile(self, percent: float) -> float | None:
+        """Of the time of a commit, in milliseconds."""
+        return percentile(self.commit_ms, percent)
 
     def writes(self) -> float:
         """Count object writes a batch, snapshots left out."""
@@ -58,7 +61,6 @@ class Contender:
             ],
             "taskCpuMs": self.task_cpu_ms,
             "peakInFlight": self.peak_in_flight,
-            "metrics": self.metrics,
         }
 
 
@@ -99,7 +101,6 @@ class Measured:
                 requests,
                 found["taskCpuMs"],
                 found["peakInFlight"],
-                found["metrics"],
             )
         return Measured(value["group"], value["workload"], value["partitions"], contenders)
 
@@ -119,7 +120,6 @@ def read(group: str, workload: str, partitions: int, output: Path) -> Measured:
         if entry["kind"] == "batch":
             contender.batch_ms.append(entry["durations"]["triggerExecution"])
             contender.commit_ms.append(entry["durations"].get("commitOffsets", 0))
-            contender.metrics.append(entry["metrics"])
         elif entry["kind"] == "requests":
             contender.requests[entry["request"], entry["file"]] += entry["count"]
         elif entry["kind"] == "cpu":

@@ -24,36 +24,89 @@ LABELS = {
 COLOURS = {"floor": "#888888", "dstl": "#1f77b4", "direct": "#ff7f0e", "default": "#d62728"}
 
 
+COLUMNS = (
+    "measurement",
+    "partitions",
+    "state",
+    "batches",
+    *(f"p{percent:g}" for percent in PERCENTILES),
+    "max",
+    "commit p50",
+    "commit p99",
+    "writes",
+    "others",
+    "CPU",
+    "MB",
+)
+LEGEND = (
+    "Times are in ms, of whole batches and of their commits; in brackets, how much more than the same percentile of "
+    "the floor. Requests are a batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that "
+    "the log held in memory."
+)
+
+
 def table(cells: Iterable[Measured]) -> Table:
-    """Make a row for each cell and contender."""
-    result = Table(title="Time of a batch in ms, in brackets over the same percentile of the floor; requests a batch")
-    for column in ("cell", "contender", "batches", *(f"p{percent:g}" for percent in PERCENTILES), "max"):
-        result.add_column(column, justify="left" if column in ("cell", "contender") else "right", no_wrap=True)
-    for column in ("writes", "others", "CPU ms"):
-        result.add_column(column, justify="right", no_wrap=True)
+    """Make a table for the terminal, with a row for each cell and contender."""
+    result = Table(caption=LEGEND)
+    for column in COLUMNS:
+        result.add_column(column, justify="left" if column in ("measurement", "state") else "right", no_wrap=True)
     for cell in cells:
-        for name, contender in ordered(cell):
-            result.add_row(
-                f"{cell.group} {cell.workload} {cell.partitions}",
-                LABELS[name],
-                str(len(contender.batch_ms)),
-                *(figure(cell, name, percent) for percent in PERCENTILES),
-                f"{max(contender.batch_ms):,.0f}",
-                f"{contender.writes():.2f}",
-                f"{contender.others():.2f}",
-                f"{contender.task_cpu_ms / len(contender.batch_ms):,.0f}",
-            )
+        for row in rows(cell):
+            result.add_row(*row)
         result.add_section()
     return result
 
 
+def markdown(cells: Iterable[Measured], command: str, storage: str) -> str:
+    """Make a page with the same table and the charts, for the documentation."""
+    lines = [
+        "# Figures of the benchmark",
+        "",
+        f"Made by `{command}`; do not edit. {storage} [benchmark.md](../benchmark.md) says what they mean.",
+        "",
+        "![Distribution of batch times](batch-times.svg)",
+        "",
+        "![Time over the floor against partitions](over-the-floor.svg)",
+        "",
+        LEGEND,
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+        *("| " + " | ".join(row) + " |" for cell in cells for row in rows(cell)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rows(cell: Measured) -> list[list[str]]:
+    """Make a row for each contender."""
+    return [
+        [
+            f"{cell.group}: {cell.workload}",
+            str(cell.partitions),
+            LABELS[name],
+            str(len(contender.batch_ms)),
+            *(figure(cell, name, percent) for percent in PERCENTILES),
+            f"{max(contender.batch_ms):,.0f}",
+            *(number(contender.commit_percentile(percent)) for percent in (50, 99)),
+            f"{contender.writes():.2f}",
+            f"{contender.others():.2f}",
+            number(contender.task_cpu_ms / len(contender.batch_ms)),
+            f"{contender.peak_in_flight / 1e6:.0f}",
+        ]
+        for name, contender in ordered(cell)
+    ]
+
+
 def figure(cell: Measured, name: str, percent: float) -> str:
     """Show a percentile and how far it is over the floor's, if there are batches enough."""
-    value = cell.contenders[name].percentile(percent)
-    if value is None:
-        return "-"
+    value = number(cell.contenders[name].percentile(percent))
     over = cell.over_floor(name, percent)
-    return f"{value:,.0f}" if over is None or name == FLOOR else f"{value:,.0f} ({over:+,.0f})"
+    return value if over is None or name == FLOOR else f"{value} ({over:+,.0f})"
+
+
+def number(value: float | None) -> str:
+    """Show a number without decimals, or that there is none."""
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def ordered(cell: Measured) -> list[tuple[str, Contender]]:

@@ -57,7 +57,9 @@ object Workload {
     rows => {
       val content = udf((seed: Long) => new Random(seed).nextBytes(1024))
       rows.select((col("number") % 100000).as("key"), content(col("number")).as("content"))
-        .groupBy("key").agg(last("content").as("content")).select("key")
+        .groupBy("key").agg(last("content").as("content"))
+        // Not the key alone: then the content would be no part of the state.
+        .select(col("key"), length(col("content")))
     }
   )
 
