@@ -49,7 +49,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   override def exists(file: Path): Boolean = {
     beginRun()
-    inLog(file)((log, key) => Some(key).filter(log.contains)).nonEmpty || super.exists(file)
+    inLog(file)((log, key) => Some(key).filter(log.contains)).nonEmpty ||
+    services.reads.exists(file)(() => super.exists(file))
   }
 
   override def list(listed: Path, filter: PathFilter): Array[FileStatus] = {

@@ -119,6 +119,15 @@ private[dstl] object DstlErrors {
         "the last committed batch."
     )
 
+  def readTimedOut(path: Path, timeoutMs: Long): DstlException =
+    new DstlException(
+      "DSTL_READ_TIMEOUT",
+      Map("path" -> path.toString, "timeoutMs" -> timeoutMs.toString),
+      s"Storage has not answered whether $path exists for $timeoutMs ms. Check the storage; raise " +
+        "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: it goes on from " +
+        "the last committed batch."
+    )
+
   /** A store as Spark's own messages name it. */
   private def store(key: SegmentKey): String =
     s"operator ${key.operator} partition ${key.partition}${if (key.storeName.isEmpty) "" else s" store ${key.storeName}"}"

@@ -3,20 +3,13 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.util.concurrent.TimeoutException
 import java.util.concurrent.atomic.AtomicInteger
 
-import scala.concurrent.Await
-import scala.concurrent.duration._
-import scala.util.Try
-
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 
-import sparkdstl.log.retry.{Attempts, AttemptsFailed, RetryingExecutor}
+import sparkdstl.log.retry.AttemptsFailed
 import sparkdstl.log.storage.LogStorage
 
-/**
- * Single objects, written with the retries and hedges that the options ask for. The caller waits, up to `timeoutMs`; an
- * attempt that is still silent then may publish its object later all the same.
- */
-private[dstl] final class RetriedWrites(executor: RetryingExecutor, timeoutMs: Long) {
+/** Single objects, written with retries and hedges. */
+private[dstl] final class RetriedWrites(requests: RetriedRequests) {
 
   /**
    * Publishes `content`, replacing what is there. All attempts write the same bytes to the same name, so it does not
@@ -45,22 +38,16 @@ private[dstl] final class RetriedWrites(executor: RetryingExecutor, timeoutMs: L
     }
   }
 
-  private def await(path: Path)(attempt: () => Unit): Unit = {
-    val attempts = new Attempts[Unit] {
-      override val name: String = s"writing $path"
-      override def run(number: Int): Unit = attempt()
-      override def lost(number: Int, outcome: Try[Unit]): Unit = ()
-    }
-    try Await.result(executor.run(attempts), timeoutMs.millis): Unit
+  private def await(path: Path)(attempt: () => Unit): Unit =
+    try requests.run(s"writing $path")(attempt)
     catch {
-      case _: TimeoutException => throw DstlErrors.writeTimedOut(path, timeoutMs)
+      case _: TimeoutException => throw DstlErrors.writeTimedOut(path, requests.timeoutMs)
       case e: AttemptsFailed =>
         throw (e.getCause match {
           case conflict: FileAlreadyExistsException => conflict
           case _ => DstlErrors.writeFailed(path, e)
         })
     }
-  }
 }
 
 private object RetriedWrites {

@@ -18,9 +18,11 @@ private[dstl] final class Services(options: LogOptions) {
 
   val uploadMetrics = new UploadMetrics
   val writeMetrics = new UploadMetrics
+  // Apart from writes, which take longer: what is slow for a question is not slow for a write.
+  val readMetrics = new UploadMetrics
 
-  val writes =
-    new RetriedWrites(retries("dstl-write", Services.ConcurrentWrites, writeMetrics), options.commitTimeoutMs)
+  val writes = new RetriedWrites(requests("dstl-write", writeMetrics))
+  val reads = new RetriedReads(requests("dstl-read", readMetrics))
 
   val background: Executor = ThreadUtils.newDaemonFixedThreadPool(options.discardThreads, "dstl-discard")
 
@@ -31,6 +33,9 @@ private[dstl] final class Services(options: LogOptions) {
 
   /** For the uploads of one run: what one run's uploads are stuck in must not hold up another's. */
   def newUploadRetries(): RetryingExecutor = retries("dstl-upload", options.uploadThreads, uploadMetrics)
+
+  private def requests(threadName: String, metrics: UploadMetrics): RetriedRequests =
+    new RetriedRequests(retries(threadName, Services.ConcurrentRequests, metrics), options.commitTimeoutMs)
 
   private def retries(threadName: String, numThreads: Int, metrics: UploadMetrics): RetryingExecutor =
     new RetryingExecutor(
@@ -54,8 +59,8 @@ private[dstl] final class Services(options: LogOptions) {
 
 private[dstl] object Services {
 
-  /** Every single write has a caller that waits for it, so callers bound their number; this is only a backstop. */
-  private val ConcurrentWrites = 64
+  /** Every single request has a caller that waits for it, so callers bound their number; this is only a backstop. */
+  private val ConcurrentRequests = 64
 
   private val all = new ConcurrentHashMap[LogOptions, Services]
 
