@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 import pyspark
 from figures import Measured, read
@@ -214,5 +215,11 @@ def main() -> int:
     return 0
 
 
+def terminated(number: int, _: FrameType | None) -> None:
+    """Let SIGTERM unwind the stack, so that the process that measures is stopped and its files are removed."""
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, terminated)
     sys.exit(main())
