@@ -57,7 +57,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected val providerKey = "spark.sql.streaming.stateStore.providerClass"
   protected val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   protected val formatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-  private val changelogKey = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+  protected val changelogKey = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
   protected val stock: Contender =
     Contender("stock", Map(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true"))
@@ -99,13 +99,15 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
     (Seq(Event("a", 2, 200)), Seq(Event("a", 19, 201)))
   )
 
+  protected def master: String = "local[2]"
+
   /** SQL configurations of the suite's Spark. */
   protected def configuration: Map[String, String] = Map.empty
 
   override def beforeAll(): Unit = {
     super.beforeAll()
     directory = Files.createTempDirectory("dstl-comparison")
-    val builder = SparkSession.builder().master("local[2]").appName(suiteName)
+    val builder = SparkSession.builder().master(master).appName(suiteName)
       .config("spark.ui.enabled", "false")
       .config("spark.driver.host", "localhost")
       .config("spark.sql.shuffle.partitions", "2")
@@ -188,6 +190,13 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
     def play(input: Seq[(Seq[Event], Seq[Event])]): Unit = {
       val query = start()
       try input.foreach(feed(query, _))
+      finally query.stop()
+    }
+
+    /** Runs what an earlier run has begun or left. */
+    def catchUp(): Unit = {
+      val query = start()
+      try query.processAllAvailable()
       finally query.stop()
     }
 
