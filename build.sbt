@@ -67,7 +67,11 @@ lazy val spark = (project in file("jvm/spark"))
       scalatest,
       scalacheck
     ),
-    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g"),
+    // Tests run many small queries once each: compiling for a long life costs more than it gives.
+    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
+      "-Dspark.hadoop.fs.file.impl=sparkdstl.testing.PlainLocalFileSystem",
+      "-Dspark.hadoop.fs.AbstractFileSystem.file.impl=sparkdstl.testing.PlainLocalFs"
+    ),
     assembly / assemblyJarName := s"spark-dstl_2.13-${version.value}.jar",
     assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
     assembly / test := {},

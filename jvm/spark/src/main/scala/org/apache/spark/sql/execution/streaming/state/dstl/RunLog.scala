@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicLong
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.format.{LogLayout, RunHistory, SegmentKey}
+import sparkdstl.log.format.{LogLayout, SegmentKey}
 import sparkdstl.log.read.{CachedLogFile, LogFileCache, SegmentInputStream, SegmentReader}
 
 import org.apache.spark.internal.Logging
@@ -156,16 +156,19 @@ private[dstl] final class RunLog(
 
   private def committedNow(): CommittedBatches = opened match {
     case OpenReply.Current(history, last) => CommittedBatches(last, history)
-    case _ if !paths.checkpoint.exists(new Path(paths.root, "commits")) => CommittedBatches(-1, RunHistory.empty)
     case _ => CommittedBatches.load(paths.root, paths.base, paths.checkpoint, paths.log)
   }
 
-  private def listFromStorage(storeDirectory: String): Seq[ListedSegment] =
-    synchronized(committed.history).batches.flatMap { case (batch, by) =>
+  /** The history may still name batch logs that were truncated after it was written, so storage is asked which are left. */
+  private def listFromStorage(storeDirectory: String): Seq[ListedSegment] = {
+    val left = paths.log.list(new Path(paths.base, LogLayout.BatchesDirectory))
+      .flatMap(stored => LogLayout.parseBatchLog(stored.path.getName)).toSet
+    synchronized(committed.history).batches.filter(left).flatMap { case (batch, by) =>
       val log = reader.batchLog(LogLayout.batchLog(batch, by), s"the listing of store $storeDirectory")
       log.index.get.entries.filter(_.key.storeDirectory == storeDirectory)
         .map(entry => ListedSegment(entry.key.fileName, entry.length, 0L))
     }.toSeq
+  }
 
   private def touch(): Unit = usedAt.set(nanoTime())
 

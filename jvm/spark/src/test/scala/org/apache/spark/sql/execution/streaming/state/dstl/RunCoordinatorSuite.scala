@@ -2,68 +2,16 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
-import java.util.concurrent.Executor
-import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.format._
 import sparkdstl.log.read.LogIndexLoader
-import sparkdstl.log.retry.UploadMetrics
-import sparkdstl.log.storage.{LogStorage, MemoryLogStorage}
-import sparkdstl.log.upload.ObjectDiscarder
 
 /** The barrier, fencing and truncation of one run, on storage in memory. */
-class RunCoordinatorSuite extends AnyFunSuite {
-  private val root = new Path("memory:/checkpoint")
-  private val base = new Path(root, "dstl")
-  private val entryText = "v1\n{\"nextBatchWatermarkMs\":0}"
-
-  private def newStorage = {
-    val ticks = new AtomicLong
-    new MemoryLogStorage(() => ticks.incrementAndGet())
-  }
-
-  private def entry(batch: Long): Path = new Path(root, s"commits/$batch")
-
-  private def key(partition: Int, version: Long, id: Option[String] = None): SegmentKey =
-    SegmentKey(0, partition, "", version, id, SegmentKind.Changelog)
-
-  private def coordinator(
-      storage: LogStorage,
-      host: String = "host",
-      options: LogOptions = LogOptions.default,
-      background: Executor = _.run()
-  ): RunCoordinator = {
-    val services = Services.of(options)
-    val paths = QueryPaths(root, base, None, storage, storage)
-    val result = new RunCoordinator(
-      paths,
-      options,
-      Writer(UUID.randomUUID(), host, "application"),
-      services.writes,
-      new ObjectDiscarder(storage, background, new UploadMetrics),
-      background,
-      new ExecutorDirectory,
-      CommittedBatches.load(root, base, storage, storage),
-      () => 0L
-    )
-    result.start()
-    result
-  }
-
-  private def seal(run: RunCoordinator, of: SegmentKey, content: String): SealReply =
-    run.seal(SealRequest("1", of, Vector(SealedPart.Inline(content.getBytes(UTF_8)))))
-
-  private def commit(run: RunCoordinator, batch: Long, text: String = entryText): Unit =
-    run.commit(batch, entry(batch), text.getBytes(UTF_8))
-
-  private def logs(storage: LogStorage): Set[(Long, UUID)] =
-    storage.list(new Path(base, "batches")).flatMap(o => LogLayout.parseBatchLog(o.path.getName)).toSet
-
+class RunCoordinatorSuite extends AnyFunSuite with RunFixture {
   test("a batch is committed with its segments in the batch log and a note in its commit entry") {
     val storage = newStorage
     val run = coordinator(storage)

@@ -1,0 +1,282 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+import java.sql.Timestamp
+import java.util.Comparator
+import java.util.concurrent.{ConcurrentHashMap, Executors}
+
+import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.duration._
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.{Assertion, BeforeAndAfterAll}
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
+import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
+
+/** What the compared queries read. */
+final case class Event(key: String, value: Int, at: Timestamp)
+
+object Event {
+  def apply(key: String, value: Int, second: Int): Event = Event(key, value, new Timestamp(second * 1000L))
+}
+
+/** A way to keep state: who does it, and the SQL configurations that make it so. */
+final case class Contender(name: String, configuration: Map[String, String]) {
+  def and(more: (String, String)*): Contender = copy(configuration = configuration ++ more)
+
+  def named(other: String): Contender = copy(name = other)
+}
+
+/** The two streams of events that a compared query may read. */
+final class Inputs(val session: SparkSession) {
+  private val encoder = Encoders.product[Event]
+  val left: MemoryStream[Event] = MemoryStream[Event](session)(encoder)
+  val right: MemoryStream[Event] = MemoryStream[Event](session)(encoder)
+
+  /** The events of a stream, late after ten seconds. */
+  def events: DataFrame = left.toDF().withWatermark("at", "10 seconds")
+}
+
+/** What a query did: the rows that each batch gave to the sink, sorted, and the state in the end, one set for each view. */
+final case class Outcome(batches: Map[Long, Seq[String]], state: Seq[Seq[String]])
+
+/**
+ * Runs one query with several [[Contender]]s on the same input, restarts it in the middle, and expects the same rows in
+ * the same batches. One Spark serves all tests; each query has a session and a checkpoint of its own.
+ */
+abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
+  protected var spark: SparkSession = _
+  protected var directory: LocalPath = _
+  private val workers = Executors.newCachedThreadPool()
+
+  protected val providerKey = "spark.sql.streaming.stateStore.providerClass"
+  protected val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  protected val formatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+  protected val changelogKey = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+  protected val stock: Contender =
+    Contender("stock", Map(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true"))
+
+  protected val ours: Contender = Contender(
+    "ours",
+    Map(
+      providerKey -> classOf[DstlStateStoreProvider].getName,
+      fileManagerKey -> classOf[DstlCheckpointFileManager].getName
+    )
+  )
+
+  /** Stock Spark's provider with our file manager below it. */
+  protected val below: Contender =
+    stock.and(fileManagerKey -> classOf[DstlCheckpointFileManager].getName).named("below")
+
+  protected def inFormat(version: Int, contenders: Contender*): Seq[Contender] =
+    contenders.map(contender => contender.and(formatKey -> version.toString).named(s"${contender.name}-v$version"))
+
+  /** Three batches; the query is restarted before the last. Some events are late, some come twice, some keys meet. */
+  protected val batches: Seq[(Seq[Event], Seq[Event])] = Seq(
+    (
+      Seq(Event("a", 1, 1), Event("b", 2, 2), Event("a", 1, 1), Event("c", 3, 5), Event("d", 4, 8)),
+      Seq(Event("a", 10, 2), Event("b", 20, 3), Event("x", 30, 4), Event("y", 15, 28))
+    ),
+    (
+      Seq(Event("a", 7, 30), Event("f", 8, 26), Event("b", 2, 2), Event("c", 5, 12)),
+      Seq(Event("f", 13, 27), Event("a", 14, 31), Event("c", 11, 6))
+    ),
+    (
+      Seq(Event("a", 1, 60), Event("g", 2, 61), Event("f", 8, 26), Event("b", 9, 3)),
+      Seq(Event("g", 16, 62), Event("a", 17, 32))
+    )
+  )
+
+  /** The same, and two more, for chains of operators: each passes rows on a batch after the one before it. */
+  protected val longer: Seq[(Seq[Event], Seq[Event])] = batches ++ Seq(
+    (Seq(Event("h", 1, 100), Event("g", 3, 62)), Seq(Event("h", 18, 101))),
+    (Seq(Event("a", 2, 200)), Seq(Event("a", 19, 201)))
+  )
+
+  protected def master: String = "local[2]"
+
+  /** SQL configurations of the suite's Spark. */
+  protected def configuration: Map[String, String] = Map.empty
+
+  override def beforeAll(): Unit = {
+    super.beforeAll()
+    directory = Files.createTempDirectory("dstl-comparison")
+    val builder = SparkSession.builder().master(master).appName(suiteName)
+      .config("spark.ui.enabled", "false")
+      .config("spark.driver.host", "localhost")
+      .config("spark.sql.shuffle.partitions", "2")
+      .config("spark.sql.codegen.wholeStage", "false")
+      .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+      .config("spark.sql.adaptive.enabled", "false")
+      .config("spark.sql.streaming.metricsEnabled", "false")
+      .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+      .config("spark.sql.streaming.stateStore.maintenanceInterval", "1h")
+      .config("spark.sql.session.timeZone", "UTC")
+      .config("spark.sql.warehouse.dir", directory.resolve("warehouse").toString)
+    configuration.foreach { case (key, value) => builder.config(key, value) }
+    spark = builder.getOrCreate()
+  }
+
+  override def afterAll(): Unit =
+    try {
+      workers.shutdownNow()
+      spark.stop()
+      StateStore.stop()
+      delete(directory)
+    } finally super.afterAll()
+
+  /** A session of its own, with the contender's configurations. */
+  protected def session(contender: Contender): SparkSession = configure(spark.newSession(), contender)
+
+  protected def configure(session: SparkSession, contender: Contender): SparkSession = {
+    Seq(providerKey, fileManagerKey, changelogKey).foreach(session.conf.unset)
+    contender.configuration.foreach { case (key, value) => session.conf.set(key, value) }
+    session
+  }
+
+  /** Runs the query with every contender at the same time, and expects of each what the first one does. */
+  protected def compare(
+      operator: Operator,
+      contenders: Seq[Contender],
+      input: Seq[(Seq[Event], Seq[Event])] = batches
+  ): Seq[(Contender, LocalPath)] = {
+    implicit val pool: ExecutionContext = ExecutionContext.fromExecutor(workers)
+    val runs = contenders.map { contender =>
+      val checkpoint = Files.createTempDirectory(directory, contender.name).resolve("checkpoint")
+      Future(new Playing(operator, contender, checkpoint).restartingAfter(2, input)).map((checkpoint, _))
+    }
+    val outcomes = runs.map(Await.result(_, 2.minutes))
+    val expected = outcomes.head._2
+    assert(expected.batches.values.exists(_.nonEmpty), "the query gives no rows, so the comparison shows nothing")
+    contenders.zip(outcomes).tail.foreach { case (contender, (checkpoint, outcome)) =>
+      assert(outcome.batches == expected.batches, s"rows of ${contender.name}")
+      assert(outcome.state == expected.state, s"state of ${contender.name}")
+      assertInLog(checkpoint, outcome.batches.keySet)
+    }
+    contenders.zip(outcomes.map(_._1))
+  }
+
+  /**
+   * One query of one contender, over as many runs as wanted.
+   *
+   * @param uri names the checkpoint where its path is not enough
+   */
+  protected final class Playing(
+      operator: Operator,
+      contender: Contender,
+      val checkpoint: LocalPath,
+      uri: Option[String] = None
+  ) {
+    private val location = uri.getOrElse(checkpoint.toString)
+    val session: SparkSession = ComparisonSuite.this.session(contender.and(operator.configuration.toSeq: _*))
+    val inputs = new Inputs(session)
+    private val rows = new ConcurrentHashMap[Long, Seq[String]]
+
+    def output: Map[Long, Seq[String]] = rows.asScala.toMap
+
+    def start(trigger: Trigger = Trigger.ProcessingTime(0)): StreamingQuery = {
+      val sink = (batch: DataFrame, id: Long) => rows.put(id, batch.collect().map(_.json).sorted.toSeq): Unit
+      operator.build(inputs).writeStream.outputMode(operator.mode).trigger(trigger)
+        .option("checkpointLocation", location).foreachBatch(sink).start()
+    }
+
+    /** Gives the query some batches and stops it. */
+    def play(input: Seq[(Seq[Event], Seq[Event])]): Unit = {
+      val query = start()
+      try input.foreach(feed(query, _))
+      finally query.stop()
+    }
+
+    /** Runs what an earlier run has begun or left. */
+    def catchUp(): Unit = {
+      val query = start()
+      try query.processAllAvailable()
+      finally query.stop()
+    }
+
+    /** Gives the query one batch. */
+    def feed(query: StreamingQuery, batch: (Seq[Event], Seq[Event])): Unit = {
+      // Under this lock no batch begins, so both streams' events are in the same one.
+      execution(query).withProgressLocked(add(batch))
+      query.processAllAvailable()
+    }
+
+    def add(batch: (Seq[Event], Seq[Event])): Unit = {
+      inputs.left.addData(batch._1)
+      if (operator.readsBoth) inputs.right.addData(batch._2): Unit
+    }
+
+    def restartingAfter(count: Int, input: Seq[(Seq[Event], Seq[Event])]): Outcome = {
+      play(input.take(count))
+      play(input.drop(count))
+      Outcome(output, operator.state.map(readState))
+    }
+
+    def readState(options: Map[String, String]): Seq[String] =
+      session.read.format("statestore").options(options).load(location).collect().map(_.json).sorted.toSeq
+  }
+
+  protected def execution(query: StreamingQuery): MicroBatchExecution =
+    query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution]
+
+  /** No changelog became a file, and each batch has its batch log. */
+  protected def assertInLog(checkpoint: LocalPath, expected: Set[Long]): Assertion = {
+    assert(files(checkpoint).filter(_.endsWith(".changelog")) == Nil)
+    assert(batchLogs(checkpoint) == expected)
+  }
+
+  protected def batchLogs(checkpoint: LocalPath): Set[Long] =
+    files(checkpoint).filter(_.startsWith("dstl/batches/"))
+      .map(_.stripPrefix("dstl/batches/").takeWhile(_ != '-').toLong).toSet
+
+  /** All files below a directory, as paths relative to it. */
+  protected def files(below: LocalPath): Seq[String] = {
+    val walk = Files.walk(below)
+    try walk.iterator.asScala.filter(Files.isRegularFile(_)).map(below.relativize(_).toString).toSeq.sorted
+    finally walk.close()
+  }
+
+  /** The messages of an error and all its causes. */
+  protected def messages(error: Throwable): String =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30)
+      .map(e => s"${e.getClass.getName}: ${e.getMessage}").mkString("\n")
+
+  /** What a query fails with when it is given a batch. */
+  protected def failure(playing: => Unit): String = messages(intercept[Exception](playing))
+
+  private def delete(below: LocalPath): Unit = {
+    val all = Files.walk(below)
+    try all.sorted(Comparator.reverseOrder[LocalPath]()).forEach(file => Files.delete(file))
+    finally all.close()
+  }
+}
+
+/**
+ * A query to compare.
+ *
+ * @param state views of its state that are compared in the end: options of the state data source
+ */
+final case class Operator(
+    name: String,
+    build: Inputs => DataFrame,
+    mode: OutputMode = OutputMode.Append(),
+    configuration: Map[String, String] = Map.empty,
+    state: Seq[Map[String, String]] = Seq(Map.empty),
+    readsBoth: Boolean = false
+)
+
+object Operator {
+
+  /** A running count and sum for each key. */
+  val totals: Operator = Operator(
+    "totals",
+    _.events.groupBy("key").agg(count("value").as("count"), sum("value").as("sum")),
+    OutputMode.Update()
+  )
+}

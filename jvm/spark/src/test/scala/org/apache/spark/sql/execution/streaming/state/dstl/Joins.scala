@@ -1,0 +1,25 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.functions._
+
+/** Stream-stream joins of the two inputs. */
+object Joins {
+  val kinds: Seq[String] = Seq("inner", "left_outer", "right_outer", "full_outer", "left_semi")
+
+  /** Events of one key that are at most fifteen seconds apart. */
+  def join(kind: String)(inputs: Inputs): DataFrame = {
+    val left = inputs.left.toDF().withWatermark("at", "10 seconds").as("left")
+    val right = inputs.right.toDF().withWatermark("at", "10 seconds").as("right")
+    left.join(
+      right,
+      expr(
+        "left.key = right.key AND right.at >= left.at - interval 15 seconds AND right.at <= left.at + interval 15 seconds"
+      ),
+      kind
+    )
+  }
+
+  /** Both sides' state, as the state data source shows it. */
+  val state: Seq[Map[String, String]] = Seq("left", "right").map(side => Map("joinSide" -> side))
+}

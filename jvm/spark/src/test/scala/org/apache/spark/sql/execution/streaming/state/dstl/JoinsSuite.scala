@@ -1,0 +1,35 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+/** Stream-stream joins of every kind in every state format give what they give with stock Spark, across a restart. */
+class JoinsSuite extends ComparisonSuite {
+
+  /** Formats 1 and 2 have four stores a partition, 3 and 4 one store with column families; 4 scans and deletes ranges. */
+  private def format(version: Int): Map[String, String] = Map(
+    "spark.sql.streaming.join.stateFormatVersion" -> version.toString,
+    "spark.sql.streaming.join.stateFormatV4.enabled" -> (version == 4).toString
+  )
+
+  private def operator(version: Int, kind: String): Operator =
+    Operator(kind, Joins.join(kind), configuration = format(version), state = Joins.state, readsBoth = true)
+
+  for {
+    version <- 2 to 4
+    (kind, index) <- Joins.kinds.zipWithIndex
+    checkpointFormat = 1 + (version + index) % 2
+  } test(s"$kind join in state format version $version is the same with the state in the log") {
+    compare(operator(version, kind), inFormat(checkpointFormat, stock, ours)): Unit
+  }
+
+  test("state format version 1 is refused by Spark, and with the state in the log in the same words") {
+    Seq("inner", "left_outer").foreach { kind =>
+      val errors = Seq(stock, ours).map { contender =>
+        val playing = new Playing(operator(1, kind), contender, directory.resolve(s"${contender.name}-1-$kind"))
+        failure(playing.play(batches.take(1))).linesIterator.map(_.replaceAll(
+          ".*terminated with exception: ",
+          ""
+        )).next()
+      }
+      assert(errors.distinct.size == 1 && errors.head.matches(".*version:? 1.*"), errors)
+    }
+  }
+}

@@ -1,0 +1,84 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+
+import scala.jdk.CollectionConverters._
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.testing.CountingFileSystem
+
+/** A checkpoint is where it is put: moved, copied, or with its log on another storage. */
+class MovedCheckpointSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+
+  override protected def configuration: Map[String, String] =
+    Map("spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2)
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  /** Plays the first batches at one place and the last at another, where `move` has brought the checkpoint. */
+  private def playing(contender: Contender, move: (LocalPath, LocalPath) => Unit): (LocalPath, Playing, Playing) = {
+    val (before, after) = (fresh("before"), fresh("after"))
+    val first = new Playing(operator, contender, before)
+    first.play(batches.take(2))
+    val state = first.readState(Map.empty)
+    move(before, after)
+    val second = new Playing(operator, contender, after)
+    // Its input begins anew in this process; the checkpoint says how much of it has been read.
+    batches.take(2).foreach(second.add)
+    assert(second.readState(Map.empty) == state, "what was moved is not readable")
+    second.play(batches.drop(2))
+    (before, first, second)
+  }
+
+  private def copy(from: LocalPath, to: LocalPath): Unit = {
+    val all = Files.walk(from)
+    try all.iterator.asScala.foreach(file => Files.copy(file, to.resolve(from.relativize(file))))
+    finally all.close()
+  }
+
+  private lazy val expected = {
+    val playing = new Playing(operator, stock, fresh("expected"))
+    playing.play(batches.take(2))
+    playing.play(batches.drop(2))
+    playing.output
+  }
+
+  for (version <- Seq(1, 2)) {
+    val contender = inFormat(version, ours).head
+
+    test(s"a checkpoint that was moved to another path is read and continued, checkpoint format version $version") {
+      val (_, first, second) = playing(contender, (from, to) => Files.move(from, to): Unit)
+      assert(first.output ++ second.output == expected)
+      assertInLog(second.checkpoint, expected.keySet)
+    }
+
+    test(s"a copy of a checkpoint and its original go on apart, checkpoint format version $version") {
+      val (before, first, second) = playing(contender, copy)
+      assert(first.output ++ second.output == expected)
+      first.play(batches.drop(2))
+      assert(first.output == expected)
+      assert(batchLogs(before) == expected.keySet && batchLogs(second.checkpoint) == expected.keySet)
+    }
+  }
+
+  test("the log may be on another storage than the checkpoint, also after the checkpoint has moved") {
+    val log = directory.resolve("log")
+    val elsewhere = ours.and(LogOptions.Prefix + "basePath" -> s"counting://$log")
+    CountingFileSystem.reset()
+    val (_, first, second) = playing(elsewhere, (from, to) => Files.move(from, to): Unit)
+    assert(first.output ++ second.output == expected)
+    assert(files(second.checkpoint).filter(_.startsWith("dstl")) == Nil)
+    assert(files(log).count(_.startsWith("batches/")) == expected.size)
+    assert(CountingFileSystem.snapshot().written.count(_.toString.contains("/batches/")) == expected.size)
+  }
+
+  test("a checkpoint may be on a storage of another scheme") {
+    val at = s"counting://${directory.resolve("remote")}"
+    val remote = new Playing(operator, ours, directory.resolve("remote"), Some(at))
+    remote.play(batches.take(2))
+    remote.play(batches.drop(2))
+    assert(remote.output == expected)
+    assertInLog(directory.resolve("remote"), expected.keySet)
+  }
+}

@@ -1,0 +1,152 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
+
+/** Every stateful operator but transformWithState gives what it gives with stock Spark, across a restart. */
+class OperatorsSuite extends ComparisonSuite {
+  private val update = OutputMode.Update()
+  private val complete = OutputMode.Complete()
+
+  private val aggregations = Seq(
+    Operator.totals.copy(name = "aggregation, update mode"),
+    Operator(
+      "aggregation, complete mode",
+      _.events.groupBy("key").agg(
+        collect_set("value").as("values"),
+        approx_count_distinct("value").as("distinct"),
+        avg("value").as("average")
+      ).withColumn("values", sort_array(col("values"))),
+      complete
+    ),
+    Operator(
+      "aggregation without keys, state format version 1",
+      _.events.agg(count("key"), max("value")),
+      update,
+      Map("spark.sql.streaming.aggregation.stateFormatVersion" -> "1")
+    ),
+    Operator("distinct keys", _.events.select("key").distinct(), update),
+    Operator("tumbling window", i => counts(i, window(col("at"), "10 seconds"))),
+    Operator("sliding window", i => counts(i, window(col("at"), "20 seconds", "5 seconds")), update),
+    Operator("session window", i => counts(i, session_window(col("at"), "10 seconds"))),
+    Operator(
+      "session window merged before the shuffle",
+      i => counts(i, session_window(col("at"), "10 seconds")),
+      complete,
+      Map("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition" -> "true")
+    ),
+    Operator(
+      "session window with a gap of its own for each key",
+      i => counts(i, session_window(col("at"), when(col("key") === "a", "20 seconds").otherwise("5 seconds")))
+    )
+  )
+
+  private val others = Seq(
+    Operator("dropDuplicates", _.events.dropDuplicates("key", "value")),
+    Operator("dropDuplicates by event time", _.events.dropDuplicates("key", "at")),
+    Operator("dropDuplicatesWithinWatermark", _.events.dropDuplicatesWithinWatermark("key")),
+    Operator("streaming limit", _.events.limit(6)),
+    Operator("streaming limit after an aggregation", _.events.groupBy("key").count().orderBy("key").limit(3), complete)
+  ) ++ Seq("1", "2").flatMap { version =>
+    val format = Map("spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion" -> version)
+    Seq(
+      Operator(s"mapGroupsWithState, state format version $version", GroupFunctions.map, update, format),
+      Operator(
+        s"flatMapGroupsWithState with event time timeout, state format version $version",
+        GroupFunctions.flatMap,
+        configuration = format
+      )
+    )
+  }
+
+  private val chains = Seq(
+    Operator(
+      "duplicates dropped, then windows counted",
+      i =>
+        i.events.dropDuplicates("key", "at").groupBy(window(col("at"), "10 seconds")).count()
+          .groupBy(window(window_time(col("window")), "30 seconds")).agg(sum("count")),
+      state = Seq("0", "1", "2").map(operator => Map("operatorId" -> operator))
+    ),
+    Operator(
+      "a join, then windows counted",
+      i => Joins.join("inner")(i).groupBy(window(col("left.at"), "20 seconds")).agg(count("*"), sum("left.value")),
+      state = Seq(Map("operatorId" -> "0"), Map("operatorId" -> "1", "joinSide" -> "left")),
+      readsBoth = true
+    )
+  )
+
+  private val formats = Seq(
+    Operator(
+      "row checksums",
+      i => counts(i, window(col("at"), "10 seconds")),
+      update,
+      Map(
+        "spark.sql.streaming.stateStore.rowChecksum.enabled" -> "true",
+        "spark.sql.streaming.stateStore.rowChecksum.readVerificationRatio" -> "1"
+      )
+    ),
+    Operator(
+      "no file checksums",
+      i => counts(i, window(col("at"), "10 seconds")),
+      update,
+      Map("spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
+    ),
+    Operator(
+      "a state store of its own codec, snapshots at every version",
+      i => counts(i, window(col("at"), "10 seconds")),
+      update,
+      Map(
+        "spark.sql.streaming.stateStore.compression.codec" -> "zstd",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1"
+      )
+    )
+  )
+
+  for {
+    (operators, input) <- Seq((aggregations ++ others ++ formats, batches), (chains, longer))
+    // The checkpoint's format is a matter of how a store is committed, not of which operator it belongs to.
+    (operator, index) <- operators.zipWithIndex
+    format = 1 + index % 2
+  } test(s"${operator.name} is the same with the state in the log, checkpoint format version $format") {
+    compare(operator, inFormat(format, stock, ours), input): Unit
+  }
+
+  private def counts(inputs: Inputs, window: org.apache.spark.sql.Column): DataFrame =
+    inputs.events.groupBy(window, col("key")).agg(count("value"), sum("value"))
+}
+
+/** Functions over groups; outside of the suite, because Spark serializes them. */
+object GroupFunctions {
+  def map(inputs: Inputs): DataFrame = {
+    val session = inputs.session
+    import session.implicits._
+    inputs.left.toDS().groupByKey(_.key).mapGroupsWithState(GroupStateTimeout.NoTimeout)(total).toDF()
+  }
+
+  def flatMap(inputs: Inputs): DataFrame = {
+    val session = inputs.session
+    import session.implicits._
+    inputs.left.toDS().withWatermark("at", "10 seconds").groupByKey(_.key)
+      .flatMapGroupsWithState(OutputMode.Append(), GroupStateTimeout.EventTimeTimeout)(untilTimeout).toDF()
+  }
+
+  private def total(key: String, events: Iterator[Event], state: GroupState[(Int, Long)]): (String, Int, Long) = {
+    val before = state.getOption.getOrElse((0, 0L))
+    val all = events.map(_.value).toSeq
+    val after = (before._1 + all.size, before._2 + all.sum)
+    if (after._1 >= 4) state.remove() else state.update(after)
+    (key, after._1, after._2)
+  }
+
+  private def untilTimeout(key: String, events: Iterator[Event], state: GroupState[Int]): Iterator[(String, Int)] =
+    if (state.hasTimedOut) {
+      val result = Iterator((key, state.get))
+      state.remove()
+      result
+    } else {
+      state.update(state.getOption.getOrElse(0) + events.size)
+      state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 15000)
+      Iterator.empty
+    }
+}

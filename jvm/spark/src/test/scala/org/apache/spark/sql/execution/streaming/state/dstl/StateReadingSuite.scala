@@ -1,0 +1,106 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+
+import org.apache.spark.sql.SparkSession
+
+/** State in the log is read by Spark's state data sources as stock Spark's state is. */
+class StateReadingSuite extends ComparisonSuite {
+  private val join = Operator("join", Joins.join("full_outer"), readsBoth = true)
+  private val snapshots = Operator.totals.copy(
+    name = "totals with snapshots",
+    // Stores that are unloaded upload their snapshots first.
+    configuration = Map(
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
+    )
+  )
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  private def read(session: SparkSession, format: String, at: LocalPath, options: (String, String)*): Seq[String] =
+    session.read.format(format).options(options.toMap).load(at.toString).collect().map(_.json).sorted.toSeq
+
+  private def play(operator: Operator, contender: Contender): Playing = {
+    val playing = new Playing(operator, contender, fresh(contender.name))
+    playing.play(batches.take(2))
+    playing.play(batches.drop(2))
+    playing
+  }
+
+  /** The same read of the same query's state, kept by stock Spark and in the log. */
+  private def sameFor(
+      operator: Operator,
+      contenders: Seq[Contender]
+  )(reads: (SparkSession, LocalPath) => Seq[Any]): Unit = {
+    val results = contenders.map { contender =>
+      val playing = play(operator, contender)
+      // A session that has not run the query, and has no configurations of a contender: the checkpoint tells all.
+      Seq(playing.session, session(contender)).map(reads(_, playing.checkpoint))
+    }
+    assert(results.head.head.forall(_ != Nil), "nothing is read, so the comparison shows nothing")
+    results.flatten.foreach(result => assert(result == results.head.head))
+  }
+
+  for (version <- Seq(1, 2)) {
+    test(s"every retained batch's state, and what changed from batch to batch, checkpoint format version $version") {
+      sameFor(Operator.totals, inFormat(version, stock, ours)) { (session, at) =>
+        (0 to 2).map(batch => read(session, "statestore", at, "batchId" -> batch.toString)) ++ Seq(
+          read(session, "statestore", at),
+          read(session, "statestore", at, "readChangeFeed" -> "true", "changeStartBatchId" -> "0"),
+          read(
+            session,
+            "statestore",
+            at,
+            "readChangeFeed" -> "true",
+            "changeStartBatchId" -> "1",
+            "changeEndBatchId" -> "1"
+          )
+        )
+      }
+    }
+
+    test(s"both sides and all stores of a join, checkpoint format version $version") {
+      sameFor(join, inFormat(version, stock, ours)) { (session, at) =>
+        Seq("left", "right").map(side => read(session, "statestore", at, "joinSide" -> side)) ++
+          Seq("left-keyToNumValues", "right-keyWithIndexToValue").map(store =>
+            read(session, "statestore", at, "storeName" -> store)
+          )
+      }
+    }
+  }
+
+  test("the state's metadata") {
+    sameFor(join, Seq(stock, ours))((session, at) => Seq(read(session, "state-metadata", at)))
+  }
+
+  test("state is read while the query runs, as of the last committed batch") {
+    val playing = new Playing(Operator.totals, ours, fresh("running"))
+    val reader = session(ours)
+    val query = playing.start()
+    try {
+      val seen = batches.map { batch =>
+        playing.feed(query, batch)
+        read(reader, "statestore", playing.checkpoint)
+      }
+      assert(seen.map(_.size) == Seq(4, 5, 6))
+      assert(seen == (0 to 2).map(batch => read(reader, "statestore", playing.checkpoint, "batchId" -> batch.toString)))
+    } finally query.stop()
+  }
+
+  for (version <- Seq(1, 2))
+    test(s"a partition's state is rebuilt from a snapshot and the log after it, checkpoint format version $version") {
+      sameFor(snapshots, inFormat(version, stock, ours)) { (session, at) =>
+        Seq("0" -> "2", "1" -> "2", "0" -> "1").map { case (from, batch) =>
+          read(
+            session,
+            "statestore",
+            at,
+            "snapshotStartBatchId" -> from,
+            "snapshotPartitionId" -> "0",
+            "batchId" -> batch
+          )
+        }
+      }
+    }
+}

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
+
+/** A task that fails after it has committed its store leaves nothing: the attempt that succeeds counts. */
+class TaskRetriesSuite extends ComparisonSuite {
+  // Two slots, and up to three attempts for each task.
+  override protected def master: String = "local[2,3]"
+
+  private val operator =
+    Operator("totals of tasks that fail once", FailingOnce.totals, OutputMode.Update(), state = Seq(Map.empty))
+
+  for (version <- Seq(1, 2))
+    test(s"what a failed attempt has sealed is not in the state, checkpoint format version $version") {
+      compare(operator, inFormat(version, stock, ours)).foreach { case (contender, checkpoint) =>
+        val state = new Playing(operator, contender, checkpoint).readState(Map.empty)
+        assert(state.nonEmpty && !state.exists(_.contains(FailingOnce.Wrong.toString)), state)
+      }
+    }
+
+  for (version <- Seq(1, 2))
+    test(s"nor when its changes were large and are uploaded, checkpoint format version $version") {
+      val uploading = operator.copy(configuration =
+        Map("spark.sql.streaming.stateStore.dstl.inline.maxSegmentSize" -> "0")
+      )
+      compare(uploading, inFormat(version, stock, ours)): Unit
+    }
+}
+
+/** A count of which the first attempt of each task keeps a wrong one, commits it and fails. */
+object FailingOnce {
+  val Wrong = 987654
+
+  def totals(inputs: Inputs): DataFrame = {
+    val session = inputs.session
+    import session.implicits._
+    inputs.left.toDS().groupByKey(_.key).mapGroupsWithState(GroupStateTimeout.NoTimeout)(count)
+      .mapPartitions(failAtTheEnd).toDF()
+  }
+
+  private def isFirstAttempt: Boolean = TaskContext.get().attemptNumber() == 0
+
+  private def count(key: String, events: Iterator[Event], state: GroupState[Int]): (String, Int) = {
+    val after = if (isFirstAttempt) Wrong else state.getOption.getOrElse(0) + events.size
+    state.update(after)
+    (key, after)
+  }
+
+  /** By the time all rows are read the store has committed. */
+  private def failAtTheEnd(rows: Iterator[(String, Int)]): Iterator[(String, Int)] = {
+    val all = rows.toVector
+    if (isFirstAttempt) throw new IllegalStateException("the first attempt fails")
+    all.iterator
+  }
+}
