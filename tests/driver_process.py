@@ -96,6 +96,12 @@ class Driver:
             raise self.failed(f"process {pid} is none of the executors {self.executors()}")
         os.kill(pid, signal.SIGKILL)
 
+    def decommission_executor(self, pid: int) -> None:
+        """The signal by which a cluster manager tells an executor that it is about to be taken away."""
+        if pid not in self.executors():
+            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
+        os.kill(pid, signal.SIGPWR)
+
     def executors(self) -> list[int]:
         """The ids of the executor processes that live now."""
         return [

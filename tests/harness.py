@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,14 @@ class Run:
     """Queries on their checkpoints, and the number of drivers started on them so far.
 
     With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
+    With `remote`, they are clients of the Spark Connect server there.
     """
 
     work: Path
     queries: list[Query]
     confs: dict[str, str]
     configure: bool = False
+    remote: str = ""
     drivers: int = 0
 
     @staticmethod
@@ -99,6 +102,37 @@ class Run:
         options = [part for key, value in self.confs.items() for part in ("--conf", f"{key}={value}")]
         script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
         return self._driver([str(script), *options, *arguments], "run", "", {}, parent=None)
+
+    def serve(self, port: int, fail_points: str = "") -> Driver:
+        """Start a Spark Connect server, which knows of the log by nothing but the jar, and wait until it listens."""
+        import pyspark
+
+        confs = {
+            **self.confs,
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            # Functions of clients are run by Python processes of the server.
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+        script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        self.drivers += 1
+        points = self._points(fail_points)
+        driver = start_driver([str(script), *options, *main], points, self.work, f"server-{self.drivers}")
+        driver.wait_until(lambda: _listens(port), f"server on port {port}")
+        return driver
+
+    def client(self, port: int) -> Run:
+        """The same queries, run by clients of the Spark Connect server on that port."""
+        return replace(self, remote=f"sc://127.0.0.1:{port}", confs={})
+
+    def resume(self, fail_point: str) -> None:
+        """Let the thread go on that was paused."""
+        (self.work / "markers" / f"{fail_point}.resume").touch()
+
+    def _points(self, fail_points: str) -> dict[str, str]:
+        return {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
 
     def check(self) -> None:
         """Every query's sink holds exactly the result, each window once per batch."""
@@ -146,7 +180,7 @@ class Run:
         self, launcher: list[str], task: str, fail_points: str, confs: Mapping[str, str], parent: int | None
     ) -> Driver:
         """Start `query_driver.py`; fail points reach the driver by its environment, executors by configuration."""
-        points = {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
+        points = self._points(fail_points)
         passed_on = {f"spark.executorEnv.{name}": value for name, value in points.items()}
         path = self.write_spec(task, {**confs, **passed_on}, parent)
         return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], points, self.work, path.stem)
@@ -163,19 +197,24 @@ class Run:
         return {
             "task": task,
             "configure": self.configure,
+            "remote": self.remote,
             "confs": dict(confs),
             "queries": [query.spec() for query in self.queries],
-            "status": str(self.work / "status.json"),
+            "status": str(self._status),
             "state": str(self.state),
             "touch_streams": stock(),
             "parent": parent,
         }
 
     def stages(self) -> list[dict[str, int]]:
-        """The stages that the driver last saw running."""
-        path = self.work / "status.json"
+        """The stages that the newest driver last saw running."""
+        path = self._status
         found: list[dict[str, int]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         return found
+
+    @property
+    def _status(self) -> Path:
+        return self.work / f"status-{self.drivers}.json"
 
 
 class Reader:
@@ -223,3 +262,16 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
     assert len(found) == len(rows), f"batch {version['batch']}: a window twice in the state"
     differences = compare(scenario.after(version["batch"] + 1), found)
     assert not differences, f"state after batch {version['batch']}: " + "\n".join(differences)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port

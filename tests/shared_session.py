@@ -54,10 +54,10 @@ class Operator:
     name: str
     query: Callable[[DataFrame], DataFrame]
     mode: str = "append"
-    # Whether Spark refuses it any other provider than its own.
-    stock_only: bool = False
     # Stores by what the state reader wants to know of them.
     stores: tuple[dict[str, str], ...] = ({},)
+    # Whether batches without input run, for the sake of watermarks and timers.
+    without_input: bool = True
 
 
 @dataclass
@@ -72,6 +72,8 @@ class Contest:
     def __post_init__(self) -> None:
         Aggregation.generate(files=FILES, rows=30).write(self.work / "all")
         (self.work / "events").mkdir()
+        enabled = str(self.operator.without_input).lower()
+        self.session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", enabled)
 
     @property
     def checkpoint(self) -> Path:

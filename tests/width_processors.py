@@ -145,8 +145,9 @@ VARIABLES = (
     {"readRegisteredTimers": "true"},
 )
 PROCESSORS = [
-    Operator("transform-with-state", rows, "update", stock_only=True, stores=VARIABLES),
-    Operator("transform-with-state-in-pandas", frames, "update", stock_only=True, stores=VARIABLES),
-    # Its state holds the times at which it expires, which no two runs have in common.
-    Operator("transform-with-state-ttl", forgetful, "update", stock_only=True, stores=()),
+    Operator("transform-with-state", rows, "update", stores=VARIABLES),
+    Operator("transform-with-state-in-pandas", frames, "update", stores=VARIABLES),
+    # Its state holds the times at which it expires, which no two runs have in common; and Spark would run batches
+    # without input for ever, because time passes.
+    Operator("transform-with-state-ttl", forgetful, "update", stores=(), without_input=False),
 ]
