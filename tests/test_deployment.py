@@ -32,6 +32,7 @@ def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(
         before = set(driver.executors())
         driver.decommission_executor(gone)
         driver.wait_until(lambda: gone not in driver.executors(), "end of the decommissioned executor")
+        assert re.search(r"executor \d decommissioned", driver.log()), driver.failed("the signal was not understood")
         driver.wait_until(lambda: bool(set(driver.executors()) - before), "executor in its place")
         driver.wait_for_pause("driver.after-batch-log")
         driver.kill()

@@ -8,9 +8,9 @@ import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths}
  * Named places where tests make a process stop or fail. Without the environment variable `SPARK_DSTL_FAIL_POINTS` a
  * place costs a null check.
  *
- * The variable's form is `name=action[@batch]`, several separated by `;`. Actions: `pause` blocks the thread until there
- * is a file `name.resume`, so that a test can do from outside what it wants, for instance kill the process; `fail` throws
- * an `IOException`. Each fires once over all processes: it first creates the file `name` in the directory
+ * The variable's form is `name=action[@batch]`, several separated by `;`. Actions: `pause` blocks the thread until
+ * there is a file `name.resume`, so that a test can do from outside what it wants, such as kill the process; `fail`
+ * throws an `IOException`. Each fires once over all processes: it first creates the file `name` in the directory
  * `SPARK_DSTL_FAIL_POINT_DIR`, with the process id as content, and does nothing if that file is there already.
  */
 object FailPoints {
