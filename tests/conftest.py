@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+import shared_session
 from harness import Reader
 
 
@@ -15,3 +17,11 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     reader = Reader(tmp_path_factory.mktemp("reader"))
     yield reader
     reader.close()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """An application for the queries that need no process of their own."""
+    session = shared_session.start(tmp_path_factory.mktemp("shared"))
+    yield session
+    session.stop()

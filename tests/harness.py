@@ -1,113 +1,26 @@
-"""Runs queries in driver processes of their own, kills them, and compares what they leave behind.
+"""Runs queries in driver processes of their own, and compares what they leave behind.
 
 A `Run` is one checkpoint with its input and output; any number of drivers can be started on it, one after another.
-Every process a test starts is in the group of its driver and ends with the test, whatever happens.
-
-The tests run against the jar of the installed package `spark_dstl`, or the one named by `SPARK_DSTL_JAR`;
-`SPARK_DSTL_TEST_JAR` names further jars with test classes, comma separated. `SPARK_DSTL_TEST_PROVIDER=stock` runs what
-does not need the log against Spark's own provider.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
+import socket
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from driver_process import Driver, Failed, start_driver
 from scenarios import Aggregation, Scenario, Windows
+from settings import FAIL_POINT_DIR, FAIL_POINTS, TEST_JAR, base_confs, faults, log_confs, stock, stock_confs
 
 HERE = Path(__file__).resolve().parent
-LOG_CONFIG = HERE.parent / "conf" / "log4j2-quiet.properties"
-# Generous, because it only bounds how long a failure takes to show.
-DEADLINE_SECONDS = float(os.environ.get("SPARK_DSTL_TEST_DEADLINE", "180"))
-POLL_SECONDS = 0.05
-LOG_TAIL_LINES = 60
-
-STATE_STORE = "spark.sql.streaming.stateStore"
-OURS = "org.apache.spark.sql.execution.streaming.state.dstl"
-PROVIDER = f"{OURS}.DstlStateStoreProvider"
-FILE_MANAGER = f"{OURS}.DstlCheckpointFileManager"
-STOCK_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
-
-TEST_JAR = "SPARK_DSTL_TEST_JAR"
-FAIL_POINTS = "SPARK_DSTL_FAIL_POINTS"
-FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
-
-
-def stock() -> bool:
-    """Whether the tests run against Spark's own provider."""
-    return os.environ.get("SPARK_DSTL_TEST_PROVIDER") == "stock"
-
-
-def jars(with_tests: bool = False) -> str:
-    """The jars to give to Spark."""
-    named = os.environ.get("SPARK_DSTL_JAR")
-    if not named:
-        import spark_dstl
-
-        named = str(spark_dstl.jar_path())
-    return f"{named},{os.environ[TEST_JAR]}" if with_tests else named
-
-
-def base_confs(master: str, work: Path) -> dict[str, str]:
-    """What all sessions of the tests have in common, whatever keeps their state."""
-    # Short lives: compiling code well takes longer than it saves.
-    java_options = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    confs = {
-        "spark.master": master,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": java_options,
-        "spark.executor.extraJavaOptions": java_options,
-        "spark.executor.memory": "1g",
-        "spark.local.dir": str(work / "local"),
-        "spark.locality.wait": "0",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.shuffle.partitions": "4",
-        f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    }
-    if master.startswith("local-cluster"):
-        # The executors run in directories of their own below this one.
-        confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
-    return confs
-
-
-def stock_confs() -> dict[str, str]:
-    """State in Spark's own changelog files."""
-    return {f"{STATE_STORE}.providerClass": STOCK_PROVIDER}
-
-
-def log_confs(with_tests: bool = False) -> dict[str, str]:
-    """State in the log."""
-    return {
-        "spark.jars": jars(with_tests),
-        f"{STATE_STORE}.providerClass": PROVIDER,
-        FILE_MANAGER_KEY: FILE_MANAGER,
-    }
-
-
-def dstl(**options: str) -> dict[str, str]:
-    """Options of the log, with `__` for the dot: `dstl(inline__maxSegmentSize="0")`."""
-    return {f"{STATE_STORE}.dstl.{name.replace('__', '.')}": value for name, value in options.items()}
-
-
-class Failed(AssertionError):
-    """Something did not happen; the message ends with the driver's log."""
 
 
 @dataclass(frozen=True)
@@ -144,112 +57,19 @@ class Query:
         return len(list(self.output.glob("*.json")))
 
 
-class Driver:
-    """A driver process, its JVM and its executors, in one process group. Ends with the `with` block."""
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        log: Path,
-        markers: Path,
-        stdin: int = subprocess.DEVNULL,
-    ) -> None:
-        self._log = log
-        self._markers = markers
-        with log.open("wb") as out:
-            self._process = subprocess.Popen(
-                command,
-                env=dict(environment),
-                stdin=stdin,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=log.parent,
-                start_new_session=True,
-            )
-
-    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for a condition while the driver runs."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not holds():
-            if self._process.poll() is not None and not holds():
-                raise self.failed(f"the driver ended with {self._process.returncode} before {what}")
-            if time.monotonic() > deadline:
-                raise self.failed(f"no {what} within {DEADLINE_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
-
-    def wait_for_pause(self, fail_point: str) -> int:
-        """Wait until a fail point was reached; returns the id of the process that did."""
-        marker = self._markers / fail_point
-        self.wait_until(lambda: marker.exists() and marker.read_text().strip() != "", f"fail point {fail_point}")
-        return int(marker.read_text().strip())
-
-    def tell(self, line: str) -> None:
-        """Write a line to the driver's standard input."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-
-    def wait(self) -> int:
-        """Wait for the end; returns the exit code."""
-        try:
-            return self._process.wait(DEADLINE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise self.failed(f"still running after {DEADLINE_SECONDS:.0f} s") from None
-
-    def succeed(self) -> None:
-        """Wait for a good end."""
-        code = self.wait()
-        if code != 0:
-            raise self.failed(f"the driver ended with {code}")
-
-    def kill(self) -> None:
-        """SIGKILL to the driver and all its executors."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def kill_executor(self, pid: int) -> None:
-        """SIGKILL to one executor, which must be one of this driver's."""
-        if pid not in self.executors():
-            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
-        os.kill(pid, signal.SIGKILL)
-
-    def executors(self) -> list[int]:
-        """The ids of the executor processes that live now."""
-        return [
-            pid
-            for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-            if _group(pid) == self._process.pid and "CoarseGrainedExecutorBackend" in _command_line(pid)
-        ]
-
-    def log(self) -> str:
-        """What the driver and, with spark-submit or local masters, its executors have said."""
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    def failed(self, what: str) -> Failed:
-        """An error that shows the end of the log."""
-        tail = "\n".join(self.log().splitlines()[-LOG_TAIL_LINES:])
-        return Failed(f"{what}; the last lines of {self._log}:\n{tail}")
-
-    def __enter__(self) -> Driver:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.kill()
-
-
 @dataclass
 class Run:
     """Queries on their checkpoints, and the number of drivers started on them so far.
 
     With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
+    With `remote`, they are clients of the Spark Connect server there.
     """
 
     work: Path
     queries: list[Query]
     confs: dict[str, str]
     configure: bool = False
+    remote: str = ""
     drivers: int = 0
 
     @staticmethod
@@ -282,6 +102,37 @@ class Run:
         options = [part for key, value in self.confs.items() for part in ("--conf", f"{key}={value}")]
         script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
         return self._driver([str(script), *options, *arguments], "run", "", {}, parent=None)
+
+    def serve(self, port: int, fail_points: str = "") -> Driver:
+        """Start a Spark Connect server, which knows of the log by nothing but the jar, and wait until it listens."""
+        import pyspark
+
+        confs = {
+            **self.confs,
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            # Functions of clients are run by Python processes of the server.
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+        script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        self.drivers += 1
+        points = self._points(fail_points)
+        driver = start_driver([str(script), *options, *main], points, self.work, f"server-{self.drivers}")
+        driver.wait_until(lambda: _listens(port), f"server on port {port}")
+        return driver
+
+    def client(self, port: int) -> Run:
+        """The same queries, run by clients of the Spark Connect server on that port."""
+        return replace(self, remote=f"sc://127.0.0.1:{port}", confs={})
+
+    def resume(self, fail_point: str) -> None:
+        """Let the thread go on that was paused."""
+        (self.work / "markers" / f"{fail_point}.resume").touch()
+
+    def _points(self, fail_points: str) -> dict[str, str]:
+        return {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
 
     def check(self) -> None:
         """Every query's sink holds exactly the result, each window once per batch."""
@@ -329,7 +180,7 @@ class Run:
         self, launcher: list[str], task: str, fail_points: str, confs: Mapping[str, str], parent: int | None
     ) -> Driver:
         """Start `query_driver.py`; fail points reach the driver by its environment, executors by configuration."""
-        points = {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
+        points = self._points(fail_points)
         passed_on = {f"spark.executorEnv.{name}": value for name, value in points.items()}
         path = self.write_spec(task, {**confs, **passed_on}, parent)
         return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], points, self.work, path.stem)
@@ -337,25 +188,33 @@ class Run:
     def write_spec(self, task: str, confs: Mapping[str, str], parent: int | None) -> Path:
         """Write what the next driver is to do; returns where."""
         self.drivers += 1
-        spec: dict[str, Any] = {
+        path = self.work / f"driver-{self.drivers}.json"
+        path.write_text(json.dumps(self.specification(task, confs, parent), indent=2), encoding="utf-8")
+        return path
+
+    def specification(self, task: str, confs: Mapping[str, str], parent: int | None) -> dict[str, Any]:
+        """What a driver is to do."""
+        return {
             "task": task,
             "configure": self.configure,
+            "remote": self.remote,
             "confs": dict(confs),
             "queries": [query.spec() for query in self.queries],
-            "status": str(self.work / "status.json"),
+            "status": str(self._status),
             "state": str(self.state),
             "touch_streams": stock(),
             "parent": parent,
         }
-        path = self.work / f"driver-{self.drivers}.json"
-        path.write_text(json.dumps(spec, indent=2), encoding="utf-8")
-        return path
 
     def stages(self) -> list[dict[str, int]]:
-        """The stages that the driver last saw running."""
-        path = self.work / "status.json"
+        """The stages that the newest driver last saw running."""
+        path = self._status
         found: list[dict[str, int]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         return found
+
+    @property
+    def _status(self) -> Path:
+        return self.work / f"status-{self.drivers}.json"
 
 
 class Reader:
@@ -387,27 +246,6 @@ class Reader:
             self._driver = None
 
 
-def start_driver(
-    command: Sequence[str], variables: Mapping[str, str], work: Path, name: str, stdin: int = subprocess.DEVNULL
-) -> Driver:
-    """Start a driver whose log is `<name>.log` in its working directory."""
-    environment = {**os.environ, **variables, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
-    return Driver(command, environment, work / f"{name}.log", work / "markers", stdin)
-
-
-def faults(fail: float = 0.05, hang: float = 0.01, lost_reply: float = 0.01, seed: int = 0) -> dict[str, str]:
-    """Settings of the file system `faulty://`: how many writes fail, hang for 30 s, or succeed with an error."""
-    key = "spark.hadoop.fs.faulty"
-    return {
-        f"{key}.impl": "sparkdstl.testing.FaultyFileSystem",
-        f"{key}.fail.ratio": str(fail),
-        f"{key}.hang.ratio": str(hang),
-        f"{key}.hang.ms": "30000",
-        f"{key}.lost.reply.ratio": str(lost_reply),
-        f"{key}.seed": str(seed),
-    }
-
-
 def compare(expected: Windows, found: Windows, limit: int = 10) -> list[str]:
     """The differing windows, a line each; empty if there are none."""
     keys = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
@@ -426,15 +264,14 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
     assert not differences, f"state after batch {version['batch']}: " + "\n".join(differences)
 
 
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
+def _listens(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port

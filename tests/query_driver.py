@@ -45,10 +45,16 @@ def main() -> None:
 
 def session(spec: Spec) -> SparkSession:
     """A session as the specification wants it; with spark-submit, everything is configured from outside."""
-    builder: SparkSession.Builder = SparkSession.builder
-    if spec["configure"]:
-        import spark_dstl
+    import spark_dstl
 
+    builder: SparkSession.Builder = SparkSession.builder
+    if spec["remote"]:
+        # The server has the jar and nothing else; this session asks it for the log.
+        session = builder.remote(spec["remote"]).getOrCreate()
+        for key, value in spec["confs"].items():
+            session.conf.set(key, value)
+        return spark_dstl.configure_session(session)
+    if spec["configure"]:
         builder = spark_dstl.configure(builder)
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
@@ -60,7 +66,8 @@ def run(spark: SparkSession, spec: Spec) -> None:
     queries = [start(spark, query) for query in spec["queries"]]
     status = Path(spec["status"])
     while any(query.isActive for query in queries):
-        replace(status, json.dumps(stages(spark)))
+        if not spec["remote"]:
+            replace(status, json.dumps(stages(spark)))
         if spec["parent"] not in (None, os.getppid()):
             sys.exit("the test that started this driver is gone")
         time.sleep(0.1)

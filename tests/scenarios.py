@@ -41,7 +41,7 @@ class Aggregation:
     versions: ClassVar[list[int]] = []
 
     @staticmethod
-    def generate(files: int = 8, rows: int = 300, seed: int = 1) -> Aggregation:
+    def generate(files: int = 6, rows: int = 300, seed: int = 1) -> Aggregation:
         return Aggregation(_files(random.Random(seed), files, rows))
 
     def write(self, directory: Path) -> None:
@@ -71,10 +71,10 @@ class JoinAggregation:
 
     kind: ClassVar = "join_aggregation"
     # The version of the batch that tests disturb, the one before it, and the last one.
-    versions: ClassVar[list[int]] = [3, 4, 9]
+    versions: ClassVar[list[int]] = [3, 4, 6]
 
     @staticmethod
-    def generate(files: int = 8, rows: int = 300, seed: int = 2) -> JoinAggregation:
+    def generate(files: int = 5, rows: int = 300, seed: int = 2) -> JoinAggregation:
         chance = random.Random(seed)
         sentinel: Row = {"time": EPOCH + (files + 1000) * FILE_SPAN, "key": "sentinel", "value": 0}
         events = [*_files(chance, files, rows), [sentinel]]

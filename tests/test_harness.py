@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import Failed, Reader, Run, compare, log_confs, stock, stock_confs
+from driver_process import Failed
+from harness import Run, compare
 from scenarios import Aggregation, JoinAggregation
+from settings import log_confs, stock, stock_confs
 
 
 def confs() -> dict[str, str]:
@@ -25,14 +27,6 @@ def test_a_window_with_another_sum_is_a_difference() -> None:
 def test_a_scenario_is_the_same_every_time() -> None:
     assert Aggregation.generate() == Aggregation.generate()
     assert JoinAggregation.generate().result() == JoinAggregation.generate().result()
-
-
-def test_an_undisturbed_query_gives_the_result_and_readable_states(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), JoinAggregation.generate(), confs=confs())
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
 
 
 def test_a_driver_killed_between_two_fail_points_leaves_no_process_and_its_successor_ends_the_query(

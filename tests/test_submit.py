@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import FILE_MANAGER_KEY, PROVIDER, STATE_STORE, Reader, Run, jars, log_confs, stock, stock_confs
+from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
+from settings import FILE_MANAGER_KEY, PROVIDER, STATE_STORE, jars, log_confs, stock, stock_confs
 
 
 def confs() -> dict[str, str]:

@@ -1,11 +1,11 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
 import spark_dstl
-from spark_dstl import InvalidOption, JarNotFound, UnknownOption, UnsupportedSpark, configure
+from spark_dstl import InvalidOption, JarNotFound, UnknownOption, UnsupportedSpark, configure, configure_session
 
 PREFIX = "spark.sql.streaming.stateStore.dstl."
 
@@ -35,6 +35,47 @@ def test_it_sets_everything_that_a_session_needs(jar: Path) -> None:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         f"{PREFIX}commit.timeout": "5min",
     }
+
+
+def test_the_stock_provider_keeps_its_name_above_our_file_manager() -> None:
+    options = options_of(configure(SparkSession.builder, provider="stock"))
+    state = "org.apache.spark.sql.execution.streaming.state"
+    assert options["spark.sql.streaming.stateStore.providerClass"] == f"{state}.RocksDBStateStoreProvider"
+    assert options["spark.sql.streaming.checkpointFileManagerClass"] == f"{state}.dstl.DstlCheckpointFileManager"
+
+
+def test_an_unknown_provider_is_refused_with_those_that_there_are() -> None:
+    builder = SparkSession.builder
+    with pytest.raises(InvalidOption, match="provider cannot be 'rocksdb': it must be one of dstl, stock"):
+        configure(builder, provider=cast(Any, "rocksdb"))
+    assert options_of(builder) == {}
+
+
+class RunningSession:
+    """The part of a session, of either kind, that says what has been set while it runs."""
+
+    def __init__(self) -> None:
+        self.conf = self
+        self.settings: dict[str, str] = {}
+
+    def set(self, key: str, value: str) -> None:
+        self.settings[key] = value
+
+
+def test_a_running_session_is_told_everything_but_the_jar() -> None:
+    session = RunningSession()
+    assert configure_session(cast(Any, session), provider="stock", commit_timeout="5min") is cast(Any, session)
+    told = options_of(configure(SparkSession.builder, provider="stock", commit_timeout="5min"))
+    del told["spark.jars"]
+    assert session.settings == told
+
+
+@pytest.mark.parametrize("options", [{"commit_timeout": "later"}, {"provider": "none"}])
+def test_a_refused_option_leaves_a_running_session_as_it_was(options: dict[str, Any]) -> None:
+    session = RunningSession()
+    with pytest.raises(InvalidOption):
+        configure_session(cast(Any, session), **options)
+    assert session.settings == {}
 
 
 def test_a_key_is_taken_as_it_stands() -> None:

@@ -8,10 +8,10 @@ import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths}
  * Named places where tests make a process stop or fail. Without the environment variable `SPARK_DSTL_FAIL_POINTS` a
  * place costs a null check.
  *
- * The variable's form is `name=action[@batch]`, several separated by `;`. Actions: `pause` blocks the thread for ever,
- * so that a test can kill the process from outside; `fail` throws an `IOException`. Each fires once over all processes: it
- * first creates the file `name` in the directory `SPARK_DSTL_FAIL_POINT_DIR`, with the process id as content, and does
- * nothing if that file is there already.
+ * The variable's form is `name=action[@batch]`, several separated by `;`. Actions: `pause` blocks the thread until
+ * there is a file `name.resume`, so that a test can do from outside what it wants, such as kill the process; `fail`
+ * throws an `IOException`. Each fires once over all processes: it first creates the file `name` in the directory
+ * `SPARK_DSTL_FAIL_POINT_DIR`, with the process id as content, and does nothing if that file is there already.
  */
 object FailPoints {
   private final case class Rule(name: String, action: String, batch: Option[Long])
@@ -44,6 +44,6 @@ object FailPoints {
 
   private def run(rule: Rule): Unit = rule.action match {
     case "fail" => throw new IOException(s"fail point ${rule.name}")
-    case _ => while (true) Thread.sleep(Long.MaxValue)
+    case _ => while (!Files.exists(directory.resolve(s"${rule.name}.resume"))) Thread.sleep(20)
   }
 }

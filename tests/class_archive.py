@@ -1,0 +1,89 @@
+"""An archive of Spark's classes, parsed and verified: loading them is a third of what a short-lived driver does.
+
+The first driver of a machine that needs the archive makes it, by running a small query in a JVM that leaves one; who
+comes meanwhile does without. The JVM compares the archive with its own version and its class path, and ignores one that
+does not fit, so that a wrong archive costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+HERE = Path(__file__).resolve().parent
+DIRECTORY = HERE.parent / ".build" / "test-classes"
+LIMIT_SECONDS = 300
+
+
+def java_option() -> str:
+    """The option for a JVM that uses the archive, which is made first if nobody has and nobody is at it."""
+    archive = DIRECTORY / f"{_fingerprint()}.jsa"
+    if not archive.exists():
+        _make(archive)
+    return f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
+
+
+def _fingerprint() -> str:
+    """What the archive depends on: Spark's jars and the JVM."""
+    import pyspark
+
+    java_home = os.environ.get("JAVA_HOME")
+    java = f"{java_home}/bin/java" if java_home else shutil.which("java") or ""
+    jars = sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))
+    parts = [os.path.realpath(java), *(f"{jar} {jar.stat().st_mtime_ns}" for jar in jars)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _make(archive: Path) -> None:
+    """Try it once in each process."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    # The lock goes with its process, however that ends.
+    with archive.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if archive.exists():
+            return
+        with tempfile.TemporaryDirectory(dir=DIRECTORY) as work:
+            command = [sys.executable, str(HERE / "class_archive.py"), work]
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, check=False, timeout=LIMIT_SECONDS, stdout=subprocess.DEVNULL)
+            made = Path(work) / "classes.jsa"
+            if made.exists():
+                made.replace(archive)
+
+
+def main() -> None:
+    """Run what most tests run, in a JVM that leaves the archive in the given directory when it ends."""
+    import query_driver
+    import settings
+    from harness import Run
+    from scenarios import Aggregation, JoinAggregation
+
+    work = Path(sys.argv[1])
+    scenarios = (Aggregation.generate(files=2), JoinAggregation.generate(files=1))
+    run = Run.create(work, *scenarios, confs=settings.stock_confs())
+    run.confs["spark.driver.extraJavaOptions"] = f"{settings.SHORT_LIFE} -XX:ArchiveClassesAtExit={work}/classes.jsa"
+    specification = run.specification("run", run.confs, parent=None)
+    spark = query_driver.session(specification)
+    query_driver.run(spark, specification)
+    gateway = cast(Any, spark.sparkContext._gateway)
+    spark.stop()
+    # The JVM ends, and writes the archive, when its standard input does.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Driver processes: started, watched, told, killed.
+
+Every process a test starts is in the group of its driver and ends with the test, whatever happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+# Generous, because it only bounds how long a failure takes to show.
+DEADLINE_SECONDS = float(os.environ.get("SPARK_DSTL_TEST_DEADLINE", "180"))
+POLL_SECONDS = 0.05
+LOG_TAIL_LINES = 60
+
+
+class Failed(AssertionError):
+    """Something did not happen; the message ends with the driver's log."""
+
+
+class Driver:
+    """A driver process, its JVM and its executors, in one process group. Ends with the `with` block."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        markers: Path,
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
+        self._log = log
+        self._markers = markers
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=stdin,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=log.parent,
+                start_new_session=True,
+            )
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for a condition while the driver runs."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not holds():
+            if self._process.poll() is not None and not holds():
+                raise self.failed(f"the driver ended with {self._process.returncode} before {what}")
+            if time.monotonic() > deadline:
+                raise self.failed(f"no {what} within {DEADLINE_SECONDS:.0f} s")
+            time.sleep(POLL_SECONDS)
+
+    def wait_for_pause(self, fail_point: str) -> int:
+        """Wait until a fail point was reached; returns the id of the process that did."""
+        marker = self._markers / fail_point
+        self.wait_until(lambda: marker.exists() and marker.read_text().strip() != "", f"fail point {fail_point}")
+        return int(marker.read_text().strip())
+
+    def tell(self, line: str) -> None:
+        """Write a line to the driver's standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def wait(self) -> int:
+        """Wait for the end; returns the exit code."""
+        try:
+            return self._process.wait(DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise self.failed(f"still running after {DEADLINE_SECONDS:.0f} s") from None
+
+    def succeed(self) -> None:
+        """Wait for a good end."""
+        code = self.wait()
+        if code != 0:
+            raise self.failed(f"the driver ended with {code}")
+
+    def kill(self) -> None:
+        """SIGKILL to the driver and all its executors."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def kill_executor(self, pid: int) -> None:
+        """SIGKILL to one executor, which must be one of this driver's."""
+        if pid not in self.executors():
+            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
+        os.kill(pid, signal.SIGKILL)
+
+    def decommission_executor(self, pid: int) -> None:
+        """The signal by which a cluster manager tells an executor that it is about to be taken away."""
+        if pid not in self.executors():
+            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
+        os.kill(pid, signal.SIGPWR)
+
+    def executors(self) -> list[int]:
+        """The ids of the executor processes that live now."""
+        return [
+            pid
+            for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+            if _group(pid) == self._process.pid and "CoarseGrainedExecutorBackend" in _command_line(pid)
+        ]
+
+    def log(self) -> str:
+        """What the driver and, with spark-submit or local masters, its executors have said."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def failed(self, what: str) -> Failed:
+        """An error that shows the end of the log."""
+        tail = "\n".join(self.log().splitlines()[-LOG_TAIL_LINES:])
+        return Failed(f"{what}; the last lines of {self._log}:\n{tail}")
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
+
+
+def start_driver(
+    command: Sequence[str], variables: Mapping[str, str], work: Path, name: str, stdin: int = subprocess.DEVNULL
+) -> Driver:
+    """Start a driver whose log is `<name>.log` in its working directory."""
+    environment = {**os.environ, **variables, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+    return Driver(command, environment, work / f"{name}.log", work / "markers", stdin)
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,106 @@
+"""The Spark settings of the end-to-end tests.
+
+The tests run against the jar of the installed package `spark_dstl`, or the one named by `SPARK_DSTL_JAR`;
+`SPARK_DSTL_TEST_JAR` names further jars with test classes, comma separated. `SPARK_DSTL_TEST_PROVIDER=stock` runs what
+does not need the log against Spark's own provider.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import class_archive
+
+LOG_CONFIG = Path(__file__).resolve().parents[1] / "conf" / "log4j2-quiet.properties"
+# Short lives: compiling code well takes longer than it saves.
+SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+STATE_STORE = "spark.sql.streaming.stateStore"
+OURS = "org.apache.spark.sql.execution.streaming.state.dstl"
+PROVIDER = f"{OURS}.DstlStateStoreProvider"
+FILE_MANAGER = f"{OURS}.DstlCheckpointFileManager"
+STOCK_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+
+TEST_JAR = "SPARK_DSTL_TEST_JAR"
+FAIL_POINTS = "SPARK_DSTL_FAIL_POINTS"
+FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
+
+
+def stock() -> bool:
+    """Whether the tests run against Spark's own provider."""
+    return os.environ.get("SPARK_DSTL_TEST_PROVIDER") == "stock"
+
+
+def jars(with_tests: bool = False) -> str:
+    """The jars to give to Spark."""
+    named = os.environ.get("SPARK_DSTL_JAR")
+    if not named:
+        import spark_dstl
+
+        named = str(spark_dstl.jar_path())
+    return f"{named},{os.environ[TEST_JAR]}" if with_tests else named
+
+
+def base_confs(master: str, work: Path) -> dict[str, str]:
+    """What all sessions of the tests have in common, whatever keeps their state."""
+    java_options = f"{SHORT_LIFE} {class_archive.java_option()}"
+    confs = {
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": java_options,
+        "spark.executor.memory": "1g",
+        "spark.local.dir": str(work / "local"),
+        "spark.locality.wait": "0",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "4",
+        f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    if master.startswith("local-cluster"):
+        # The executors run in directories of their own below this one.
+        confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
+    return confs
+
+
+def stock_confs() -> dict[str, str]:
+    """State in Spark's own changelog files."""
+    return {f"{STATE_STORE}.providerClass": STOCK_PROVIDER}
+
+
+def log_confs(with_tests: bool = False) -> dict[str, str]:
+    """State in the log."""
+    return {
+        "spark.jars": jars(with_tests),
+        f"{STATE_STORE}.providerClass": PROVIDER,
+        FILE_MANAGER_KEY: FILE_MANAGER,
+    }
+
+
+def dstl(**options: str) -> dict[str, str]:
+    """Options of the log, with `__` for the dot: `dstl(inline__maxSegmentSize="0")`."""
+    return {f"{STATE_STORE}.dstl.{name.replace('__', '.')}": value for name, value in options.items()}
+
+
+def faults(fail: float = 0.05, hang: float = 0.01, lost_reply: float = 0.01, seed: int = 0) -> dict[str, str]:
+    """Settings of the file system `faulty://`: how many writes fail, hang for 10 s, or succeed with an error.
+
+    A write that hangs is silent for longer than all attempts of the retries take to start.
+    """
+    key = "spark.hadoop.fs.faulty"
+    return {
+        f"{key}.impl": "sparkdstl.testing.FaultyFileSystem",
+        f"{key}.fail.ratio": str(fail),
+        f"{key}.hang.ratio": str(hang),
+        f"{key}.hang.ms": "10000",
+        f"{key}.lost.reply.ratio": str(lost_reply),
+        f"{key}.seed": str(seed),
+    }

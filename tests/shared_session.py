@@ -1,0 +1,114 @@
+"""One PySpark application for the many queries that need no process of their own.
+
+Contenders are sessions of it: one keeps its state as Spark does, the others in the log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_dstl
+from scenarios import Aggregation
+from settings import STATE_STORE, STOCK_PROVIDER, base_confs, jars
+
+FILES = 4
+# The restart comes before this one.
+RESTART = 2
+Rows = list[str]
+
+
+def start(work: Path) -> SparkSession:
+    """Start the application; it knows of the log by nothing but the jar."""
+    builder: SparkSession.Builder = SparkSession.builder
+    confs = {**base_confs("local[2]", work), "spark.jars": jars(), "spark.sql.shuffle.partitions": "2"}
+    confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
+    for key, value in confs.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def contender(spark: SparkSession, provider: str) -> SparkSession:
+    """A session whose queries keep their state in Spark's own files (`spark`), or in the log (`dstl`, `stock`)."""
+    session = spark.newSession()
+    if provider == "spark":
+        session.conf.set(f"{STATE_STORE}.providerClass", STOCK_PROVIDER)
+        return session
+    return spark_dstl.configure_session(session, provider=provider)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful operator: the query that has it, and how its output may be written.
+
+    The input is rows of (time, key, value, at), `at` being the event time, with 12 keys; see `scenarios.py`.
+    """
+
+    name: str
+    query: Callable[[DataFrame], DataFrame]
+    mode: str = "append"
+    # Stores by what the state reader wants to know of them.
+    stores: tuple[dict[str, str], ...] = ({},)
+    # Whether batches without input run, for the sake of watermarks and timers.
+    without_input: bool = True
+
+
+@dataclass
+class Contest:
+    """One operator with its state in one place, over the same input as any other contest of the same size."""
+
+    session: SparkSession
+    operator: Operator
+    work: Path
+    batches: dict[int, Rows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Aggregation.generate(files=FILES, rows=30).write(self.work / "all")
+        (self.work / "events").mkdir()
+        enabled = str(self.operator.without_input).lower()
+        self.session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", enabled)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.work / "checkpoint"
+
+    def run(self) -> None:
+        """Half of the input, then a restart, then the rest."""
+        for first, last in ((0, RESTART), (RESTART, FILES)):
+            for number in range(first, last):
+                name = f"{number:04d}.json"
+                shutil.copy2(self.work / "all" / "events" / name, self.work / "events" / name)
+            self._run_to_end()
+
+    def _run_to_end(self) -> None:
+        stream = self.session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
+        events = stream.json(str(self.work / "events")).selectExpr("*", "timestamp_seconds(time) AS at")
+        query = (
+            self.operator.query(events)
+            .writeStream.outputMode(self.operator.mode)
+            .option("checkpointLocation", str(self.checkpoint))
+            .foreachBatch(self._take)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
+        assert batch not in self.batches, f"batch {batch} ran twice"
+        self.batches[batch] = sorted(str(row) for row in rows.collect())
+
+    def states(self, **options: Any) -> list[Rows]:
+        """What the state reader makes of every store of the last version."""
+        return [self.state(**store, **options) for store in self.operator.stores]
+
+    def state(self, **options: Any) -> Rows:
+        """What the state reader makes of one store."""
+        rows = self.session.read.format("statestore").options(**options).load(str(self.checkpoint))
+        return sorted(str(row) for row in rows.collect())

@@ -1,0 +1,82 @@
+"""Where a query runs: executors that come and go, Spark Connect, two drivers by mistake; all restart in the middle."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness import Reader, Run, free_port
+from scenarios import Aggregation
+from settings import jars, log_confs
+
+ELASTIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "2",
+    "spark.dynamicAllocation.initialExecutors": "2",
+    # No spare one, so that the one that goes is replaced.
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.decommission.enabled": "true",
+    # A paused task never ends, so the executor is not left the time to finish it.
+    "spark.executor.decommission.forceKillTimeout": "1s",
+}
+
+
+def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(tmp_path: Path, reader: Reader) -> None:
+    """An executor is taken away when it has sealed its part of a batch; another one comes, and then the driver dies."""
+    run = Run.create(
+        tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **ELASTIC}
+    )
+    with run.start("executor.after-seal=pause@2;driver.after-batch-log=pause@4") as driver:
+        gone = driver.wait_for_pause("executor.after-seal")
+        before = set(driver.executors())
+        driver.decommission_executor(gone)
+        driver.wait_until(lambda: gone not in driver.executors(), "end of the decommissioned executor")
+        assert re.search(r"executor \d decommissioned", driver.log()), driver.failed("the signal was not understood")
+        driver.wait_until(lambda: bool(set(driver.executors()) - before), "executor in its place")
+        driver.wait_for_pause("driver.after-batch-log")
+        driver.kill()
+    assert max(run.committed(run.queries[0])) == 3
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
+def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the_jar(
+    tmp_path: Path, reader: Reader
+) -> None:
+    """The server is killed in the middle of a commit; the query goes on with another one."""
+    run = Run.create(tmp_path, Aggregation.generate(), confs={"spark.jars": jars()})
+    port = free_port()
+    client = run.client(port)
+    with run.serve(port, "driver.after-batch-log=pause@3") as server, client.start():
+        server.wait_for_pause("driver.after-batch-log")
+        server.kill()
+    assert max(run.committed(run.queries[0])) == 2
+    with run.serve(port), client.start() as driver:
+        driver.succeed()
+    run.check()
+    assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+    run.check_state(reader)
+
+
+def test_of_two_drivers_on_one_checkpoint_the_late_one_stops_and_names_the_other(
+    tmp_path: Path, reader: Reader
+) -> None:
+    run = Run.create(tmp_path, Aggregation.generate())
+    with run.start("driver.after-batch-log=pause@3") as late:
+        late.wait_for_pause("driver.after-batch-log")
+        with run.start() as first:
+            first.succeed()
+        written = run.queries[0].written()
+        run.resume("driver.after-batch-log")
+        assert late.wait() != 0
+        assert run.queries[0].written() == written
+        fenced = re.search(r"\[DSTL_FENCED\] Batch 3 of .* by another driver \(run (\S+) on host (\S+)\)", late.log())
+        assert fenced, late.failed("the error does not name the other driver")
+    entry = (Path(run.queries[0].checkpoint) / "commits" / "3").read_text(encoding="utf-8")
+    assert f'"run":"{fenced[1]}"' in entry
+    assert f'"host":"{fenced[2]}"' in entry
+    run.check()
+    run.check_state(reader)

@@ -1,0 +1,40 @@
+"""Every stateful operator of Python, restarted in the middle, does in the log what it does with Spark's own files."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from shared_session import Contest, Operator, contender
+from width_operators import OPERATORS
+from width_processors import PROCESSORS
+
+CASES = [(operator, "dstl") for operator in OPERATORS] + [
+    (operator, "stock") for operator in [OPERATORS[0], *PROCESSORS]
+]
+
+
+@pytest.mark.parametrize(("operator", "provider"), CASES, ids=[f"{case[0].name}-{case[1]}" for case in CASES])
+def test_an_operator_gives_what_it_gives_on_stock_spark(
+    tmp_path: Path, spark: SparkSession, operator: Operator, provider: str
+) -> None:
+    theirs = Contest(contender(spark, "spark"), operator, tmp_path / "spark")
+    ours = Contest(contender(spark, provider), operator, tmp_path / "dstl")
+    with ThreadPoolExecutor() as both:
+        list(both.map(Contest.run, (theirs, ours)))
+    assert any(theirs.batches.values())
+    assert ours.batches == theirs.batches
+    assert ours.states() == theirs.states()
+    assert list(theirs.checkpoint.rglob("*.changelog"))
+    assert not list(ours.checkpoint.rglob("*.changelog"))
+    assert list((ours.checkpoint / "dstl").rglob("*.log"))
+
+
+def test_transform_with_state_is_refused_our_provider_by_name(tmp_path: Path, spark: SparkSession) -> None:
+    contest = Contest(contender(spark, "dstl"), PROCESSORS[0], tmp_path)
+    with pytest.raises(StreamingQueryException, match="RocksDBStateStoreProvider"):
+        contest.run()

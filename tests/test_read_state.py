@@ -1,0 +1,94 @@
+"""Another application reads the state of a query that runs, in all ways that there are, as it would on stock Spark."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import query_driver
+from harness import Run
+from scenarios import Aggregation
+from settings import STATE_STORE, log_confs, stock_confs
+from shared_session import contender
+
+COMMITTED = 4
+PARTITIONS = 2
+SNAPSHOTS = {
+    "spark.sql.shuffle.partitions": str(PARTITIONS),
+    f"{STATE_STORE}.minDeltasForSnapshot": "2",
+    f"{STATE_STORE}.maintenanceInterval": "100ms",
+}
+
+
+def rows(session: SparkSession, source: str, checkpoint: str, **options: Any) -> list[str]:
+    """What a data source gives for a checkpoint."""
+    read = session.read.format(source).options(**options).load(checkpoint)
+    return sorted(str(row) for row in read.collect())
+
+
+def metadata(session: SparkSession, checkpoint: str) -> list[str]:
+    return rows(session, "state-metadata", checkpoint)
+
+
+def last(session: SparkSession, checkpoint: str) -> list[str]:
+    return rows(session, "statestore", checkpoint)
+
+
+def earlier(session: SparkSession, checkpoint: str) -> list[str]:
+    return rows(session, "statestore", checkpoint, batchId=1)
+
+
+def changes(session: SparkSession, checkpoint: str) -> list[str]:
+    return rows(session, "statestore", checkpoint, readChangeFeed="true", changeStartBatchId=1, changeEndBatchId=3)
+
+
+def snapshot_of(checkpoint: str, partition: int) -> int:
+    """The version of the first snapshot of a partition; waits for it, because it is uploaded in the background."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = sorted(int(path.stem) for path in Path(checkpoint, "state", "0", str(partition)).glob("*.zip"))
+        if found:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"no snapshot of partition {partition}")
+
+
+def from_snapshots(session: SparkSession, checkpoint: str) -> list[str]:
+    """Every partition, rebuilt from its first snapshot and the changelogs after it."""
+    found = []
+    for partition in range(PARTITIONS):
+        options = {
+            "batchId": COMMITTED - 1,
+            "snapshotStartBatchId": snapshot_of(checkpoint, partition) - 1,
+            "snapshotPartitionId": partition,
+        }
+        found += rows(session, "statestore", checkpoint, **options)
+    return sorted(found)
+
+
+def test_every_way_to_read_state_gives_what_it_gives_on_stock_spark(tmp_path: Path, spark: SparkSession) -> None:
+    """The running query has written the log of one batch more, which is not committed and must not be seen."""
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "dstl").mkdir()
+    theirs = Run.create(tmp_path / "spark", Aggregation.generate(files=COMMITTED, rows=30), confs=stock_confs())
+    ours = Run.create(
+        tmp_path / "dstl", Aggregation.generate(files=COMMITTED + 2, rows=30), confs={**log_confs(), **SNAPSHOTS}
+    )
+    stock = contender(spark, "spark")
+    # A batch without input would come last, and the other query has not come that far.
+    stock.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    with ours.start(f"driver.after-batch-log=pause@{COMMITTED}") as driver:
+        query_driver.start(stock, theirs.queries[0].spec()).awaitTermination()
+        driver.wait_for_pause("driver.after-batch-log")
+        application = contender(spark, "dstl")
+        at_rest, running = theirs.queries[0].checkpoint, ours.queries[0].checkpoint
+        for read in (metadata, last, earlier, changes):
+            assert read(application, running) == read(stock, at_rest), read.__name__
+        assert from_snapshots(application, running) == last(stock, at_rest)
+        driver.kill()
+    with ours.start() as driver:
+        driver.succeed()
+    ours.check()

@@ -1,0 +1,153 @@
+"""`transformWithState` from Python, with rows and with Pandas: every kind of state, timers, TTL and initial state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from shared_session import Operator
+
+NAMES = ("key", "what", "count", "recent", "kinds")
+OUTPUT = "key STRING, what STRING, count LONG, recent STRING, kinds STRING"
+FORGET_AFTER_MS = 15 * 60 * 1000
+# Gone when the next batch looks for it, and never gone while a test runs.
+SHORT_MS, LONG_MS = 1, 3_600_000
+
+
+class Ledger(StatefulProcessor):
+    """Keeps a count, the values of the last batch and counts of kinds; forgets a key some time after its last row."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._count = handle.getValueState("count", "count LONG")
+        self._recent = handle.getListState("recent", "value LONG")
+        self._kinds = handle.getMapState("kinds", "kind LONG", "count LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        taken = [row for some in rows for row in self.unpack(some)]
+        before = self._count.get()
+        self._count.update(((before[0] if before else 0) + len(taken),))
+        recent = list(self._recent.get())
+        self._recent.put([(value,) for _, value in sorted(taken)])
+        self._recent.appendValue((len(recent),))
+        for _, value in sorted(taken):
+            kind = (value % 3,)
+            found = self._kinds.getValue(kind)
+            self._kinds.updateValue(kind, ((found[0] if found else 0) + 1,))
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        self._handle.registerTimer(max(time for time, _ in taken) * 1000 + FORGET_AFTER_MS)
+        yield self.report(key, "rows")
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        yield self.report(key, "over")
+        self._count.clear()
+        self._recent.clear()
+        self._kinds.removeKey((0,))
+        self._kinds.clear()
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: ARG002, N802, N803
+        for count in self.initial(initialState):
+            self._count.update((count,))
+
+    def report(self, key: Any, what: str) -> Any:
+        """All that is known of a key."""
+        count = self._count.get()
+        recent = [value for (value,) in self._recent.get()]
+        kinds = sorted((kind[0], number[0]) for kind, number in self._kinds.iterator())
+        return self.pack(key[0], what, count[0] if count else -1, str(recent), str(kinds))
+
+    def unpack(self, rows: Any) -> list[tuple[int, int]]:
+        return [(rows.time, rows.value)]
+
+    def initial(self, state: Any) -> list[int]:
+        return [state.start]
+
+    def pack(self, *columns: Any) -> Any:
+        return Row(**dict(zip(NAMES, columns, strict=True)))
+
+    def close(self) -> None:
+        pass
+
+
+class PandasLedger(Ledger):
+    """The same with frames for rows."""
+
+    def unpack(self, rows: Any) -> list[tuple[int, int]]:
+        return [(int(time), int(value)) for time, value in zip(rows["time"], rows["value"], strict=True)]
+
+    def initial(self, state: Any) -> list[int]:
+        return [int(start) for start in state["start"]]
+
+    def pack(self, *columns: Any) -> Any:
+        return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
+
+
+class Forgetful(StatefulProcessor):
+    """Counts the rows of a key in states that outlive a batch, and in some that do not."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._long = handle.getValueState("long", "count LONG", LONG_MS)
+        self._short = handle.getValueState("short", "count LONG", SHORT_MS)
+        self._listed = handle.getListState("listed", "count LONG", LONG_MS)
+        self._mapped = handle.getMapState("mapped", "name STRING", "count LONG", SHORT_MS)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        number = sum(1 for _ in rows)
+        long, short = self._long.get(), self._short.get()
+        mapped = self._mapped.getValue(("name",))
+        self._long.update(((long[0] if long else 0) + number,))
+        self._short.update((number,))
+        self._listed.appendValue((number,))
+        self._mapped.updateValue(("name",), (number,))
+        listed = [count for (count,) in self._listed.get()]
+        columns = (key[0], "rows", long[0] if long else 0, str(listed), f"{short} {mapped}")
+        yield Row(**dict(zip(NAMES, columns, strict=True)))
+
+    def close(self) -> None:
+        pass
+
+
+def keyed(events: DataFrame) -> DataFrame:
+    """With many keys, so that some do not come again before they are forgotten."""
+    return events.withWatermark("at", "1 minute").withColumn("key", sf.concat("key", sf.expr("value % 5")))
+
+
+def starts(events: DataFrame) -> Any:
+    """Counts to begin with, of keys that come and of one that does not."""
+    rows = [(f"key-{number}0", number * 1000) for number in (1, 2, 3, 99)]
+    return events.sparkSession.createDataFrame(rows, "key STRING, start LONG").groupBy("key")
+
+
+def rows(events: DataFrame) -> DataFrame:
+    grouped = keyed(events).groupBy("key")
+    return grouped.transformWithState(Ledger(), OUTPUT, "Update", "EventTime", starts(events))
+
+
+def frames(events: DataFrame) -> DataFrame:
+    grouped = keyed(events).groupBy("key")
+    return grouped.transformWithStateInPandas(PandasLedger(), OUTPUT, "Update", "EventTime", starts(events))
+
+
+def forgetful(events: DataFrame) -> DataFrame:
+    return events.groupBy("key").transformWithState(Forgetful(), OUTPUT, "Update", "ProcessingTime")
+
+
+VARIABLES = (
+    {"stateVarName": "count"},
+    {"stateVarName": "recent"},
+    {"stateVarName": "kinds"},
+    {"readRegisteredTimers": "true"},
+)
+PROCESSORS = [
+    Operator("transform-with-state", rows, "update", stores=VARIABLES),
+    Operator("transform-with-state-in-pandas", frames, "update", stores=VARIABLES),
+    # Its state holds the times at which it expires, which no two runs have in common; and Spark would run batches
+    # without input for ever, because time passes.
+    Operator("transform-with-state-ttl", forgetful, "update", stores=(), without_input=False),
+]
