@@ -91,16 +91,13 @@ def dstl(**options: str) -> dict[str, str]:
 
 
 def faults(fail: float = 0.05, hang: float = 0.01, lost_reply: float = 0.01, seed: int = 0) -> dict[str, str]:
-    """Settings of the file system `faulty://`: how many writes fail, hang for 10 s, or succeed with an error.
-
-    A write that hangs is silent for longer than all attempts of the retries take to start.
-    """
+    """Settings of the file system `faulty://`: how many writes fail, hang for 30 s, or succeed with an error."""
     key = "spark.hadoop.fs.faulty"
     return {
         f"{key}.impl": "sparkdstl.testing.FaultyFileSystem",
         f"{key}.fail.ratio": str(fail),
         f"{key}.hang.ratio": str(hang),
-        f"{key}.hang.ms": "10000",
+        f"{key}.hang.ms": "30000",
         f"{key}.lost.reply.ratio": str(lost_reply),
         f"{key}.seed": str(seed),
     }

@@ -116,7 +116,7 @@ def test_large_segments_survive_a_driver_killed_in_the_barrier(tmp_path: Path, r
 
 
 def test_storage_that_fails_hangs_and_loses_replies_costs_time_and_nothing_else(tmp_path: Path, reader: Reader) -> None:
-    """Of all writes, one in twenty fails, one in a hundred hangs for 10 s, one in a hundred succeeds with an error."""
+    """Of all writes, one in twenty fails, one in a hundred hangs for 30 s, one in a hundred succeeds with an error."""
     run = Run.create(
         tmp_path,
         JoinAggregation.generate(),
