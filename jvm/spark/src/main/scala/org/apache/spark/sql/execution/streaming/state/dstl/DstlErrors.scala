@@ -41,6 +41,26 @@ private[dstl] object DstlErrors {
         "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own."
     )
 
+  def copiedCheckpoint(
+      base: Path,
+      original: String,
+      copy: String,
+      owner: Path,
+      unsure: Option[Throwable]
+  ): DstlException =
+    new DstlException(
+      "DSTL_FOREIGN_BASE_PATH",
+      Map("base" -> base.toString, "owner" -> original, "checkpoint" -> copy),
+      s"The log directory $base belongs to the checkpoint at $original, and this one at $copy " +
+        unsure.fold("is a copy of it")(e =>
+          s"may be a copy of it (whether that is gone cannot be told: ${e.getMessage})"
+        ) +
+        ". Each would delete what the other needs. Copy the log directory as well, without its owner.json, and set " +
+        s"spark.sql.streaming.stateStore.dstl.basePath to the copy; or remove $owner if the checkpoint at $original is " +
+        "not used any more.",
+      unsure.orNull
+    )
+
   def unusableBasePath(base: Path, cause: Throwable): DstlException =
     new DstlException(
       "DSTL_UNUSABLE_BASE_PATH",

@@ -1,20 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.Writer
-import sparkdstl.log.storage.LogStorage
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
@@ -51,7 +48,11 @@ private[dstl] final class RunRegistry(executors: ExecutorDirectory) extends Logg
       of(root.toString, run).getOrElse {
         val services = Services.of(options)
         val paths = QueryPathsFactory.of(root, configuration, options)
-        BasePathOwner.claim(paths, services.writes)
+        new BasePathOwner(
+          paths,
+          checkpoint => Storages.of(checkpoint, configuration, options.copy(inMemory = false)),
+          services.writes
+        ).claim()
         val committed =
           try CommittedBatches.load(root, paths.base, paths.checkpoint, paths.log)
           catch {
@@ -95,51 +96,4 @@ private[dstl] object QueryPathsFactory {
       Storages.of(base, configuration, options)
     )
   }
-}
-
-/**
- * Marks a configured base path as one query's, so that two queries cannot take each other's log for theirs. A log inside
- * the checkpoint needs no mark.
- */
-private[dstl] object BasePathOwner {
-  private val FileName = "owner.json"
-  private val MaxLength = 64L * 1024
-  private val mapper = new ObjectMapper
-
-  /** @throws sparkdstl.log.error.DstlException if the base path belongs to another query or cannot be written to */
-  def claim(paths: QueryPaths, writes: RetriedWrites): Unit =
-    for {
-      _ <- paths.configuredBase
-      query <- queryId(paths)
-    } {
-      val file = new Path(paths.base, FileName)
-      val ours = s"${mapper.createObjectNode().put("query", query)}\n".getBytes(UTF_8)
-      owner(paths.log, file) match {
-        case Some(other) if other != query => throw DstlErrors.foreignBasePath(paths.base, other, query)
-        case Some(_) =>
-        case None =>
-          try writes.create(paths.log, file, ours, namesItsWriter = true)
-          catch {
-            case _: FileAlreadyExistsException =>
-              throw DstlErrors.foreignBasePath(paths.base, owner(paths.log, file).getOrElse("of unknown id"), query)
-            case NonFatal(e) => throw DstlErrors.unusableBasePath(paths.base, e)
-          }
-      }
-    }
-
-  private def owner(storage: LogStorage, file: Path): Option[String] =
-    try Some(field(storage.read(file, MaxLength), "query"))
-    catch {
-      case _: java.io.FileNotFoundException => None
-      case NonFatal(e) => throw DstlErrors.unusableBasePath(file.getParent, e)
-    }
-
-  /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
-  private def queryId(paths: QueryPaths): Option[String] =
-    try Some(field(paths.checkpoint.read(new Path(paths.root, "metadata"), MaxLength), "id"))
-    catch { case _: java.io.FileNotFoundException => None }
-
-  private def field(content: Array[Byte], name: String): String =
-    Option(mapper.readTree(content).get(name)).map(_.asText)
-      .getOrElse(throw new java.io.IOException(s"it has no field $name"))
 }

@@ -73,6 +73,25 @@ class MovedCheckpointSuite extends ComparisonSuite {
     assert(CountingFileSystem.snapshot().written.count(_.toString.contains("/batches/")) == expected.size)
   }
 
+  test("a copy of a checkpoint does not share its log on another storage, and goes on with a copy of that") {
+    val (log, copied) = (directory.resolve("shared"), directory.resolve("copied"))
+    def keptAt(place: LocalPath): Contender = ours.and(LogOptions.Prefix + "basePath" -> s"counting://$place")
+    val original = new Playing(operator, keptAt(log), fresh("original"))
+    original.play(batches.take(2))
+    val at = fresh("copy")
+    copy(original.checkpoint, at)
+    val error = failure(new Playing(operator, keptAt(log), at).play(batches))
+    assert(error.contains("[DSTL_FOREIGN_BASE_PATH]") && error.contains(original.checkpoint.toString), error)
+    copy(log, copied)
+    Files.delete(copied.resolve("owner.json"))
+    val second = new Playing(operator, keptAt(copied), at)
+    batches.take(2).foreach(second.add)
+    second.play(batches.drop(2))
+    assert(original.output ++ second.output == expected)
+    original.play(batches.drop(2))
+    assert(original.output == expected)
+  }
+
   test("a checkpoint may be on a storage of another scheme") {
     val at = s"counting://${directory.resolve("remote")}"
     val remote = new Playing(operator, ours, directory.resolve("remote"), Some(at))
