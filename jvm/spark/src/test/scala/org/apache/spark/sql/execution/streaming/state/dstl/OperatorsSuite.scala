@@ -93,6 +93,12 @@ class OperatorsSuite extends ComparisonSuite {
       Map("spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
     ),
     Operator(
+      "offset log format version 2",
+      i => counts(i, window(col("at"), "10 seconds")),
+      update,
+      Map("spark.sql.streaming.offsetLog.formatVersion" -> "2")
+    ),
+    Operator(
       "a state store of its own codec, snapshots at every version",
       i => counts(i, window(col("at"), "10 seconds")),
       update,
