@@ -2,7 +2,7 @@
 
 The first driver of a machine that needs the archive makes it, by running a small query in a JVM that leaves one; who
 comes meanwhile does without. The JVM compares the archive with its own version and its class path, and ignores one that
-does not fit, so that a wrong archive costs time and nothing else.
+does not fit.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ def _make(archive: Path) -> None:
             return
         with tempfile.TemporaryDirectory(dir=DIRECTORY) as work:
             command = [sys.executable, str(HERE / "class_archive.py"), work]
-            with suppress(subprocess.TimeoutExpired):
-                subprocess.run(command, check=False, timeout=LIMIT_SECONDS, stdout=subprocess.DEVNULL)
-            made = Path(work) / "classes.jsa"
-            if made.exists():
-                made.replace(archive)
+            # Only a whole one may get the name: a JVM that is given half of one crashes.
+            with suppress(subprocess.SubprocessError, FileNotFoundError):
+                subprocess.run(command, check=True, timeout=LIMIT_SECONDS, stdout=subprocess.DEVNULL)
+                (Path(work) / "classes.jsa").replace(archive)
 
 
 def main() -> None:
@@ -82,7 +81,7 @@ def main() -> None:
     spark.stop()
     # The JVM ends, and writes the archive, when its standard input does.
     gateway.proc.stdin.close()
-    gateway.proc.wait()
+    sys.exit(gateway.proc.wait())
 
 
 if __name__ == "__main__":
