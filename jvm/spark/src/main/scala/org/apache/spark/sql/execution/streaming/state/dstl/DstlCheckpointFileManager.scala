@@ -30,6 +30,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   private val options = HadoopOptions.parse(configuration)
   private val directory = CheckpointDirectory.of(path, configuration)
+  private lazy val changelogs =
+    configuration.getBoolean(DstlCheckpointFileManager.ChangelogCheckpointing, false)
   private lazy val services = Services.of(options)
   private lazy val storage = Storages.of(path, configuration, options.copy(inMemory = false))
 
@@ -40,6 +42,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     (directory, segmentOf(file), batchOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key), _) =>
         logOf(store).writer(key).fold(publishedFile(file, overwriteIfPossible))(ChangelogStream(_))
+      case (store: CheckpointDirectory.Store, None, _) =>
+        if (!changelogs && file.getName.endsWith(".zip")) logOf(store).warnOfSnapshots()
+        publishedFile(file, overwriteIfPossible)
       case (CheckpointDirectory.Commits(_), _, Some(batch)) => commitEntry(file, batch)
       case _ => publishedFile(file, overwriteIfPossible)
     }
@@ -141,6 +146,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 }
 
 private[dstl] object DstlCheckpointFileManager {
+
+  /** Without it, Spark's own provider writes a snapshot at every commit, and no changelog. */
+  val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
   /** For reading outside of any run. */
   val NoRun: UUID = new UUID(0, 0)

@@ -39,6 +39,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,
       classOf[DstlCheckpointFileManager].getName
     )
+    hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
     val options = HadoopOptions.parse(hadoopConf)
     val run = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
     runLog = () =>

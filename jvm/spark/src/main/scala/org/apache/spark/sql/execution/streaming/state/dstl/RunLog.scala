@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
 import org.apache.hadoop.fs.Path
 
@@ -34,6 +34,7 @@ private[dstl] final class RunLog(
 
   private val reader = new SegmentReader(paths.log, paths.base, cache)
   private val activities = new ConcurrentHashMap[String, StoreActivity]
+  private val warned = new AtomicBoolean
   private val usedAt = new AtomicLong(nanoTime())
   private lazy val uploads = makeUploads(coordinator.get)
   @volatile private var uploadsMade = false
@@ -171,6 +172,15 @@ private[dstl] final class RunLog(
   }
 
   private def touch(): Unit = usedAt.set(nanoTime())
+
+  /** Says, once, that nothing goes to the log, because Spark's own provider is told to write snapshots instead. */
+  def warnOfSnapshots(): Unit =
+    if (isCurrent && options.enabled && warned.compareAndSet(false, true))
+      logWarning(
+        s"Every batch of ${paths.root} writes snapshots of its stores, and nothing goes to the log, because the query's " +
+          "provider is Spark's own and changelog checkpointing is off. Set " +
+          s"${DstlCheckpointFileManager.ChangelogCheckpointing}=true on the session that starts the query."
+      )
 
   private def warnOnce(): Unit =
     logWarning(

@@ -41,6 +41,16 @@ class TakeOverSuite extends ComparisonSuite {
       }
     }
 
+  test("taken over without changelog checkpointing a query goes on with snapshots, and one warning says so") {
+    val playing = new Playing(Operator.totals, stock, fresh("snapshots"))
+    playing.play(batches.take(2))
+    configure(playing.session, ours.and(changelogKey -> "false"))
+    val warnings = Warnings.during(playing.play(batches.drop(2)))
+    assert(warnings.count(_.contains(s"$changelogKey=true")) == 1, warnings)
+    assert(playing.output == expected(Operator.totals, stock).batches)
+    assert(batchLogs(playing.checkpoint) == Set.empty)
+  }
+
   for (operator <- operators; version <- Seq(1, 2))
     test(s"${operator.name}: stock Spark on a checkpoint whose state is in the log names a changelog that it lacks, " +
       s"checkpoint format version $version") {
