@@ -37,7 +37,11 @@ def main() -> int:
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     COUNT_FILE.unlink(missing_ok=True)
-    trees = [tree for tree in ("python/src", "python/tests", "python/demo", "python/bench", "tests", "project") if Path(tree).exists()]
+    trees = [
+        tree
+        for tree in ("python/src", "python/tests", "python/demo", "python/bench", "tests", "project")
+        if Path(tree).exists()
+    ]
     stages: list[tuple[str, Callable[[], Outcome]]] = [
         ("Python environment", lambda: check("Python environment", "make", "venv")),
         ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
