@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from harness import Reader, Run, free_port
 from scenarios import Aggregation
-from settings import STATE_STORE, jars, log_confs
+from settings import jars, log_confs
 
 ELASTIC = {
     "spark.dynamicAllocation.enabled": "true",
@@ -21,12 +19,6 @@ ELASTIC = {
     "spark.decommission.enabled": "true",
     # A paused task never ends, so the executor is not left the time to finish it.
     "spark.executor.decommission.forceKillTimeout": "1s",
-}
-
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "50ms",
-    "spark.speculation.quantile": "0.5",
 }
 
 
@@ -45,25 +37,6 @@ def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(
         driver.wait_for_pause("driver.after-batch-log")
         driver.kill()
     assert max(run.committed(run.queries[0])) == 3
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
-
-
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_a_copy_overtakes_a_stuck_task_which_changes_nothing_when_it_wakes(
-    tmp_path: Path, reader: Reader, version: str
-) -> None:
-    """Speculation runs a copy on the other executor; the stuck one ignores that it is killed, and goes on later."""
-    confs = {**log_confs(), **SPECULATION, f"{STATE_STORE}.checkpointFormatVersion": version}
-    run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
-    with run.start("executor.mid-task=ignore@2;driver.after-batch-log=pause@4") as driver:
-        driver.wait_for_pause("executor.mid-task")
-        driver.wait_until(lambda: 2 in run.committed(run.queries[0]), "commit of the batch by the copy")
-        run.resume("executor.mid-task")
-        driver.wait_for_pause("driver.after-batch-log")
-        driver.kill()
     with run.start() as driver:
         driver.succeed()
     run.check()
