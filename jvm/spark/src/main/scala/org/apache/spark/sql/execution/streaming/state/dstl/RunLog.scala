@@ -104,6 +104,15 @@ private[dstl] final class RunLog(
 
   def lastBarrier(): Option[BarrierReport] = if (isCurrent) coordinator.get.lastBarrier() else None
 
+  /** Says, once, that nothing goes to the log, because Spark's own provider is told to write snapshots instead. */
+  def warnOfSnapshots(): Unit =
+    if (isCurrent && options.enabled && warned.compareAndSet(false, true))
+      logWarning(
+        s"Every batch of ${paths.root} writes snapshots of its stores, and nothing goes to the log, because the query's " +
+          "provider is Spark's own and changelog checkpointing is off. Set " +
+          s"${DstlCheckpointFileManager.ChangelogCheckpointing}=true on the session that starts the query."
+      )
+
   /** Uploads what waits, at once. */
   def flush(): Unit = if (uploadsMade) uploads.flush()
 
@@ -172,15 +181,6 @@ private[dstl] final class RunLog(
   }
 
   private def touch(): Unit = usedAt.set(nanoTime())
-
-  /** Says, once, that nothing goes to the log, because Spark's own provider is told to write snapshots instead. */
-  def warnOfSnapshots(): Unit =
-    if (isCurrent && options.enabled && warned.compareAndSet(false, true))
-      logWarning(
-        s"Every batch of ${paths.root} writes snapshots of its stores, and nothing goes to the log, because the query's " +
-          "provider is Spark's own and changelog checkpointing is off. Set " +
-          s"${DstlCheckpointFileManager.ChangelogCheckpointing}=true on the session that starts the query."
-      )
 
   private def warnOnce(): Unit =
     logWarning(
