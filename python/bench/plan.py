@@ -101,10 +101,10 @@ FULL = [
 ]
 
 QUICK = [
-    Cell("compare", "aggregation", 16, 20),
-    Cell("compare", "aggregation", 64, 10),
-    Cell("compare", "join", 64, 3, warmup=4),
-    Cell("disk", "aggregation", 16, 50, contenders=("dstl", "default"), warmup=20, delayed=False),
+    Cell("compare", "aggregation", 16, 15, warmup=8),
+    Cell("compare", "aggregation", 64, 8, warmup=6),
+    Cell("compare", "join", 64, 2, warmup=2),
+    Cell("disk", "aggregation", 16, 20, contenders=("dstl", "default"), warmup=10, delayed=False),
 ]
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import matplotlib as mpl
 from figures import FLOOR, PERCENTILES, Contender, Measured
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from rich.table import Table
 
 mpl.use("svg")
@@ -124,12 +126,14 @@ def draw_batch_times(cells: Sequence[Measured], path: Path) -> None:
             shares = [(rank + 1) / len(times) for rank in range(len(times))]
             plot.step([time / 1000 for time in times], shares, where="post", label=LABELS[name], color=COLOURS[name])
         plot.set_xscale("log")
+        plot.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        plot.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        plot.xaxis.set_minor_formatter(NullFormatter())
         plot.set_title(f"{cell.workload}, {cell.partitions} partitions")
         plot.set_xlabel("time of a batch (s)")
         plot.grid(visible=True, which="both", alpha=0.3)
     plots[0][0].set_ylabel("share of batches")
-    plots[0][0].legend(loc="lower right", fontsize="small")
-    save(figure, path)
+    save(figure, plots[0][0], path)
 
 
 def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
@@ -151,15 +155,17 @@ def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
         plot.set_xscale("log", base=2)
         plot.set_xticks([cell.partitions for cell in of_workload], [str(cell.partitions) for cell in of_workload])
         plot.set_yscale("symlog", linthresh=0.1)
+        plot.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         plot.set_title(workload)
         plot.set_xlabel("partitions")
         plot.grid(visible=True, alpha=0.3)
     plots[0][0].set_ylabel("median batch time over the floor (s)")
-    plots[0][0].legend(loc="upper left", fontsize="small")
-    save(figure, path)
+    save(figure, plots[0][0], path)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write the chart without the time at which it was made."""
+def save(figure: Figure, plot: Axes, path: Path) -> None:
+    """Write the chart, with the legend of `plot` below all plots, and without the time at which it was made."""
+    handles, labels = plot.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
