@@ -1,6 +1,5 @@
 package sparkdstl.bench
 
-import java.io.InterruptedIOException
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.LongAdder
 
@@ -9,6 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.testing.{DirectWriteFileSystem, Operation}
+import sparkdstl.testing.DirectWriteFileSystem.pause
 
 /**
  * Local files behind the manners and the delays of an object store: an object appears when its stream is closed, a rename
@@ -83,13 +83,4 @@ object DelayedFileSystem {
     else if (path.contains("/commits/")) "commits"
     else if (path.endsWith(".zip") || path.endsWith(".sst") || path.contains("SSTs")) "snapshot"
     else "other"
-
-  private def pause(millis: Long): Unit =
-    if (millis > 0)
-      try Thread.sleep(millis)
-      catch {
-        case e: InterruptedException =>
-          Thread.currentThread().interrupt()
-          throw new InterruptedIOException("interrupted while a request was under way").initCause(e)
-      }
 }

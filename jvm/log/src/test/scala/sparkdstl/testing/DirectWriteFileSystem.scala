@@ -1,6 +1,6 @@
 package sparkdstl.testing
 
-import java.io.{ByteArrayOutputStream, File, IOException, OutputStream}
+import java.io.{ByteArrayOutputStream, File, IOException, InterruptedIOException, OutputStream}
 import java.net.URI
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
@@ -169,8 +169,18 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   }
 }
 
-private object DirectWriteFileSystem {
-  val Hidden = ".publishing"
+object DirectWriteFileSystem {
+  private val Hidden = ".publishing"
+
+  /** Keeps the caller of a file system waiting. */
+  def pause(millis: Long): Unit =
+    if (millis > 0)
+      try Thread.sleep(millis)
+      catch {
+        case e: InterruptedException =>
+          Thread.currentThread().interrupt()
+          throw new InterruptedIOException("interrupted while a request was under way").initCause(e)
+      }
 }
 
 /** What a file system is asked to do, as requests to storage are counted. */

@@ -1,6 +1,6 @@
 package sparkdstl.testing
 
-import java.io.{IOException, InterruptedIOException}
+import java.io.IOException
 import java.net.URI
 import java.util.Random
 
@@ -13,6 +13,7 @@ import org.apache.hadoop.fs.Path
  * open.
  */
 final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Scheme) {
+  import DirectWriteFileSystem.pause
   import FaultyFileSystem._
 
   // Set by initialize. Random is thread-safe; which thread draws which number is up to the scheduler.
@@ -59,15 +60,6 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
   /** Log-normal, with a 99th percentile of some six times the median, as small requests to object stores have. */
   private def around(medianMillis: Long): Long =
     if (medianMillis == 0) 0 else math.round(medianMillis * math.exp(0.79 * random.nextGaussian()))
-
-  private def pause(millis: Long): Unit =
-    if (millis > 0)
-      try Thread.sleep(millis)
-      catch {
-        case e: InterruptedException =>
-          Thread.currentThread().interrupt()
-          throw new InterruptedIOException("interrupted while stalled").initCause(e)
-      }
 }
 
 object FaultyFileSystem {
