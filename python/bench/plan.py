@@ -104,7 +104,6 @@ QUICK = [
     Cell("compare", "aggregation", 16, 15, warmup=8),
     Cell("compare", "aggregation", 64, 8, warmup=6),
     Cell("compare", "join", 64, 2, warmup=2),
-    Cell("disk", "aggregation", 16, 20, contenders=("dstl", "default"), warmup=10, delayed=False),
 ]
 
 
