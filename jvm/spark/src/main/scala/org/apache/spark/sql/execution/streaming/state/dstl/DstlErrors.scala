@@ -131,19 +131,16 @@ private[dstl] object DstlErrors {
     )
 
   def writeTimedOut(path: Path, timeoutMs: Long): DstlException =
-    new DstlException(
-      "DSTL_WRITE_TIMEOUT",
-      Map("path" -> path.toString, "timeoutMs" -> timeoutMs.toString),
-      s"Storage has not answered any attempt to write $path for $timeoutMs ms. Check the storage; raise " +
-        "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: it goes on from " +
-        "the last committed batch."
-    )
+    unanswered("DSTL_WRITE_TIMEOUT", path, timeoutMs, s"any attempt to write $path")
 
   def readTimedOut(path: Path, timeoutMs: Long): DstlException =
+    unanswered("DSTL_READ_TIMEOUT", path, timeoutMs, s"whether $path exists")
+
+  private def unanswered(condition: String, path: Path, timeoutMs: Long, request: String): DstlException =
     new DstlException(
-      "DSTL_READ_TIMEOUT",
+      condition,
       Map("path" -> path.toString, "timeoutMs" -> timeoutMs.toString),
-      s"Storage has not answered whether $path exists for $timeoutMs ms. Check the storage; raise " +
+      s"Storage has not answered $request for $timeoutMs ms. Check the storage; raise " +
         "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: it goes on from " +
         "the last committed batch."
     )
