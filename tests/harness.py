@@ -62,7 +62,7 @@ class Run:
     """Queries on their checkpoints, and the number of drivers started on them so far.
 
     With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
-    With `remote`, they are clients of the Spark Connect server there.
+    With `remote`, they are clients of the Spark Connect server there. `provider` is what both ask `spark_dstl` for.
     """
 
     work: Path
@@ -70,6 +70,7 @@ class Run:
     confs: dict[str, str]
     configure: bool = False
     remote: str = ""
+    provider: str = "dstl"
     drivers: int = 0
 
     @staticmethod
@@ -120,7 +121,7 @@ class Run:
         self.drivers += 1
         points = self._points(fail_points)
         driver = start_driver([str(script), *options, *main], points, self.work, f"server-{self.drivers}")
-        driver.wait_until(lambda: _listens(port), f"server on port {port}")
+        driver.wait_until(lambda: listens("127.0.0.1", port), f"server on port {port}")
         return driver
 
     def client(self, port: int) -> Run:
@@ -198,11 +199,13 @@ class Run:
             "task": task,
             "configure": self.configure,
             "remote": self.remote,
+            "provider": self.provider,
             "confs": dict(confs),
             "queries": [query.spec() for query in self.queries],
             "status": str(self._status),
             "state": str(self.state),
-            "touch_streams": stock(),
+            # Spark's own provider needs its coordinator to load a snapshot, which reading state alone does not start.
+            "touch_streams": stock() or self.provider == "stock",
             "parent": parent,
         }
 
@@ -264,9 +267,10 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
     assert not differences, f"state after batch {version['batch']}: " + "\n".join(differences)
 
 
-def _listens(port: int) -> bool:
+def listens(host: str, port: int) -> bool:
+    """Whether somebody listens there."""
     with socket.socket() as attempt:
-        return attempt.connect_ex(("127.0.0.1", port)) == 0
+        return attempt.connect_ex((host, port)) == 0
 
 
 def free_port() -> int:

@@ -12,14 +12,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 SCHEMA = "time LONG, key STRING, value LONG"
 # Long enough that an aggregation keeps all its windows, so that its state can be compared with the whole input.
@@ -53,9 +54,9 @@ def session(spec: Spec) -> SparkSession:
         session = builder.remote(spec["remote"]).getOrCreate()
         for key, value in spec["confs"].items():
             session.conf.set(key, value)
-        return spark_dstl.configure_session(session)
+        return spark_dstl.configure_session(session, provider=spec["provider"])
     if spec["configure"]:
-        builder = spark_dstl.configure(builder)
+        builder = spark_dstl.configure(builder, provider=spec["provider"])
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -86,12 +87,13 @@ def start(spark: SparkSession, query: Spec) -> StreamingQuery:
     """Start one query; each of its batches leaves one file."""
     kinds: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
         "aggregation": aggregation,
+        "processed_aggregation": processed_aggregation,
         "join_aggregation": join_aggregation,
     }
     result = kinds[query["kind"]](spark, Path(query["input"]))
     return (
         result.writeStream.queryName(query["name"])
-        .outputMode("update" if query["kind"] == "aggregation" else "append")
+        .outputMode("append" if query["kind"] == "join_aggregation" else "update")
         .option("checkpointLocation", query["checkpoint"])
         .foreachBatch(batch_writer(Path(query["output"])))
         .trigger(availableNow=True)
@@ -102,6 +104,30 @@ def start(spark: SparkSession, query: Spec) -> StreamingQuery:
 def aggregation(spark: SparkSession, source: Path) -> DataFrame:
     """Count and sum per key and sliding window."""
     return windows(read(spark, source / "events").withWatermark("at", AGGREGATION_WATERMARK))
+
+
+def processed_aggregation(spark: SparkSession, source: Path) -> DataFrame:
+    """The same by a processor of our own."""
+    each = read(spark, source / "events").select(sf.window("at", "20 minutes", "10 minutes"), "key", "value")
+    grouped = each.select(sf.unix_timestamp("window.start").alias("start"), "key", "value").groupBy("start", "key")
+    return grouped.transformWithState(Totals(), "start LONG, key STRING, count LONG, sum LONG", "Update", "None")
+
+
+class Totals(StatefulProcessor):
+    """Count and sum of each key so far."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._totals = handle.getValueState("totals", "count LONG, sum LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        values = [row.value for row in rows]
+        count, total = self._totals.get() or (0, 0)
+        after = (count + len(values), total + sum(values))
+        self._totals.update(after)
+        yield Row(start=key[0], key=key[1], count=after[0], sum=after[1])
+
+    def close(self) -> None:
+        pass
 
 
 def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:
@@ -181,10 +207,14 @@ def state(spark: SparkSession, query: Spec, operator: int, batch: int, side: str
     reader = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
     if side is not None:
         reader = reader.option("joinSide", side)
+    if query["kind"] == "processed_aggregation":
+        reader = reader.option("stateVarName", "totals")
     rows = reader.load(query["checkpoint"])
     number = sf.lit(batch).alias("batch")
-    if query["kind"] != "aggregation":
+    if query["kind"] == "join_aggregation":
         return rows.agg(sf.count("*").alias("rows")).select(number, "rows")
+    if query["kind"] == "processed_aggregation":
+        return rows.select(number, "key.start", "key.key", "value.count", "value.sum")
     return rows.select(number, sf.unix_timestamp("key.window.start"), "key.key", "value.count", "value.sum")
 
 

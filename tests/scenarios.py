@@ -14,7 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MINUTE = 60
 WINDOW = 20 * MINUTE
@@ -40,9 +43,9 @@ class Aggregation:
     # All versions of its state are worth reading.
     versions: ClassVar[list[int]] = []
 
-    @staticmethod
-    def generate(files: int = 6, rows: int = 300, seed: int = 1) -> Aggregation:
-        return Aggregation(_files(random.Random(seed), files, rows))
+    @classmethod
+    def generate(cls, files: int = 6, rows: int = 300, seed: int = 1) -> Self:
+        return cls(_files(random.Random(seed), files, rows))
 
     def write(self, directory: Path) -> None:
         _write(directory / "events", self.files)
@@ -57,6 +60,13 @@ class Aggregation:
     def after(self, batches: int) -> Windows:
         """The result, which is also the state, once that many batches are committed."""
         return _sums((row["time"], row["key"], row["value"]) for rows in self.files[:batches] for row in rows)
+
+
+@dataclass(frozen=True)
+class ProcessedAggregation(Aggregation):
+    """The same, computed by a stateful processor for `transformWithState`."""
+
+    kind: ClassVar = "processed_aggregation"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from harness import Reader, Run, free_port
-from scenarios import Aggregation
+from scenarios import Aggregation, ProcessedAggregation
 from settings import jars, log_confs
 
 ELASTIC = {
@@ -19,6 +19,15 @@ ELASTIC = {
     "spark.decommission.enabled": "true",
     # A paused task never ends, so the executor is not left the time to finish it.
     "spark.executor.decommission.forceKillTimeout": "1s",
+}
+
+FROM_NONE_TO_TWO = {
+    "spark.dynamicAllocation.minExecutors": "0",
+    "spark.dynamicAllocation.initialExecutors": "1",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+    "spark.decommission.enabled": "false",
 }
 
 
@@ -58,6 +67,47 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
         driver.succeed()
     run.check()
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+    run.check_state(reader)
+
+
+def test_transform_with_state_in_a_session_of_spark_connect_keeps_its_state_in_the_log(
+    tmp_path: Path, reader: Reader
+) -> None:
+    """The client is killed after a batch, and another one goes on, on the same server."""
+    run = Run.create(tmp_path, ProcessedAggregation.generate(), confs={"spark.jars": jars()})
+    run.provider = "stock"
+    port = free_port()
+    client = run.client(port)
+    with run.serve(port, "driver.after-batch-log=pause@3") as server:
+        with client.start() as driver:
+            server.wait_for_pause("driver.after-batch-log")
+            driver.kill()
+        server.kill()
+    with run.serve(port), client.start() as driver:
+        driver.succeed()
+    run.check()
+    assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+    run.check_state(reader)
+
+
+def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: Reader) -> None:
+    """A second executor comes for tasks that wait, both go when there are none, and then the driver dies."""
+    confs = {**log_confs(), **ELASTIC, **FROM_NONE_TO_TWO}
+    run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
+    points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.after-batch-log=pause@4"
+    with run.start(points) as driver:
+        driver.wait_for_pause("executor.mid-task")
+        driver.wait_until(lambda: len(driver.executors()) == 2, "second executor")
+        run.resume("executor.mid-task")
+        driver.wait_for_pause("driver.seals-pending")
+        driver.wait_until(lambda: not driver.executors(), "end of the executors that have nothing to do")
+        run.resume("driver.seals-pending")
+        driver.wait_for_pause("driver.after-batch-log")
+        assert driver.executors()
+        driver.kill()
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
     run.check_state(reader)
 
 
