@@ -9,14 +9,16 @@ import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths}
  * place costs a null check.
  *
  * The variable's form is `name=action[@batch]`, several separated by `;`. Actions: `pause` blocks the thread until
- * there is a file `name.resume`, so that a test can do from outside what it wants, such as kill the process; `fail`
- * throws an `IOException`. Each fires once over all processes: it first creates the file `name` in the directory
+ * there is a file `name.resume`, so that a test can do from outside what it wants, such as kill the process; `linger` is
+ * a pause that swallows interrupts, like the code of a zombie: a task that goes on after it was killed; `fail` throws an
+ * `IOException`. Each fires once over all processes: it first creates the file `name` in the directory
  * `SPARK_DSTL_FAIL_POINT_DIR`, with the process id as content, and does nothing if that file is there already.
  */
 object FailPoints {
   private final case class Rule(name: String, action: String, batch: Option[Long])
 
-  private val Form = """([\w.-]+)=(pause|fail)(?:@(\d+))?""".r
+  private val PollMillis = 20L
+  private val Form = """([\w.-]+)=(pause|linger|fail)(?:@(\d+))?""".r
 
   private lazy val directory: Path = Paths.get(sys.env.getOrElse("SPARK_DSTL_FAIL_POINT_DIR", "."))
 
@@ -44,6 +46,9 @@ object FailPoints {
 
   private def run(rule: Rule): Unit = rule.action match {
     case "fail" => throw new IOException(s"fail point ${rule.name}")
-    case _ => while (!Files.exists(directory.resolve(s"${rule.name}.resume"))) Thread.sleep(20)
+    case action =>
+      while (!Files.exists(directory.resolve(s"${rule.name}.resume")))
+        try Thread.sleep(PollMillis)
+        catch { case _: InterruptedException if action == "linger" => }
   }
 }

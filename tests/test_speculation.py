@@ -1,0 +1,48 @@
+"""Copies of tasks that take too long, and zombies: what the slower of two attempts leaves is in no batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import Reader, Run
+from scenarios import Aggregation
+from settings import STATE_STORE, log_confs
+from standalone import standalone
+
+EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.minTaskRuntime": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    # A zombie keeps its slot, and its executor.
+    "spark.task.reaper.enabled": "false",
+}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(
+    tmp_path: Path, reader: Reader, version: int
+) -> None:
+    """In one batch a task that has sealed does not end, in another one it has not sealed yet; their copies do."""
+    confs = {**log_confs(), **EAGER, f"{STATE_STORE}.checkpointFormatVersion": str(version)}
+    with standalone(tmp_path / "cluster") as cluster:
+        run = Run.create(tmp_path, Aggregation.generate(), master=cluster.url, confs=confs)
+        query = run.queries[0]
+        points = "executor.after-seal=linger@2;executor.mid-task=linger@4;driver.after-batch-log=pause@5"
+        with run.start(points) as driver:
+            driver.wait_for_pause("executor.after-seal")
+            driver.wait_until(lambda: 2 in run.committed(query), "batch 2 without the task that lingers")
+            run.resume("executor.after-seal")
+            driver.wait_for_pause("executor.mid-task")
+            driver.wait_for_pause("driver.after-batch-log")
+            assert 4 in run.committed(query)
+            run.resume("executor.mid-task")
+            driver.wait_until(lambda: "DSTL_SEAL_REFUSED" in cluster.executor_logs(), "refusal of the late seal")
+            driver.kill()
+        with run.start() as driver:
+            driver.succeed()
+        run.check()
+        run.check_state(reader)
