@@ -1,0 +1,44 @@
+package sparkdstl.testing
+
+import scala.util.matching.Regex
+
+import org.apache.hadoop.fs.Path
+
+/** Answers no request while its gate is shut, which it is for all instances in this JVM alike. */
+final class GatedFileSystem extends DirectWriteFileSystem(GatedFileSystem.Scheme) {
+  override protected def before(operation: Operation, path: Path): Unit = GatedFileSystem.pass(path)
+
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
+}
+
+object GatedFileSystem {
+  val Scheme = "gated"
+
+  /** The configuration entry that makes Hadoop find this file system. */
+  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[GatedFileSystem].getName
+
+  // All guarded by this.
+  private var trigger = Option.empty[Regex]
+  private var shut = false
+  private var waiting = 0
+
+  /** Shuts the gate as soon as there is a request for a path in which `path` is found, before that request. */
+  def shutAt(path: Regex): Unit = synchronized { trigger = Some(path) }
+
+  /** Lets everybody pass, those that wait first. */
+  def open(): Unit = synchronized {
+    trigger = None
+    shut = false
+    notifyAll()
+  }
+
+  /** How many requests wait at the gate. */
+  def waitingRequests: Int = synchronized(waiting)
+
+  private def pass(path: Path): Unit = synchronized {
+    if (trigger.exists(_.findFirstIn(path.toString).nonEmpty)) shut = true
+    waiting += 1
+    try while (shut) wait()
+    finally waiting -= 1
+  }
+}
