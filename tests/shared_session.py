@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import spark_dstl
 from scenarios import Aggregation
@@ -35,9 +36,13 @@ def start(work: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def contender(spark: SparkSession, provider: str) -> SparkSession:
-    """A session whose queries keep their state in Spark's own files (`spark`), or in the log (`dstl`, `stock`)."""
+def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSession:
+    """A session whose queries keep their state in Spark's own files (`spark`), or in the log (`dstl`, `stock`).
+
+    `version` is the checkpoint's format: 1, or 2 with ids.
+    """
     session = spark.newSession()
+    session.conf.set(f"{STATE_STORE}.checkpointFormatVersion", version)
     if provider == "spark":
         session.conf.set(f"{STATE_STORE}.providerClass", STOCK_PROVIDER)
         return session
@@ -80,25 +85,32 @@ class Contest:
         return self.work / "checkpoint"
 
     def run(self) -> None:
-        """Half of the input, then a restart, then the rest."""
-        for first, last in ((0, RESTART), (RESTART, FILES)):
-            for number in range(first, last):
-                name = f"{number:04d}.json"
-                shutil.copy2(self.work / "all" / "events" / name, self.work / "events" / name)
-            self._run_to_end()
+        """Half of the input with a trigger that never ends, then a restart, then the rest with one that does."""
+        self._add(0, RESTART)
+        query = self._start(processingTime="0 seconds")
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        self._add(RESTART, FILES)
+        self._start(availableNow=True).awaitTermination()
 
-    def _run_to_end(self) -> None:
+    def _add(self, first: int, last: int) -> None:
+        for number in range(first, last):
+            name = f"{number:04d}.json"
+            shutil.copy2(self.work / "all" / "events" / name, self.work / "events" / name)
+
+    def _start(self, **trigger: Any) -> StreamingQuery:
         stream = self.session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
         events = stream.json(str(self.work / "events")).selectExpr("*", "timestamp_seconds(time) AS at")
-        query = (
+        return (
             self.operator.query(events)
             .writeStream.outputMode(self.operator.mode)
             .option("checkpointLocation", str(self.checkpoint))
             .foreachBatch(self._take)
-            .trigger(availableNow=True)
+            .trigger(**trigger)
             .start()
         )
-        query.awaitTermination()
 
     def _take(self, rows: DataFrame, batch: int) -> None:
         assert batch not in self.batches, f"batch {batch} ran twice"

@@ -19,6 +19,14 @@ FORGET_AFTER_MS = 15 * 60 * 1000
 SHORT_MS, LONG_MS = 1, 3_600_000
 
 
+def as_row(columns: tuple[Any, ...]) -> Row:
+    return Row(**dict(zip(NAMES, columns, strict=True)))
+
+
+def as_frame(columns: tuple[Any, ...]) -> pd.DataFrame:
+    return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
+
+
 class Ledger(StatefulProcessor):
     """Keeps a count, the values of the last batch and counts of kinds; forgets a key some time after its last row."""
 
@@ -69,7 +77,7 @@ class Ledger(StatefulProcessor):
         return [state.start]
 
     def pack(self, *columns: Any) -> Any:
-        return Row(**dict(zip(NAMES, columns, strict=True)))
+        return as_row(columns)
 
     def close(self) -> None:
         pass
@@ -85,7 +93,7 @@ class PandasLedger(Ledger):
         return [int(start) for start in state["start"]]
 
     def pack(self, *columns: Any) -> Any:
-        return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
+        return as_frame(columns)
 
 
 class Forgetful(StatefulProcessor):
@@ -98,7 +106,7 @@ class Forgetful(StatefulProcessor):
         self._mapped = handle.getMapState("mapped", "name STRING", "count LONG", SHORT_MS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
-        number = sum(1 for _ in rows)
+        number = sum(self.size(some) for some in rows)
         long, short = self._long.get(), self._short.get()
         mapped = self._mapped.getValue(("name",))
         self._long.update(((long[0] if long else 0) + number,))
@@ -106,11 +114,26 @@ class Forgetful(StatefulProcessor):
         self._listed.appendValue((number,))
         self._mapped.updateValue(("name",), (number,))
         listed = [count for (count,) in self._listed.get()]
-        columns = (key[0], "rows", long[0] if long else 0, str(listed), f"{short} {mapped}")
-        yield Row(**dict(zip(NAMES, columns, strict=True)))
+        yield self.pack(key[0], "rows", long[0] if long else 0, str(listed), f"{short} {mapped}")
+
+    def size(self, rows: Any) -> int:  # noqa: ARG002
+        return 1
+
+    def pack(self, *columns: Any) -> Any:
+        return as_row(columns)
 
     def close(self) -> None:
         pass
+
+
+class PandasForgetful(Forgetful):
+    """The same with frames for rows."""
+
+    def size(self, rows: Any) -> int:
+        return len(rows)
+
+    def pack(self, *columns: Any) -> Any:
+        return as_frame(columns)
 
 
 def keyed(events: DataFrame) -> DataFrame:
@@ -138,6 +161,11 @@ def forgetful(events: DataFrame) -> DataFrame:
     return events.groupBy("key").transformWithState(Forgetful(), OUTPUT, "Update", "ProcessingTime")
 
 
+def forgetful_frames(events: DataFrame) -> DataFrame:
+    grouped = events.groupBy("key")
+    return grouped.transformWithStateInPandas(PandasForgetful(), OUTPUT, "Update", "ProcessingTime")
+
+
 VARIABLES = (
     {"stateVarName": "count"},
     {"stateVarName": "recent"},
@@ -150,4 +178,5 @@ PROCESSORS = [
     # Its state holds the times at which it expires, which no two runs have in common; and Spark would run batches
     # without input for ever, because time passes.
     Operator("transform-with-state-ttl", forgetful, "update", stores=(), without_input=False),
+    Operator("transform-with-state-in-pandas-ttl", forgetful_frames, "update", stores=(), without_input=False),
 ]
