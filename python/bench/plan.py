@@ -92,6 +92,9 @@ FULL = [
     Cell("compare", "join", 16, 100),
     Cell("compare", "join", 64, 100),
     Cell("compare", "join", 256, 10),
+    # What partitions cost takes more batches to see than there is time for with all contenders.
+    Cell("growth", "aggregation", 64, 300, contenders=OURS),
+    Cell("growth", "aggregation", 256, 150, contenders=OURS),
     Cell("tail", "aggregation", 16, 2000, contenders=OURS),
     Cell("saturated", "aggregation", 16, 500, contenders=("dstl",), mode="endless"),
     Cell("idle", "aggregation", 16, 500, contenders=("dstl",), mode="paced", interval_ms=1500),
