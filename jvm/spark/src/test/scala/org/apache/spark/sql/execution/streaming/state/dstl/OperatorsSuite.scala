@@ -115,7 +115,7 @@ class OperatorsSuite extends ComparisonSuite {
     (operator, index) <- operators.zipWithIndex
     format = 1 + index % 2
   } test(s"${operator.name} is the same with the state in the log, checkpoint format version $format") {
-    compare(operator, inFormat(format, stock, ours), input): Unit
+    compare(operator, inFormat(format, stock, ours, below), input): Unit
   }
 
   private def counts(inputs: Inputs, window: org.apache.spark.sql.Column): DataFrame =
