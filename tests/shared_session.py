@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,9 @@ class Operator:
     stores: tuple[dict[str, str], ...] = ({},)
     # Whether batches without input run, for the sake of watermarks and timers.
     without_input: bool = True
+    confs: Mapping[str, str] = field(default_factory=dict)
+    # The query after the restart, where it is another one.
+    later: Callable[[DataFrame], DataFrame] | None = None
 
 
 @dataclass
@@ -79,6 +82,8 @@ class Contest:
         (self.work / "events").mkdir()
         enabled = str(self.operator.without_input).lower()
         self.session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", enabled)
+        for key, value in self.operator.confs.items():
+            self.session.conf.set(key, value)
 
     @property
     def checkpoint(self) -> Path:
@@ -87,24 +92,24 @@ class Contest:
     def run(self) -> None:
         """Half of the input with a trigger that never ends, then a restart, then the rest with one that does."""
         self._add(0, RESTART)
-        query = self._start(processingTime="0 seconds")
+        query = self._start(self.operator.query, processingTime="0 seconds")
         try:
             query.processAllAvailable()
         finally:
             query.stop()
         self._add(RESTART, FILES)
-        self._start(availableNow=True).awaitTermination()
+        self._start(self.operator.later or self.operator.query, availableNow=True).awaitTermination()
 
     def _add(self, first: int, last: int) -> None:
         for number in range(first, last):
             name = f"{number:04d}.json"
             shutil.copy2(self.work / "all" / "events" / name, self.work / "events" / name)
 
-    def _start(self, **trigger: Any) -> StreamingQuery:
+    def _start(self, result: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
         stream = self.session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
         events = stream.json(str(self.work / "events")).selectExpr("*", "timestamp_seconds(time) AS at")
         return (
-            self.operator.query(events)
+            result(events)
             .writeStream.outputMode(self.operator.mode)
             .option("checkpointLocation", str(self.checkpoint))
             .foreachBatch(self._take)

@@ -1,8 +1,12 @@
-"""`transformWithState` from Python, with rows and with Pandas: every kind of state, timers, TTL and initial state."""
+"""`transformWithState` from Python, with rows and with Pandas.
+
+Every kind of state, timers, TTL, initial state, and a state whose schema changes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -136,6 +140,44 @@ class PandasForgetful(Forgetful):
         return as_frame(columns)
 
 
+class Growing(StatefulProcessor):
+    """Counts the rows of a key; in a later version, sums their values from then on as well."""
+
+    def __init__(self, *, sums: bool) -> None:
+        self._sums = sums
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._totals = handle.getValueState("totals", "count LONG, sum LONG" if self._sums else "count LONG")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+        values = [value for some in rows for value in self.values(some)]
+        before = self._totals.get() or (0, 0)
+        count = before[0] + len(values)
+        # What the earlier version has left has no sum.
+        total = (before[1] or 0) + sum(values) if self._sums else -1
+        self._totals.update((count, total) if self._sums else (count,))
+        yield self.pack(key[0], "rows", count, str(total), str(before))
+
+    def values(self, rows: Any) -> list[int]:
+        return [rows.value]
+
+    def pack(self, *columns: Any) -> Any:
+        return as_row(columns)
+
+    def close(self) -> None:
+        pass
+
+
+class PandasGrowing(Growing):
+    """The same with frames for rows."""
+
+    def values(self, rows: Any) -> list[int]:
+        return [int(value) for value in rows["value"]]
+
+    def pack(self, *columns: Any) -> Any:
+        return as_frame(columns)
+
+
 def keyed(events: DataFrame) -> DataFrame:
     """With many keys, so that some do not come again before they are forgotten."""
     return events.withWatermark("at", "1 minute").withColumn("key", sf.concat("key", sf.expr("value % 5")))
@@ -166,6 +208,17 @@ def forgetful_frames(events: DataFrame) -> DataFrame:
     return grouped.transformWithStateInPandas(PandasForgetful(), OUTPUT, "Update", "ProcessingTime")
 
 
+def growing(events: DataFrame, *, sums: bool = False) -> DataFrame:
+    return events.groupBy("key").transformWithState(Growing(sums=sums), OUTPUT, "Update", "None")
+
+
+def growing_frames(events: DataFrame, *, sums: bool = False) -> DataFrame:
+    grouped = events.groupBy("key")
+    return grouped.transformWithStateInPandas(PandasGrowing(sums=sums), OUTPUT, "Update", "None")
+
+
+# What lets a state's schema change.
+AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 VARIABLES = (
     {"stateVarName": "count"},
     {"stateVarName": "recent"},
@@ -179,4 +232,20 @@ PROCESSORS = [
     # without input for ever, because time passes.
     Operator("transform-with-state-ttl", forgetful, "update", stores=(), without_input=False),
     Operator("transform-with-state-in-pandas-ttl", forgetful_frames, "update", stores=(), without_input=False),
+    Operator(
+        "transform-with-state-another-schema",
+        growing,
+        "update",
+        stores=({"stateVarName": "totals"},),
+        confs=AVRO,
+        later=partial(growing, sums=True),
+    ),
+    Operator(
+        "transform-with-state-in-pandas-another-schema",
+        growing_frames,
+        "update",
+        stores=({"stateVarName": "totals"},),
+        confs=AVRO,
+        later=partial(growing_frames, sums=True),
+    ),
 ]
