@@ -102,7 +102,7 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     }
     wait(spec.warmup): Unit
     val before = countFromNow()
-    wait(spec.warmup + spec.rounds).drop(spec.warmup + 1).foreach { progress =>
+    wait(spec.warmup + 1 + spec.rounds).drop(spec.warmup + 1).foreach { progress =>
       recorder.batch(contender, progress.batchId.toInt - spec.warmup, progress)
     }
     report(Seq(running), before)
