@@ -15,7 +15,7 @@ from width_processors import PROCESSORS
 
 # By turns in both of the checkpoint's formats, which are a matter of how a store is committed, not of its operator.
 CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
-    (operator, "stock", 1 + number % 2) for number, operator in enumerate([OPERATORS[0], *PROCESSORS])
+    (operator, "stock", 1 + number % 2) for number, operator in enumerate([OPERATORS[0], OPERATORS[-1], *PROCESSORS])
 ]
 
 
