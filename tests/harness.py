@@ -18,7 +18,17 @@ from typing import Any
 
 from driver_process import Driver, Failed, start_driver
 from scenarios import Aggregation, Scenario, Windows
-from settings import FAIL_POINT_DIR, FAIL_POINTS, TEST_JAR, base_confs, faults, log_confs, stock, stock_confs
+from settings import (
+    FAIL_POINT_DIR,
+    FAIL_POINTS,
+    FORMAT_VERSION,
+    TEST_JAR,
+    base_confs,
+    faults,
+    log_confs,
+    stock,
+    stock_confs,
+)
 
 HERE = Path(__file__).resolve().parent
 
@@ -152,7 +162,9 @@ class Run:
             with self._python("read-state", "", {}) as driver:
                 driver.succeed()
         else:
-            reader.read(self.write_spec("read-state", {}, parent=None), self.state)
+            # The one thing that Spark does not learn from the checkpoint itself.
+            version = {key: value for key, value in self.confs.items() if key == FORMAT_VERSION}
+            reader.read(self.write_spec("read-state", version, parent=None), self.state)
         versions = json.loads(self.state.read_text(encoding="utf-8"))
         read: dict[str, set[int]] = defaultdict(set)
         for version in versions:

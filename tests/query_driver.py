@@ -40,7 +40,11 @@ def main() -> None:
         read_state(spark, spec)
     else:
         for line in sys.stdin:
-            read_state(spark, json.loads(Path(line.strip()).read_text(encoding="utf-8")))
+            asked: Spec = json.loads(Path(line.strip()).read_text(encoding="utf-8"))
+            reader = spark.newSession()
+            for key, value in asked["confs"].items():
+                reader.conf.set(key, value)
+            read_state(reader, asked)
     spark.stop()
 
 

@@ -18,6 +18,7 @@ LOG_CONFIG = Path(__file__).resolve().parents[1] / "conf" / "log4j2-quiet.proper
 SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 STATE_STORE = "spark.sql.streaming.stateStore"
+FORMAT_VERSION = f"{STATE_STORE}.checkpointFormatVersion"
 OURS = "org.apache.spark.sql.execution.streaming.state.dstl"
 PROVIDER = f"{OURS}.DstlStateStoreProvider"
 FILE_MANAGER = f"{OURS}.DstlCheckpointFileManager"

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import spark_dstl
 from scenarios import Aggregation
-from settings import STATE_STORE, STOCK_PROVIDER, base_confs, jars
+from settings import FORMAT_VERSION, STATE_STORE, STOCK_PROVIDER, base_confs, jars
 
 FILES = 4
 # The restart comes before this one.
@@ -42,7 +42,7 @@ def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSess
     `version` is the checkpoint's format: 1, or 2 with ids.
     """
     session = spark.newSession()
-    session.conf.set(f"{STATE_STORE}.checkpointFormatVersion", version)
+    session.conf.set(FORMAT_VERSION, version)
     if provider == "spark":
         session.conf.set(f"{STATE_STORE}.providerClass", STOCK_PROVIDER)
         return session

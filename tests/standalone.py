@@ -28,10 +28,6 @@ class Standalone:
     url: str
     work: Path
 
-    def executor_logs(self) -> str:
-        """What all executors so far have said."""
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in self.work.glob("*/*/*/stderr"))
-
 
 @contextmanager
 def standalone(work: Path) -> Iterator[Standalone]:
