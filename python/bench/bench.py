@@ -34,7 +34,7 @@ WORK = ROOT / ".build" / "bench"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 MAIN = "sparkdstl.bench.CellMain"
 RESULTS = "results.json"
-TABLE_WIDTH = 190
+TABLE_WIDTH = 210
 
 
 class BenchFailed(Exception):
@@ -147,7 +147,8 @@ def show(cells: list[Measured], options: argparse.Namespace, delays: Delays, con
     compared = [cell for cell in cells if cell.group == "compare"]
     if compared:
         draw_batch_times(compared, options.output / "batch-times.svg")
-        draw_over_floor(compared, options.output / "over-the-floor.svg")
+        growing = [cell for cell in cells if cell.group == "growth"]
+        draw_over_floor(compared + growing, options.output / "over-the-floor.svg")
     console.print(f"figures and charts are in {options.output}")
 
 

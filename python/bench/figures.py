@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 FLOOR = "floor"
 PERCENTILES = (50, 99, 99.9)
+RESAMPLINGS = 1000
 # Snapshots are taken in the background, by the same rules for all contenders.
 BACKGROUND = ("snapshot",)
 
@@ -79,6 +81,26 @@ class Measured:
         own = self.contenders[contender].percentile(percent)
         base = floor.percentile(percent) if floor else None
         return None if own is None or base is None else own - base
+
+    def over_floor_interval(self, contender: str, percent: float) -> tuple[float, float] | None:
+        """Tell between which values `over_floor` is in 95 of 100 resamplings of the rounds; in milliseconds.
+
+        The bootstrap (Efron 1979): how much of a difference may be chance, whatever the distribution is. Rounds are
+        drawn, not batches, because what the machine does in a round meets all contenders.
+        """
+        floor = self.contenders.get(FLOOR)
+        if floor is None or self.over_floor(contender, percent) is None:
+            return None
+        chance = random.Random(0)
+        rounds = list(zip(self.contenders[contender].batch_ms, floor.batch_ms, strict=True))
+
+        def resampled() -> float:
+            drawn = chance.choices(rounds, k=len(rounds))
+            own, base = (percentile(values, percent) or 0.0 for values in zip(*drawn, strict=True))
+            return own - base
+
+        differences = sorted(resampled() for _ in range(RESAMPLINGS))
+        return differences[int(RESAMPLINGS * 0.025)], differences[int(RESAMPLINGS * 0.975) - 1]
 
     def to_json(self) -> dict[str, Any]:
         """With all batch times, so that others can compute what they like."""

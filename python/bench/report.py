@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -32,6 +32,7 @@ COLUMNS = (
     "state",
     "batches",
     *(f"p{percent:g}" for percent in PERCENTILES),
+    "p50 over, 95 %",
     "max",
     "commit p50",
     "commit p99",
@@ -42,8 +43,8 @@ COLUMNS = (
 )
 LEGEND = (
     "Times are in ms, of whole batches and of their commits; in brackets, how much more than the same percentile of "
-    "the floor. Requests are a batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that "
-    "the log held in memory."
+    "the floor, and in a column of its own where that is for the median in 95 of 100 resamplings. Requests are a "
+    "batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that the log held in memory."
 )
 
 
@@ -88,6 +89,7 @@ def rows(cell: Measured) -> list[list[str]]:
             LABELS[name],
             str(len(contender.batch_ms)),
             *(figure(cell, name, percent) for percent in PERCENTILES),
+            interval(cell, name),
             f"{max(contender.batch_ms):,.0f}",
             *(number(contender.commit_percentile(percent)) for percent in (50, 99)),
             f"{contender.writes():.2f}",
@@ -104,6 +106,12 @@ def figure(cell: Measured, name: str, percent: float) -> str:
     value = number(cell.contenders[name].percentile(percent))
     over = cell.over_floor(name, percent)
     return value if over is None or name == FLOOR else f"{value} ({over:+,.0f})"
+
+
+def interval(cell: Measured, name: str) -> str:
+    """Show within what limits the median is over the floor."""
+    limits = None if name == FLOOR else cell.over_floor_interval(name, 50)
+    return "" if limits is None else f"{limits[0]:+,.0f} to {limits[1]:+,.0f}"
 
 
 def number(value: float | None) -> str:
@@ -137,7 +145,10 @@ def draw_batch_times(cells: Sequence[Measured], path: Path) -> None:
 
 
 def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
-    """Draw the median over the floor against partitions, one plot a workload."""
+    """Draw the median over the floor against partitions, one plot a workload, with what may be chance as whiskers.
+
+    Of several measurements with the same number of partitions, the one with most batches counts.
+    """
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
     figure, plots = pyplot.subplots(
         1, len(workloads), figsize=(5 * len(workloads), 4), squeeze=False, layout="constrained"
@@ -145,15 +156,12 @@ def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
     for plot, workload in zip(plots[0], workloads, strict=True):
         of_workload = sorted((cell for cell in cells if cell.workload == workload), key=lambda cell: cell.partitions)
         for name in (name for name in LABELS if name != FLOOR):
-            points = [
-                (cell.partitions, over / 1000)
-                for cell in of_workload
-                if name in cell.contenders and (over := cell.over_floor(name, 50)) is not None
-            ]
+            points = over_floor_points(of_workload, name)
             if points:
-                plot.plot(*zip(*points, strict=True), marker="o", label=LABELS[name], color=COLOURS[name])
+                draw_points(plot, name, points)
         plot.set_xscale("log", base=2)
-        plot.set_xticks([cell.partitions for cell in of_workload], [str(cell.partitions) for cell in of_workload])
+        partitions = sorted({cell.partitions for cell in of_workload})
+        plot.set_xticks(partitions, [str(number) for number in partitions])
         plot.set_yscale("symlog", linthresh=0.1)
         plot.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         plot.set_title(workload)
@@ -161,6 +169,33 @@ def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
         plot.grid(visible=True, alpha=0.3)
     plots[0][0].set_ylabel("median batch time over the floor (s)")
     save(figure, plots[0][0], path)
+
+
+def over_floor_points(cells: Sequence[Measured], name: str) -> dict[int, tuple[float, float, float]]:
+    """Find the median over the floor and its limits, in seconds, by number of partitions."""
+    found = {}
+    for cell in sorted(
+        (cell for cell in cells if name in cell.contenders), key=lambda cell: len(cell.contenders[name].batch_ms)
+    ):
+        over, limits = cell.over_floor(name, 50), cell.over_floor_interval(name, 50)
+        if over is not None and limits is not None:
+            found[cell.partitions] = (over / 1000, limits[0] / 1000, limits[1] / 1000)
+    return dict(sorted(found.items()))
+
+
+def draw_points(plot: Axes, name: str, points: Mapping[int, tuple[float, float, float]]) -> None:
+    """Draw one contender's line."""
+    below = [max(0.0, middle - low) for middle, low, _ in points.values()]
+    above = [max(0.0, high - middle) for middle, _, high in points.values()]
+    plot.errorbar(
+        list(points),
+        [middle for middle, _, _ in points.values()],
+        yerr=[below, above],
+        marker="o",
+        capsize=4,
+        label=LABELS[name],
+        color=COLOURS[name],
+    )
 
 
 def save(figure: Figure, plot: Axes, path: Path) -> None:

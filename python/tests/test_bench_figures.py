@@ -57,6 +57,15 @@ def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
     assert dstl.task_cpu_ms == 2000
 
 
+def test_what_may_be_chance_is_told_and_what_meets_both_in_a_round_is_not_chance(measured: Measured) -> None:
+    assert measured.over_floor_interval("dstl", 50) == (50, 50)
+    measured.contenders["dstl"].batch_ms.reverse()
+    low, high = measured.over_floor_interval("dstl", 50) or (0.0, 0.0)
+    # Of 100 values spread evenly over 100 ms a median is good to some 5 ms; the two now err in opposite directions.
+    assert 20 < low < 45 < 55 < high < 80
+    assert measured.over_floor_interval("dstl", 99.9) is None
+
+
 def test_results_are_read_as_they_were_written(measured: Measured) -> None:
     value = json.loads(json.dumps(measured.to_json()))
     assert Measured.from_json(value) == measured
