@@ -19,7 +19,7 @@ import org.apache.spark.internal.Logging
  * Reading: what is committed, as the driver says, or as storage says where there is no coordinator.
  *
  * @param coordinator `None` if the driver has none at all
- * @param uploads     made when the first chunk comes
+ * @param makeUploads called when the first chunk comes
  */
 private[dstl] final class RunLog(
     paths: QueryPaths,
@@ -36,8 +36,7 @@ private[dstl] final class RunLog(
   private val activities = new ConcurrentHashMap[String, StoreActivity]
   private val warned = new AtomicBoolean
   private val usedAt = new AtomicLong(nanoTime())
-  private lazy val uploads = makeUploads(coordinator.get)
-  @volatile private var uploadsMade = false
+  private val uploads = new OnFirstUse(() => makeUploads(coordinator.get))
 
   // Replaced by refresh, guarded by this.
   private var opened: OpenReply = coordinator.fold[OpenReply](OpenReply.Unknown)(_.open())
@@ -61,7 +60,7 @@ private[dstl] final class RunLog(
       Some(new SegmentWriter(
         key,
         options,
-        lazyUploads,
+        uploadsOnFirstUse,
         coordinator.get,
         activity(key.storeDirectory),
         run,
@@ -114,7 +113,7 @@ private[dstl] final class RunLog(
       )
 
   /** Uploads what waits, at once. */
-  def flush(): Unit = if (uploadsMade) uploads.flush()
+  def flush(): Unit = uploads.ifMade.foreach(_.flush())
 
   def evictIdle(): Unit = cache.evictIdle()
 
@@ -122,16 +121,13 @@ private[dstl] final class RunLog(
   def idleNanos: Long = nanoTime() - usedAt.get
 
   /** Bytes of this run that are on their way to storage. */
-  def bytesInFlight: Long = if (uploadsMade) uploads.bytesInFlight else 0L
+  def bytesInFlight: Long = uploads.ifMade.fold(0L)(_.bytesInFlight)
 
-  def close(): Unit = if (uploadsMade) uploads.close()
+  def close(): Unit = uploads.ifMade.foreach(_.close())
 
-  private def lazyUploads: SegmentUploads = new SegmentUploads {
-    override def put(key: SegmentKey, bytes: Array[Byte]): SegmentUpload = {
-      uploadsMade = true
-      uploads.put(key, bytes)
-    }
-    override def announce(): Unit = uploads.announce()
+  private def uploadsOnFirstUse: SegmentUploads = new SegmentUploads {
+    override def put(key: SegmentKey, bytes: Array[Byte]): SegmentUpload = uploads.value.put(key, bytes)
+    override def announce(): Unit = uploads.value.announce()
   }
 
   /** The batch log that has the segment. */

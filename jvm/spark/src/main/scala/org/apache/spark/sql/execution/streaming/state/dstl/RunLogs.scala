@@ -22,40 +22,28 @@ private[dstl] object RunLogs {
   private val IdleNanos = TimeUnit.MINUTES.toNanos(15)
   private val SweepMillis = 10000L
 
-  /** Opening asks the driver or storage, so it is done outside the lock; but only once, by whoever comes first. */
-  private final class Opening(open: () => RunLog) {
-    lazy val log: RunLog = {
-      val opened = open()
-      isOpen = true
-      opened
-    }
-    @volatile private var isOpen = false
-
-    def ifOpen: Option[RunLog] = if (isOpen) Some(log) else None
-  }
-
-  // All guarded by this.
-  private val logs = mutable.HashMap.empty[(String, UUID), Opening]
+  // All guarded by this. Making a log asks the driver or storage, so that is done outside of the lock.
+  private val logs = mutable.HashMap.empty[(String, UUID), OnFirstUse[RunLog]]
   private var environment: SparkEnv = _
   private var sweeping = false
 
   def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
     val env = SparkEnv.get
-    val opening = synchronized {
+    val log = synchronized {
       if (environment ne env) {
-        logs.valuesIterator.flatMap(_.ifOpen).foreach(_.close())
+        logs.valuesIterator.flatMap(_.ifMade).foreach(_.close())
         logs.clear()
         environment = env
       }
       startSweeping(options)
-      logs.getOrElseUpdate((root.toString, run), new Opening(() => make(env, root, run, configuration, options)))
+      logs.getOrElseUpdate((root.toString, run), new OnFirstUse(() => make(env, root, run, configuration, options)))
     }
-    opening.log
+    log.value
   }
 
   /** The logs of a run, on whichever checkpoint, that have been used. */
   def find(run: UUID): Seq[RunLog] = synchronized {
-    logs.collect { case ((_, of), opening) if of == run => opening }.toSeq.flatMap(_.ifOpen)
+    logs.collect { case ((_, of), log) if of == run => log }.toSeq.flatMap(_.ifMade)
   }
 
   private def make(env: SparkEnv, root: Path, run: UUID, configuration: Configuration, options: LogOptions): RunLog = {
@@ -106,7 +94,7 @@ private[dstl] object RunLogs {
     }: Unit
 
   private def sweep(): Unit = synchronized {
-    val opened = logs.toSeq.flatMap { case (key, opening) => opening.ifOpen.map(key -> _) }
+    val opened = logs.toSeq.flatMap { case (key, log) => log.ifMade.map(key -> _) }
     opened.foreach { case (key, log) =>
       log.evictIdle()
       if (log.idleNanos > IdleNanos && log.bytesInFlight == 0) {
