@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from harness import Reader, Run, free_port
-from scenarios import Aggregation, ProcessedAggregation
+from scenarios import Aggregation, ProcessedAggregation, Scenario
 from settings import jars, log_confs
 
 ELASTIC = {
@@ -52,37 +54,23 @@ def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(
     run.check_state(reader)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "provider"),
+    [(Aggregation.generate(), "dstl"), (ProcessedAggregation.generate(), "stock")],
+    ids=["aggregation", "transform-with-state"],
+)
 def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the_jar(
-    tmp_path: Path, reader: Reader
+    tmp_path: Path, reader: Reader, scenario: Scenario, provider: str
 ) -> None:
     """The server is killed in the middle of a commit; the query goes on with another one."""
-    run = Run.create(tmp_path, Aggregation.generate(), confs={"spark.jars": jars()})
+    run = Run.create(tmp_path, scenario, confs={"spark.jars": jars()})
+    run.provider = provider
     port = free_port()
     client = run.client(port)
     with run.serve(port, "driver.after-batch-log=pause@3") as server, client.start():
         server.wait_for_pause("driver.after-batch-log")
         server.kill()
     assert max(run.committed(run.queries[0])) == 2
-    with run.serve(port), client.start() as driver:
-        driver.succeed()
-    run.check()
-    assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
-    run.check_state(reader)
-
-
-def test_transform_with_state_in_a_session_of_spark_connect_keeps_its_state_in_the_log(
-    tmp_path: Path, reader: Reader
-) -> None:
-    """The client is killed after a batch, and another one goes on, on the same server."""
-    run = Run.create(tmp_path, ProcessedAggregation.generate(), confs={"spark.jars": jars()})
-    run.provider = "stock"
-    port = free_port()
-    client = run.client(port)
-    with run.serve(port, "driver.after-batch-log=pause@3") as server:
-        with client.start() as driver:
-            server.wait_for_pause("driver.after-batch-log")
-            driver.kill()
-        server.kill()
     with run.serve(port), client.start() as driver:
         driver.succeed()
     run.check()
