@@ -7,7 +7,7 @@ machine does meets all of them alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
@@ -23,6 +23,10 @@ class Delays:
     tail_ms: float = 3000
     bytes_per_second: int = 100_000_000
     seed: int = 1
+
+    def steady(self) -> Delays:
+        """Every request takes the median, so that a difference of some milliseconds shows."""
+        return replace(self, p99_ms=self.median_ms, tail_ratio=0)
 
     def spec(self) -> dict[str, Any]:
         """As the JVM side reads it."""
@@ -48,7 +52,8 @@ class Cell:
     mode: str = "turns"
     warmup: int = 10
     interval_ms: int = 0
-    delayed: bool = True
+    # "slow": as `Delays` says; "steady": the same without its tail; "local": a disk, without delays.
+    storage: Literal["slow", "steady", "local"] = "slow"
     # By round, for how many milliseconds storage answers nobody.
     stalls: dict[int, int] = field(default_factory=dict)
 
@@ -64,6 +69,7 @@ class Cell:
 
     def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str]) -> dict[str, Any]:
         """As the JVM side reads it."""
+        delays = delays.steady() if self.storage == "steady" else delays
         return {
             "mode": self.mode,
             "workload": self.workload,
@@ -71,7 +77,7 @@ class Cell:
             "contenders": list(self.contenders),
             "root": root,
             "output": output,
-            "delays": delays.spec() if self.delayed else None,
+            "delays": delays.spec() if self.storage != "local" else None,
             "warmup": self.warmup,
             "rounds": self.rounds,
             "intervalMs": self.interval_ms,
@@ -95,11 +101,13 @@ FULL = [
     # What partitions cost takes more batches to see than there is time for with all contenders.
     Cell("growth", "aggregation", 64, 300, contenders=OURS),
     Cell("growth", "aggregation", 256, 150, contenders=OURS),
+    Cell("steady", "aggregation", 64, 120, contenders=OURS, storage="steady"),
+    Cell("steady", "aggregation", 256, 90, contenders=OURS, storage="steady"),
     Cell("tail", "aggregation", 16, 2000, contenders=OURS),
     Cell("saturated", "aggregation", 16, 500, contenders=("dstl",), mode="endless"),
     Cell("idle", "aggregation", 16, 500, contenders=("dstl",), mode="paced", interval_ms=1500),
     Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
-    Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, delayed=False),
+    Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, storage="local"),
     Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
 ]
 

@@ -44,7 +44,8 @@ COLUMNS = (
 LEGEND = (
     "Times are in ms, of whole batches and of their commits; in brackets, how much more than the same percentile of "
     "the floor, and in a column of its own where that is for the median in 95 of 100 resamplings. Requests are a "
-    "batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that the log held in memory."
+    "batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that the log held in memory. "
+    "In steady measurements every request takes the median."
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from figures import Measured, percentile, read
-from plan import FULL, QUICK, Cell, scaled
+from plan import FULL, QUICK, Cell, Delays, scaled
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
@@ -75,3 +75,14 @@ def test_results_are_read_as_they_were_written(measured: Measured) -> None:
 def test_every_cell_has_a_name_of_its_own_and_at_least_one_round(plan: list[Cell]) -> None:
     assert len({cell.name for cell in plan}) == len(plan)
     assert all(cell.rounds >= 1 for cell in scaled(plan, 0.0001))
+
+
+def test_storage_of_a_cell_is_slow_with_a_tail_or_steady_or_a_local_disk() -> None:
+    delays = Delays(median_ms=20, p99_ms=100)
+    slow, steady, local = (
+        Cell("any", "join", 4, 1, storage=storage).spec("root", "output", delays, {})["delays"]
+        for storage in ("slow", "steady", "local")
+    )
+    assert slow == delays.spec()
+    assert steady == {**slow, "p99Ms": 20, "tailRatio": 0}
+    assert local is None
