@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -122,6 +123,22 @@ def measure(cells: list[Cell], options: argparse.Namespace, delays: Delays, cons
     return list(done.values())
 
 
+def fitting(cells: list[Cell], open_files: int, console: Console) -> list[Cell]:
+    """Leave out, and say so, what would open more files than the process that measures may."""
+    result = []
+    for cell in cells:
+        found = cell.within(open_files)
+        if found:
+            result.append(found)
+        left_out = cell.contenders[len(found.contenders) :] if found else cell.contenders
+        if left_out:
+            console.print(
+                f"{cell.name}: left out {', '.join(left_out)}, because a process may open {open_files} files here, "
+                f"which is too few for so many stores; `ulimit -Hn` shows that limit"
+            )
+    return result
+
+
 def save(cells: list[Measured], delays: Delays, path: Path) -> None:
     """Write the results in one step, so that an interruption leaves the old ones or the new ones."""
     value = {"delays": asdict(delays), "slots": SLOTS, "cells": [cell.to_json() for cell in cells]}
@@ -205,6 +222,10 @@ def main() -> int:
     wanted = [cell for cell in cells if not options.only or any(text in cell.name for text in options.only)]
     if options.report:
         wanted, options.resume = [], True
+    # Java raises its soft limit to the hard one.
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if open_files != resource.RLIM_INFINITY:
+        wanted = fitting(wanted, open_files, console)
     try:
         show(measure(wanted, options, delays, console), options, delays, console)
     except BenchFailed as failure:

@@ -11,6 +11,11 @@ from typing import Any, Literal
 
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
+# Stores that a query has in each partition: a join keeps two a side.
+STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1}
+# What RocksDB keeps open for one store, newly written tables included, and what else the process does.
+FILES_OF_STORE = 9
+FILES_OF_PROCESS = 1000
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,12 @@ class Cell:
     def batches(self) -> int:
         """Rounds in all, warm-up included, as the process counts them."""
         return self.warmup + self.rounds
+
+    def within(self, open_files: int) -> Cell | None:
+        """Leave out the last contenders where all together would open more files than that; `None` if none is left."""
+        files_of_contender = self.partitions * STORES[self.workload] * FILES_OF_STORE
+        fitting = self.contenders[: max(0, open_files - FILES_OF_PROCESS) // files_of_contender]
+        return replace(self, contenders=fitting) if fitting else None
 
     def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str]) -> dict[str, Any]:
         """As the JVM side reads it."""

@@ -86,3 +86,11 @@ def test_storage_of_a_cell_is_slow_with_a_tail_or_steady_or_a_local_disk() -> No
     assert slow == delays.spec()
     assert steady == {**slow, "p99Ms": 20, "tailRatio": 0}
     assert local is None
+
+
+def test_contenders_whose_files_cannot_all_be_open_are_left_out_last_ones_first() -> None:
+    cell = Cell("any", "join", 256, 1)
+    assert cell.within(1_000_000) == cell
+    assert cell.within(20_000) == Cell("any", "join", 256, 1, contenders=("floor", "dstl"))
+    assert cell.within(5_000) is None
+    assert all(small.within(20_000) == small for small in QUICK)
