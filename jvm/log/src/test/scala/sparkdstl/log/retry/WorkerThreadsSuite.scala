@@ -1,7 +1,5 @@
 package sparkdstl.log.retry
 
-import java.util.concurrent.{CountDownLatch, Executors}
-
 import org.scalatest.funsuite.AnyFunSuite
 
 class WorkerThreadsSuite extends AnyFunSuite {
@@ -48,25 +46,20 @@ class WorkerThreadsSuite extends AnyFunSuite {
   }
 
   test("an interrupt does not reach the work that uses the thread next") {
-    val pool = Executors.newSingleThreadExecutor()
-    val workers = new WorkerThreads(1, pool, () => ())
-    val begun = new CountDownLatch(1)
-    val first = workers.submit { () =>
-      begun.countDown()
-      try new CountDownLatch(1).await()
-      catch { case _: InterruptedException => Thread.currentThread().interrupt() }
+    // Unlike the JVM's pools, it does not clear interrupts itself.
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(1, threads, () => ())
+    var interrupted = Vector.empty[Boolean]
+    def note(): Unit = interrupted :+= Thread.currentThread().isInterrupted
+    lazy val first: WorkerThreads#Work = workers.submit { () =>
+      first.disposeOf()
+      workers.submit(() => note()): Unit
+      note()
     }
-    begun.await()
-    val ended = new CountDownLatch(1)
-    @volatile var interrupted = true
-    workers.submit { () =>
-      interrupted = Thread.currentThread().isInterrupted
-      ended.countDown()
-    }
-    first.disposeOf()
-    ended.await()
-    assert(!interrupted)
-    workers.close()
+    first
+    try threads.runAll()
+    finally Thread.interrupted(): Unit
+    assert(interrupted == Vector(true, false))
   }
 
   test("after closing nothing is started") {
