@@ -114,6 +114,8 @@ FULL = [
     Cell("growth", "aggregation", 256, 150, contenders=OURS),
     Cell("steady", "aggregation", 64, 120, contenders=OURS, storage="steady"),
     Cell("steady", "aggregation", 256, 90, contenders=OURS, storage="steady"),
+    Cell("steady", "join", 64, 60, contenders=OURS, storage="steady"),
+    Cell("steady", "join", 256, 40, contenders=OURS, storage="steady"),
     Cell("tail", "aggregation", 16, 2000, contenders=OURS),
     Cell("saturated", "aggregation", 16, 500, contenders=("dstl",), mode="endless"),
     Cell("idle", "aggregation", 16, 500, contenders=("dstl",), mode="paced", interval_ms=1500),
