@@ -42,8 +42,9 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
     hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
     val options = HadoopOptions.parse(hadoopConf)
     val run = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
+    lazy val directory = CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf)
     runLog = () =>
-      CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf) match {
+      directory match {
         case CheckpointDirectory.Store(root, _) => Some(RunLogs.of(root, run, hadoopConf, options))
         case _ => None
       }
