@@ -40,10 +40,7 @@ private[dstl] final class CoordinatorEndpoint(
         }
         context.reply(Wire.encodeOpenReply(reply))
       case Wire.Seal =>
-        val reply = registry.of(root, run).fold[SealReply](SealReply.Refused("another run has taken over"))(
-          _.seal(Wire.decodeSeal(payload))
-        )
-        context.reply(Wire.encodeSealReply(reply))
+        context.reply(Wire.encodeSealReply(seal(root, run, Wire.decodeSeal(payload))))
       case Wire.Uploaded =>
         registry.of(root, run).foreach(_.report(Wire.decodeReport(payload)))
         context.reply(Wire.Done)
@@ -63,6 +60,19 @@ private[dstl] final class CoordinatorEndpoint(
         }
       case other => throw new IllegalArgumentException(s"unknown operation $other")
     }
+
+  private def seal(root: String, run: UUID, request: SealRequest): SealReply = {
+    val coordinator = registry.of(root, run)
+    val reply = coordinator.fold[SealReply](SealReply.Refused("another run has taken over"))(_.seal(request))
+    reply match {
+      // The task cannot be relied on to say so: Spark drops what a killed one fails with.
+      case SealReply.Refused(reason) =>
+        logWarning(DstlErrors.sealRefused(request.key, run, reason).getMessage +
+          s" It is on executor ${request.executor}.")
+      case _ =>
+    }
+    reply
+  }
 
   /** Exceptions travel by Java serialization too, so they must be of classes that executors' RPC sees. */
   private def portable(error: Throwable): Throwable = new java.io.IOException(error.getMessage)

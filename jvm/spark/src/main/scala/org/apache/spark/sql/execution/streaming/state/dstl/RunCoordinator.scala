@@ -82,15 +82,7 @@ private[dstl] final class RunCoordinator(
 
   def seal(request: SealRequest): SealReply = {
     FailPoints.hit("driver.before-first-seal", request.key.batch)
-    val reply = seals.seal(request)
-    reply match {
-      // The task cannot be relied on to say so: Spark drops what a killed one fails with.
-      case SealReply.Refused(reason) =>
-        logWarning(DstlErrors.sealRefused(request.key, run, reason).getMessage +
-          s" It is on executor ${request.executor}.")
-      case _ =>
-    }
-    reply
+    seals.seal(request)
   }
 
   /** Whether tasks have sealed anything for `batch`. */
