@@ -23,15 +23,24 @@ FORGET_AFTER_MS = 15 * 60 * 1000
 SHORT_MS, LONG_MS = 1, 3_600_000
 
 
-def as_row(columns: tuple[Any, ...]) -> Row:
-    return Row(**dict(zip(NAMES, columns, strict=True)))
+class InRows(StatefulProcessor):
+    """A processor that gives rows."""
+
+    def pack(self, *columns: Any) -> Any:
+        return Row(**dict(zip(NAMES, columns, strict=True)))
+
+    def close(self) -> None:
+        pass
 
 
-def as_frame(columns: tuple[Any, ...]) -> pd.DataFrame:
-    return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
+class InFrames:
+    """What makes such a processor give frames, each with a row."""
+
+    def pack(self, *columns: Any) -> Any:
+        return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
 
 
-class Ledger(StatefulProcessor):
+class Ledger(InRows):
     """Keeps a count, the values of the last batch and counts of kinds; forgets a key some time after its last row."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -80,14 +89,8 @@ class Ledger(StatefulProcessor):
     def initial(self, state: Any) -> list[int]:
         return [state.start]
 
-    def pack(self, *columns: Any) -> Any:
-        return as_row(columns)
 
-    def close(self) -> None:
-        pass
-
-
-class PandasLedger(Ledger):
+class PandasLedger(InFrames, Ledger):
     """The same with frames for rows."""
 
     def unpack(self, rows: Any) -> list[tuple[int, int]]:
@@ -96,11 +99,8 @@ class PandasLedger(Ledger):
     def initial(self, state: Any) -> list[int]:
         return [int(start) for start in state["start"]]
 
-    def pack(self, *columns: Any) -> Any:
-        return as_frame(columns)
 
-
-class Forgetful(StatefulProcessor):
+class Forgetful(InRows):
     """Counts the rows of a key in states that outlive a batch, and in some that do not."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -123,24 +123,15 @@ class Forgetful(StatefulProcessor):
     def size(self, rows: Any) -> int:  # noqa: ARG002
         return 1
 
-    def pack(self, *columns: Any) -> Any:
-        return as_row(columns)
 
-    def close(self) -> None:
-        pass
-
-
-class PandasForgetful(Forgetful):
+class PandasForgetful(InFrames, Forgetful):
     """The same with frames for rows."""
 
     def size(self, rows: Any) -> int:
         return len(rows)
 
-    def pack(self, *columns: Any) -> Any:
-        return as_frame(columns)
 
-
-class Growing(StatefulProcessor):
+class Growing(InRows):
     """Counts the rows of a key; in a later version, sums their values from then on as well."""
 
     def __init__(self, *, sums: bool) -> None:
@@ -161,21 +152,12 @@ class Growing(StatefulProcessor):
     def values(self, rows: Any) -> list[int]:
         return [rows.value]
 
-    def pack(self, *columns: Any) -> Any:
-        return as_row(columns)
 
-    def close(self) -> None:
-        pass
-
-
-class PandasGrowing(Growing):
+class PandasGrowing(InFrames, Growing):
     """The same with frames for rows."""
 
     def values(self, rows: Any) -> list[int]:
         return [int(value) for value in rows["value"]]
-
-    def pack(self, *columns: Any) -> Any:
-        return as_frame(columns)
 
 
 def keyed(events: DataFrame) -> DataFrame:
