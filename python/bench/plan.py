@@ -73,10 +73,13 @@ class Cell:
         return self.warmup + self.rounds
 
     def within(self, open_files: int) -> Cell | None:
-        """Leave out the last contenders where all together would open more files than that; `None` if none is left."""
+        """Leave out the last contenders where all together would open more files than that.
+
+        `None` if none is left, or only one of those that were to be compared.
+        """
         files_of_contender = self.partitions * STORES[self.workload] * FILES_OF_STORE
         fitting = self.contenders[: max(0, open_files - FILES_OF_PROCESS) // files_of_contender]
-        return replace(self, contenders=fitting) if fitting else None
+        return replace(self, contenders=fitting) if len(fitting) >= min(2, len(self.contenders)) else None
 
     def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str]) -> dict[str, Any]:
         """As the JVM side reads it."""

@@ -93,4 +93,7 @@ def test_contenders_whose_files_cannot_all_be_open_are_left_out_last_ones_first(
     assert cell.within(1_000_000) == cell
     assert cell.within(20_000) == Cell("any", "join", 256, 1, contenders=("floor", "dstl"))
     assert cell.within(5_000) is None
+    # A floor with nothing to compare it with tells nothing.
+    assert cell.within(12_000) is None
+    assert Cell("any", "join", 256, 1, contenders=("dstl",)).within(12_000) is not None
     assert all(small.within(20_000) == small for small in QUICK)
