@@ -26,7 +26,7 @@ from types import FrameType
 import pyspark
 from figures import Measured, read
 from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled
-from report import draw_batch_times, draw_over_floor, markdown, table
+from report import draw_batch_times, draw_over_floor, markdown, rows, table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -159,8 +159,9 @@ def storage(delays: Delays) -> str:
 
 def show(cells: list[Measured], options: argparse.Namespace, delays: Delays, console: Console) -> None:
     """Print the table, write it as a page and draw the charts."""
-    console.print(table(cells))
-    (options.output / "figures.md").write_text(markdown(cells, options.command, storage(delays)), encoding="utf-8")
+    sections = [rows(cell) for cell in cells]
+    console.print(table(sections))
+    (options.output / "figures.md").write_text(markdown(sections, options.command, storage(delays)), encoding="utf-8")
     compared = [cell for cell in cells if cell.group == "compare"]
     if compared:
         draw_batch_times(compared, options.output / "batch-times.svg")

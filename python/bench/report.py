@@ -49,19 +49,19 @@ LEGEND = (
 )
 
 
-def table(cells: Iterable[Measured]) -> Table:
-    """Make a table for the terminal, with a row for each cell and contender."""
+def table(sections: Iterable[Iterable[Sequence[str]]]) -> Table:
+    """Make a table for the terminal, with the `rows` of each cell."""
     result = Table(caption=LEGEND)
     for column in COLUMNS:
         result.add_column(column, justify="left" if column in ("measurement", "state") else "right", no_wrap=True)
-    for cell in cells:
-        for row in rows(cell):
+    for section in sections:
+        for row in section:
             result.add_row(*row)
         result.add_section()
     return result
 
 
-def markdown(cells: Iterable[Measured], command: str, storage: str) -> str:
+def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage: str) -> str:
     """Make a page with the same table and the charts, for the documentation."""
     lines = [
         "# Figures of the benchmark",
@@ -76,7 +76,7 @@ def markdown(cells: Iterable[Measured], command: str, storage: str) -> str:
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
-        *("| " + " | ".join(row) + " |" for cell in cells for row in rows(cell)),
+        *("| " + " | ".join(row) + " |" for section in sections for row in section),
     ]
     return "\n".join(lines) + "\n"
 
