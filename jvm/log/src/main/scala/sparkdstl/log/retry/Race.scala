@@ -1,5 +1,7 @@
 package sparkdstl.log.retry
 
+import sparkdstl.log.runtime.{Cancellable, Timer}
+
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}

@@ -8,7 +8,8 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.retry.{Attempts, RetryingExecutor, Timer, UploadMetrics, Won}
+import sparkdstl.log.retry.{Attempts, RetryingExecutor, UploadMetrics, Won}
+import sparkdstl.log.runtime.Timer
 import sparkdstl.log.storage.LogStorage
 
 /**

@@ -1,5 +1,7 @@
 package sparkdstl.log.retry
 
+import sparkdstl.log.runtime.{Cancellable, Timer}
+
 import scala.collection.mutable
 
 /** Time stands still until a test moves it. Actions run on the thread that moves it, in order of their time. */

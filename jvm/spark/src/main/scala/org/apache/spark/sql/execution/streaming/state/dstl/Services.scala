@@ -3,7 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.util.concurrent.{ConcurrentHashMap, Executor, ThreadLocalRandom}
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.retry.{RetryPolicy, RetryingExecutor, ScheduledTimer, Timer, UploadMetrics}
+import sparkdstl.log.retry.{RetryPolicy, RetryingExecutor, UploadMetrics}
+import sparkdstl.log.runtime.{ScheduledTimer, Timer}
 import sparkdstl.log.storage.{LogStorage, StorageErrors}
 import sparkdstl.log.upload.ObjectDiscarder
 

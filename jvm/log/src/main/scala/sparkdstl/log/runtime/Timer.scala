@@ -1,4 +1,4 @@
-package sparkdstl.log.retry
+package sparkdstl.log.runtime
 
 import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
 

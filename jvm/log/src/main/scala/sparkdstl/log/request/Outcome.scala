@@ -1,0 +1,30 @@
+package sparkdstl.log.request
+
+/**
+ * What came of a request with all its attempts. Whoever makes one has to say what happens in each case: a request that
+ * ended in silence is not one that did nothing.
+ */
+sealed trait Outcome[+T] {
+  def map[U](f: T => U): Outcome[U] = this match {
+    case Outcome.Done(value) => Outcome.Done(f(value))
+    case failed: Outcome.Failed => failed
+    case unknown: Outcome.Unknown => unknown
+  }
+}
+
+object Outcome {
+
+  /** It took effect, and this is the answer. */
+  final case class Done[+T](value: T) extends Outcome[T]
+
+  /** It did not take effect and never will: storage said so, or it was a question. */
+  final case class Failed(error: Throwable) extends Outcome[Nothing]
+
+  /**
+   * It may have taken effect, or may do so later: an attempt was silent, or ended in an error that is not an answer.
+   *
+   * @param cause
+   *   the last error, or that the deadline passed, with the errors of other attempts suppressed
+   */
+  final case class Unknown(cause: Throwable) extends Outcome[Nothing]
+}
