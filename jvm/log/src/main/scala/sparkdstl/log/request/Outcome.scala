@@ -10,6 +10,13 @@ sealed trait Outcome[+T] {
     case failed: Outcome.Failed => failed
     case unknown: Outcome.Unknown => unknown
   }
+
+  /** As a future, for callers to whom failed and unknown are the same: both leave them without an answer. */
+  def asFuture: scala.concurrent.Future[T] = this match {
+    case Outcome.Done(value) => scala.concurrent.Future.successful(value)
+    case Outcome.Failed(error) => scala.concurrent.Future.failed(error)
+    case Outcome.Unknown(error) => scala.concurrent.Future.failed(error)
+  }
 }
 
 object Outcome {

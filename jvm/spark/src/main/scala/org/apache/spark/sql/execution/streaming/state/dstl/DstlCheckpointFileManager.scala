@@ -5,9 +5,8 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.format.SegmentKey
 
-import org.apache.spark.SparkEnv
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -16,8 +15,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
- * and deleting them works as if they were files. A commit entry is created only after the batch's segments are durable.
- * Everything else is a file of its own, published by one write that is retried and hedged. What is not in the log is
+ * and deleting them works as if they were files. A commit entry is created only after the batch's segments are durable,
+ * and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
  * @param path          the directory that this file manager is for
@@ -30,101 +29,150 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   private val options = HadoopOptions.parse(configuration)
   private val directory = CheckpointDirectory.of(path, configuration)
-  private lazy val changelogs =
-    configuration.getBoolean(DstlCheckpointFileManager.ChangelogCheckpointing, false)
-  private lazy val services = Services.of(options)
-  private lazy val storage = Storages.of(path, configuration, options.copy(inMemory = false))
+  private val files = new CheckpointFiles(path, configuration, options)
 
-  // Whoever asks for commits on a driver may be about to run a query: tasks must find the endpoint from then on.
-  if (directory.isInstanceOf[CheckpointDirectory.Commits]) registry: Unit
+  // The run that belongs to this file manager, once its query has begun to use it.
+  @volatile private var owned: Option[DrivenRun] = None
+  // What the newest listing of the directory has shown; only a changelog that was listed as a file is deleted as one.
+  @volatile private var listed: Option[Set[String]] = None
+  @volatile private var newestListed: Option[Long] = None
+
+  // Whoever asks for commits on a driver may be about to run a query: tasks must find the driver's door from then on.
+  directory match {
+    case _: CheckpointDirectory.Commits if DstlEnvironment.get.isDriver => DstlEnvironment.get.driver: Unit
+    case _ =>
+  }
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     (directory, segmentOf(file), batchOf(file)) match {
-      case (store: CheckpointDirectory.Store, Some(key), _) =>
-        logOf(store).writer(key).fold(publishedFile(file, overwriteIfPossible))(ChangelogStream(_))
+      case (store: CheckpointDirectory.Store, Some(key), _) => changelog(store, key, file, overwriteIfPossible)
       case (store: CheckpointDirectory.Store, None, _) =>
-        if (!changelogs && file.getName.endsWith(".zip")) logOf(store).warnOfSnapshots()
-        publishedFile(file, overwriteIfPossible)
-      case (CheckpointDirectory.Commits(_), _, Some(batch)) => commitEntry(file, batch)
-      case _ => publishedFile(file, overwriteIfPossible)
+        PastTheLog.reasonFor(file.getName, configuration).foreach(why => runOf(store).worker.foreach(_.pastTheLog(why)))
+        published(file, overwriteIfPossible)
+      case (CheckpointDirectory.Commits(root), _, Some(batch)) => commitEntry(root, file, batch)
+      case (CheckpointDirectory.Offsets(root), _, Some(batch)) => offsetsEntry(root, file, batch)
+      case _ => published(file, overwriteIfPossible)
     }
 
   override def open(file: Path): FSDataInputStream =
-    inLog(file)((log, key) => log.read(key).map(new FSDataInputStream(_))).getOrElse(super.open(file))
+    (directory, segmentOf(file)) match {
+      case (store: CheckpointDirectory.Store, Some(key)) =>
+        ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads).getOrElse(files.open(file)(super.open(file)))
+      case _ => files.open(file)(super.open(file))
+    }
 
-  override def exists(file: Path): Boolean = {
-    beginRun()
-    inLog(file)((log, key) => Some(key).filter(log.contains)).nonEmpty ||
-    services.reads.exists(file)(() => super.exists(file))
-  }
+  override def exists(file: Path): Boolean =
+    (directory, segmentOf(file), batchOf(file)) match {
+      case (CheckpointDirectory.Commits(root), _, Some(batch)) =>
+        !owner(root).exists(_.coordinator.knowsAbsent(batch)) && files.exists(file)(super.exists(file))
+      case (CheckpointDirectory.Offsets(root), _, Some(batch)) =>
+        !knowsNoOffsets(root, batch) && files.exists(file)(super.exists(file))
+      case (store: CheckpointDirectory.Store, Some(key), _) =>
+        !CurrentBatch.isAt(key.batch) &&
+        (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
+      case _ => files.exists(file)(super.exists(file))
+    }
 
-  override def list(listed: Path, filter: PathFilter): Array[FileStatus] = {
-    beginRun()
-    val files = super.list(listed, filter)
+  override def list(directoryListed: Path, filter: PathFilter): Array[FileStatus] = {
+    val found = files.list(directoryListed)(super.list(directoryListed, filter))
+    val isOwnDirectory = directoryListed.getName == path.getName
     directory match {
-      case store: CheckpointDirectory.Store if listed.getName == path.getName && wantsSegments(listed, filter) =>
-        val names = files.iterator.map(_.getPath.getName).toSet
-        files ++ logOf(store).list(store.storeDirectory).filterNot(segment => names(segment.fileName))
-          .map(segment => status(new Path(listed, segment.fileName), segment)).filter(s => filter.accept(s.getPath))
-      case _ => files
+      case CheckpointDirectory.Commits(root) =>
+        owner(root): Unit
+        found
+      case _: CheckpointDirectory.Offsets if isOwnDirectory =>
+        newestListed = Some(found.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
+        found
+      case store: CheckpointDirectory.Store if isOwnDirectory && LoggedFiles.areWanted(directoryListed, filter) =>
+        val names = found.iterator.map(_.getPath.getName).toSet
+        listed = Some(names)
+        found ++ LoggedFiles.of(runOf(store), store, directoryListed, configuration, options)
+          .filter(status => filter.accept(status.getPath) && !names(status.getPath.getName))
+      case _ => found
     }
   }
 
   override def delete(file: Path): Unit =
-    if (inLog(file)((log, key) => Some(key).filter(log.release)).isEmpty) super.delete(file)
+    (directory, segmentOf(file), batchOf(file)) match {
+      case (store: CheckpointDirectory.Store, Some(key), _) =>
+        runOf(store).worker.foreach(_.release(key.storeDirectory, key.version + 1))
+        if (listed.forall(_(file.getName))) files.delete(file)(super.delete(file))
+      case (CheckpointDirectory.Commits(root), _, Some(batch)) => deleteEntry(root, batch)
+      case _ => files.delete(file)(super.delete(file))
+    }
+
+  private def changelog(
+      store: CheckpointDirectory.Store,
+      key: SegmentKey,
+      file: Path,
+      overwriteIfPossible: Boolean
+  ): CancellableFSDataOutputStream = {
+    val segment =
+      if (options.enabled && options.commitAsync) runOf(store).worker.flatMap(TaskLog.begin(_, key, BaseOfChanges.get))
+      else None
+    if (segment.isEmpty && options.enabled && options.commitAsync) PastTheLog.warnOnce(store.root)
+    segment.fold(published(file, overwriteIfPossible))(ChangelogStream(_))
+  }
 
   /** The commit entry of a batch: closing it is the barrier. */
-  private def commitEntry(entry: Path, batch: Long): CancellableFSDataOutputStream = {
-    beginRun()
-    val qualified = fs.makeQualified(entry)
+  private def commitEntry(root: Path, entry: Path, batch: Long): CancellableFSDataOutputStream =
     PublishedFileStream(
       content =>
-        coordinator match {
-          case Some(run) => run.commit(batch, qualified, content)
+        owner(root) match {
+          case Some(run) => Waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
           case None =>
-            // Not the thread of a query: a tool, or a defect that would lose what tasks have sealed.
-            sealedUnder(entry).filter(_.hasSeals(batch)).foreach(_ => throw DstlErrors.unknownRun(batch))
-            services.writes.create(storage, qualified, content, namesItsWriter = false)
+            files.refuseIfSealed(root, batch)
+            files.create(entry, content)
         },
       () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFileStream.Limit} bytes")
     )
-  }
 
-  private def publishedFile(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+  /** Where another driver has written the entry, the error names it. */
+  private def offsetsEntry(root: Path, entry: Path, batch: Long): CancellableFSDataOutputStream =
     PublishedFileStream(
       content => {
-        val qualified = fs.makeQualified(file)
-        if (overwriteIfPossible) services.writes.replace(storage, qualified, content)
-        else services.writes.create(storage, qualified, content, namesItsWriter = false)
+        if (driven(root).isEmpty) files.create(entry, content) else files.createOrSayWho(root, entry, content)
+        newestListed = newestListed.map(math.max(_, batch))
       },
+      () => super.createAtomic(entry, false)
+    )
+
+  private def published(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+    PublishedFileStream(
+      content => if (overwriteIfPossible) files.replace(file, content) else files.create(file, content),
       () => super.createAtomic(file, overwriteIfPossible)
     )
 
-  /** On the thread that drives a query, makes its run the current one on this checkpoint. */
-  private def beginRun(): Unit = (directory, StreamThread.run) match {
-    case (CheckpointDirectory.Commits(root), Some(run)) =>
-      registry.foreach(_.begin(root, run, configuration, options))
-    case _ =>
-  }
-
-  private def coordinator: Option[RunCoordinator] = (directory, StreamThread.run) match {
-    case (CheckpointDirectory.Commits(root), Some(run)) => registry.flatMap(_.of(root.toString, run))
-    case _ => None
-  }
-
-  private def sealedUnder(entry: Path): Option[RunCoordinator] =
-    registry.flatMap(_.current(fs.makeQualified(entry).getParent.getParent.toString))
-
-  private def registry: Option[RunRegistry] =
-    Option(SparkEnv.get).filter(CoordinatorClient.isDriver).map(CoordinatorEndpoint.registryOf)
-
-  private def inLog[T](file: Path)(use: (RunLog, SegmentKey) => Option[T]): Option[T] =
-    (directory, segmentOf(file)) match {
-      case (store: CheckpointDirectory.Store, Some(key)) => use(logOf(store), key)
-      case _ => None
+  private def deleteEntry(root: Path, batch: Long): Unit = {
+    val environment = DstlEnvironment.get
+    val run = if (environment.isDriver) environment.driver.on(root) else None
+    run match {
+      case Some(current) => Waiting.on(current.coordinator.deleteEntry(batch))
+      case None if environment.isDriver =>
+        Waiting.on(environment.driver.unownedDeletion(root, configuration, options).delete(batch))
+      case None => super.delete(new Path(new Path(root, "commits"), batch.toString))
     }
+  }
 
-  private def logOf(store: CheckpointDirectory.Store): RunLog = RunLogs.of(store.root, run, configuration, options)
+  /** The run that belongs to this file manager; on the thread that drives its query it is begun, if it has not. */
+  private def owner(root: Path): Option[DrivenRun] = owned.orElse {
+    val environment = DstlEnvironment.get
+    val begun = if (environment.isDriver) environment.driver.beginIfDriven(root, this, configuration, options) else None
+    begun.foreach(run => owned = Some(run))
+    begun
+  }
+
+  /** The run on this checkpoint that the calling thread drives. */
+  private def driven(root: Path): Option[DrivenRun] = {
+    val environment = DstlEnvironment.get
+    if (environment.isDriver) environment.driver.drivenHere(root) else None
+  }
+
+  private def knowsNoOffsets(root: Path, batch: Long): Boolean =
+    newestListed.exists(batch > _) && driven(root).nonEmpty
+
+  private def runOf(store: CheckpointDirectory.Store): WorkedRun =
+    DstlEnvironment.get.workers.of(store.root, run, configuration, options)
 
   /** Tasks are told their run in the Hadoop configuration; it is there by the time a store is loaded. */
   private def run: UUID =
@@ -136,13 +184,6 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   }
 
   private def batchOf(file: Path): Option[Long] = file.getName.toLongOption.filter(_ >= 0)
-
-  /** Whether a filter lets changelogs through at all: asking the driver for them is not needed otherwise. */
-  private def wantsSegments(listed: Path, filter: PathFilter): Boolean =
-    SegmentKind.all.exists(kind => filter.accept(new Path(listed, s"1${kind.suffix}")))
-
-  private def status(file: Path, segment: ListedSegment): FileStatus =
-    new FileStatus(segment.length, false, 1, 0, segment.modifiedAtMs, file)
 }
 
 private[dstl] object DstlCheckpointFileManager {

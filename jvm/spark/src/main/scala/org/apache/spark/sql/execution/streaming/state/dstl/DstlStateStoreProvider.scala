@@ -15,12 +15,13 @@ import org.apache.spark.sql.types.StructType
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
  *
  * It is Spark's own provider in all but three things: changelog checkpointing is always on, its files go through
- * [[DstlCheckpointFileManager]] whether or not that is configured, and its metrics tell what the log did. Without the
- * file manager on the driver there is no barrier; then changelogs are plain files in Spark's layout, as
- * [[RunLog.writer]] says.
+ * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it is what was committed
+ * ([[DstlRocksDB]]). Without the file manager on the driver there is no barrier; then changelogs are plain files in Spark's
+ * layout.
  */
 private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
-  @volatile private var runLog: () => Option[RunLog] = () => None
+  @volatile private var run: () => Option[WorkedRun] = () => None
+  @volatile private var storeDirectory: Option[String] = None
 
   override def init(
       stateStoreId: StateStoreId,
@@ -41,13 +42,13 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
     )
     hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
     val options = HadoopOptions.parse(hadoopConf)
-    val run = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
-    lazy val directory = CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf)
-    runLog = () =>
-      directory match {
-        case CheckpointDirectory.Store(root, _) => Some(RunLogs.of(root, run, hadoopConf, options))
-        case _ => None
-      }
+    val runId = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
+    CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf) match {
+      case CheckpointDirectory.Store(root, directory) =>
+        storeDirectory = Some(directory)
+        run = () => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options))
+      case _ =>
+    }
     super.init(
       stateStoreId,
       keySchema,
@@ -73,7 +74,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       eventForwarder: Option[RocksDBEventForwarder],
       uniqueId: Option[String]
   ): RocksDB =
-    super.createRocksDB(
+    new DstlRocksDB(
       dfsRootDir,
       conf.copy(enableChangelogCheckpointing = true),
       localRootDir,
@@ -83,58 +84,13 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       enableStateStoreCheckpointIds,
       partitionId,
       eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
-      uniqueId
-    )
-
-  override def getStore(
-      version: Long,
-      uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean
-  ): StateStore =
-    measured(super.getStore(version, uniqueId, forceSnapshotOnCommit, loadEmpty))
-
-  override def getReadStore(version: Long, uniqueId: Option[String]): StateStore =
-    measured(super.getReadStore(version, uniqueId))
-
-  override def upgradeReadStoreToWriteStore(
-      readStore: ReadStateStore,
-      version: Long,
-      uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean
-  ): StateStore =
-    measured(super.upgradeReadStoreToWriteStore(
-      MeasuredStateStore.unwrap(readStore),
-      version,
       uniqueId,
-      forceSnapshotOnCommit
-    ))
-
-  override def replayStateFromSnapshot(
-      snapshotVersion: Long,
-      endVersion: Long,
-      readOnly: Boolean,
-      snapshotVersionStateStoreCkptId: Option[String],
-      endVersionStateStoreCkptId: Option[String]
-  ): StateStore =
-    measured(super.replayStateFromSnapshot(
-      snapshotVersion,
-      endVersion,
-      readOnly,
-      snapshotVersionStateStoreCkptId,
-      endVersionStateStoreCkptId
-    ))
+      run,
+      storeDirectory
+    )
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all
-
-  private def measured(store: StateStore): StateStore = store match {
-    case already: MeasuredStateStore => already
-    case plain => new MeasuredStateStore(
-        plain,
-        () => runLog().fold(Map.empty[StateStoreCustomMetric, Long])(LogMetrics.of(_, plain.id))
-      )
-  }
 }
 
 /**
@@ -146,5 +102,5 @@ private[dstl] final class LenientEventForwarder(runId: String, storeId: StateSto
 
   override def reportSnapshotUploaded(version: Long): Unit =
     try super.reportSnapshotUploaded(version)
-    catch { case e: SparkException if CoordinatorClient.meansNoEndpoint(e) => }
+    catch { case e: SparkException if Rpc.meansNoEndpoint(e) => }
 }

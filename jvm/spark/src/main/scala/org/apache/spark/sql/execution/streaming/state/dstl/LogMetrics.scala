@@ -1,78 +1,80 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import scala.util.control.NonFatal
+import java.util.concurrent.TimeUnit
 
+import sparkdstl.log.transport.BarrierReport
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomMetric,
   StateStoreCustomSizeMetric,
   StateStoreCustomSumMetric,
-  StateStoreCustomTimingMetric,
-  StateStoreId
+  StateStoreCustomTimingMetric
 }
 
 /**
- * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's stores;
- * what belongs to the whole query is reported by each operator's first store alone and is about the batch before, since
- * the barrier comes after the tasks that report.
+ * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks;
+ * what belongs to the whole query is reported by the first partition's task alone, and is about the newest barrier that
+ * the executor has heard of: that of the batch before, or the one before that.
+ *
+ * The provider declares them, so Spark makes them metrics of the operator; they are set in the task's own copy of these. So stores
+ * need no wrapper. Where one task has two stateful operators, the values are the first one's.
  */
 private[dstl] object LogMetrics {
-  private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes sealed inline")
-  private val UploadedBytes = StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes uploaded by executors")
   private val SealTime = StateStoreCustomTimingMetric("dstlSealTimeMs", "log: time to seal")
   private val BlockedTime =
     StateStoreCustomTimingMetric("dstlBackPressureTimeMs", "log: time tasks waited because too much was in flight")
   private val ReplayedSegments = StateStoreCustomSumMetric("dstlReplayedSegments", "log: segments read for recovery")
   private val ReplayedBytes = StateStoreCustomSizeMetric("dstlReplayedBytes", "log: bytes read for recovery")
+  private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes in the newest commit entry")
+  private val UploadedBytes = StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes of the newest batch in data files")
   private val BarrierWait =
-    StateStoreCustomTimingMetric("dstlBarrierWaitMs", "log: barrier of the batch before, until everything was durable")
-  private val BatchLogTime =
-    StateStoreCustomTimingMetric("dstlBatchLogWriteMs", "log: time to write the batch log of the batch before")
-  private val BatchLogBytes =
-    StateStoreCustomSizeMetric("dstlBatchLogBytes", "log: size of the batch log of the batch before")
-  private val BatchLogSegments =
-    StateStoreCustomSumMetric("dstlBatchLogSegments", "log: segments in the batch log of the batch before")
+    StateStoreCustomTimingMetric("dstlBarrierWaitMs", "log: newest barrier, until everything was durable")
+  private val EntryTime = StateStoreCustomTimingMetric("dstlCommitEntryWriteMs", "log: time to write the newest commit entry")
+  private val EntryBytes = StateStoreCustomSizeMetric("dstlCommitEntryBytes", "log: size of the newest commit entry")
+  private val Segments = StateStoreCustomSumMetric("dstlSegments", "log: segments in the newest commit entry")
 
   val all: Seq[StateStoreCustomMetric] = Seq(
-    InlineBytes,
-    UploadedBytes,
     SealTime,
     BlockedTime,
     ReplayedSegments,
     ReplayedBytes,
+    InlineBytes,
+    UploadedBytes,
     BarrierWait,
-    BatchLogTime,
-    BatchLogBytes,
-    BatchLogSegments
+    EntryTime,
+    EntryBytes,
+    Segments
   )
 
-  /** The values of one store since they were last taken. */
-  def of(log: RunLog, id: StateStoreId): Map[StateStoreCustomMetric, Long] = {
-    val directory =
-      if (id.storeName == StateStoreId.DEFAULT_STORE_NAME) s"${id.operatorId}/${id.partitionId}"
-      else s"${id.operatorId}/${id.partitionId}/${id.storeName}"
-    val activity = log.activity(directory)
-    val own = Map[StateStoreCustomMetric, Long](
-      InlineBytes -> activity.inlineBytes.getAndSet(0),
-      UploadedBytes -> activity.uploadedBytes.getAndSet(0),
-      SealTime -> activity.sealNanos.getAndSet(0) / 1000000,
-      BlockedTime -> activity.blockedNanos.getAndSet(0) / 1000000,
-      ReplayedSegments -> activity.replayedSegments.getAndSet(0),
-      ReplayedBytes -> activity.replayedBytes.getAndSet(0)
+  /** To be called on the task's thread, once the task has sealed. */
+  def report(task: TaskContext, sealNanos: Long, blockedNanos: Long, barrier: Option[BarrierReport]): Unit = {
+    val replayed = ReplayCounters.current
+    val own = Seq(
+      SealTime -> TimeUnit.NANOSECONDS.toMillis(sealNanos),
+      BlockedTime -> TimeUnit.NANOSECONDS.toMillis(blockedNanos),
+      ReplayedSegments -> replayed.segments,
+      ReplayedBytes -> replayed.bytes
     )
-    if (id.partitionId == 0 && isFirst(id)) own ++ ofQuery(log) else own
+    replayed.reset()
+    val ofQuery = barrier.filter(_ => task.partitionId() == 0).toSeq.flatMap { report =>
+      Seq(
+        InlineBytes -> report.inlineBytes,
+        UploadedBytes -> report.uploadedBytes,
+        BarrierWait -> report.waitMillis,
+        EntryTime -> report.writeMillis,
+        EntryBytes -> report.entryBytes,
+        Segments -> report.segments.toLong
+      )
+    }
+    add(task, own ++ ofQuery)
   }
 
-  private def isFirst(id: StateStoreId): Boolean =
-    id.storeName == StateStoreId.DEFAULT_STORE_NAME || id.storeName.startsWith("left-keyToNumValues")
-
-  private def ofQuery(log: RunLog): Map[StateStoreCustomMetric, Long] =
-    try log.lastBarrier().fold(Map.empty[StateStoreCustomMetric, Long]) { report =>
-        Map(
-          BarrierWait -> report.waitMs,
-          BatchLogTime -> report.writeMs,
-          BatchLogBytes -> report.bytes,
-          BatchLogSegments -> report.segments.toLong
-        )
-      }
-    catch { case NonFatal(_) => Map.empty }
+  private def add(task: TaskContext, values: Seq[(StateStoreCustomMetric, Long)]): Unit = {
+    val metrics = task.taskMetrics().accumulators().collect { case metric: SQLMetric => metric }
+    values.filter(_._2 != 0).foreach { case (metric, value) =>
+      metrics.find(_.metadata.name.contains(metric.desc)).foreach(_.add(value))
+    }
+  }
 }

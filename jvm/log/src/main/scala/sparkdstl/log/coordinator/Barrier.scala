@@ -1,0 +1,63 @@
+package sparkdstl.log.coordinator
+
+import java.util.concurrent.TimeoutException
+
+import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.{Failure, Success}
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.CommittedSegment
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.transport.{ExecutorLink, RunId, ToExecutor}
+
+/**
+ * The driver's wait between the end of a batch's tasks and its commit entry: until everything that the batch's attempts
+ * sealed is durable.
+ *
+ * Executors that still hold something are asked to upload it at once, again and again until all is settled: one that
+ * does not answer may still be at it, and only word that it is gone makes what it holds lost.
+ */
+private[coordinator] final class Barrier(
+    run: RunId,
+    ledger: AttemptLedger,
+    executors: ExecutorLink,
+    runtime: ProtocolRuntime
+) {
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  /**
+   * What the commit entry of the closed batch is to carry.
+   *
+   * Fails with DSTL_LOST_CHANGES if something is lost, and with DSTL_COMMIT_TIMEOUT if it is not durable in time.
+   */
+  def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
+    val settled = ledger.whenSettled
+    val inTime = Promise[Unit]()
+    val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
+    settled.foreach(_ => inTime.trySuccess(()))
+    askToFlush(inTime.future)
+    inTime.future.transformWith { outcome =>
+      deadline.cancel()
+      outcome match {
+        case Success(_) => ledger.result.fold(
+            lost => Future.failed(ProtocolErrors.lostSegments(batch, lost)),
+            Future.successful
+          )
+        case Failure(_) => Future.failed(ProtocolErrors.commitTimeout(batch, ledger.unsettled, timeoutMillis))
+      }
+    }
+  }
+
+  private def askToFlush(ended: Future[Unit]): Unit = {
+    val holders = ledger.holders
+    if (holders.nonEmpty && !ended.isCompleted) {
+      holders.foreach(executors.tell(_, run, ToExecutor.Flush))
+      val again = runtime.timer.schedule(Barrier.AskAgainMillis)(() => askToFlush(ended))
+      ended.onComplete(_ => again.cancel())
+    }
+  }
+}
+
+private object Barrier {
+  private val AskAgainMillis = 1000L
+}

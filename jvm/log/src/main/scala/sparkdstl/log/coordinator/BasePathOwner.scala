@@ -1,0 +1,109 @@
+package sparkdstl.log.coordinator
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.concurrent.{ExecutionContext, Future}
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.QueryLocation
+import sparkdstl.log.request.{Creation, StorageClient}
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.Payload
+
+/**
+ * Marks a configured base path as one checkpoint's, so that two queries cannot take each other's log for theirs, nor a
+ * checkpoint and its copy, which would delete what the other needs. A log inside the checkpoint needs no mark.
+ *
+ * The mark names the query, and where its checkpoint was when it last began a run. A checkpoint that is elsewhere now has
+ * been moved if there is none left where it was, and copied if there is.
+ *
+ * @param storageOf
+ *   the storage that holds a checkpoint
+ * @param log
+ *   the storage of the base path
+ */
+final class BasePathOwner(
+    location: QueryLocation,
+    storageOf: Path => StorageClient,
+    log: StorageClient,
+    timeoutMillis: Long,
+    runtime: ProtocolRuntime
+) {
+  import BasePathOwner._
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  private val file = location.file(FileName)
+  private val here = location.root.toString
+
+  /** Fails if the base path belongs to another checkpoint or cannot be written to. */
+  def claim(): Future[Unit] =
+    if (location.configuredBase.isEmpty) Future.unit
+    else queryId(location.root).flatMap {
+      case None => Future.unit
+      case Some(query) => read().flatMap {
+          case None => create(query)
+          case Some(owner) if owner.query != query =>
+            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner.query, query))
+          case Some(Owner(_, Some(there))) if there != here => move(query, there)
+          case Some(_) => Future.unit
+        }
+    }
+
+  private def create(query: String): Future[Unit] = {
+    val content = mark(query)
+    log.create(file, Payload(content), timeoutMillis)(tail => java.util.Arrays.equals(tail.bytes, content))
+      .flatMap(_.asFuture).recoverWith { case e => Future.failed(ProtocolErrors.unusableBasePath(location.base, e)) }
+      .flatMap {
+        case Creation.Ours => Future.unit
+        case _: Creation.Taken => read().flatMap { other =>
+            val owner = other.fold("of unknown id")(_.query)
+            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner, query))
+          }
+      }
+  }
+
+  private def move(query: String, from: String): Future[Unit] =
+    queryId(new Path(from)).map(_.contains(query))
+      .recoverWith { case NonFatal(e) =>
+        Future.failed(ProtocolErrors.copiedCheckpoint(location.base, from, here, file, Some(e)))
+      }.flatMap { isCopy =>
+        if (isCopy) Future.failed(ProtocolErrors.copiedCheckpoint(location.base, from, here, file, None))
+        else {
+          logger.info(s"The checkpoint whose log is at ${location.base} has moved from $from to $here")
+          log.replace(file, Payload(mark(query)), timeoutMillis).flatMap(_.asFuture)
+        }
+      }
+
+  private def mark(query: String): Array[Byte] =
+    s"${mapper.createObjectNode().put("query", query).put("checkpoint", here)}\n".getBytes(UTF_8)
+
+  private def read(): Future[Option[Owner]] =
+    log.read(file, MaxLength, timeoutMillis).flatMap(_.asFuture)
+      .map(_.map(content => Owner(field(content, "query").getOrElse(throw missing("query")), field(content, "checkpoint"))))
+      .recoverWith { case NonFatal(e) => Future.failed(ProtocolErrors.unusableBasePath(location.base, e)) }
+
+  /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
+  private def queryId(checkpoint: Path): Future[Option[String]] =
+    storageOf(checkpoint).read(new Path(checkpoint, "metadata"), MaxLength, timeoutMillis).flatMap(_.asFuture)
+      .map(_.map(content => field(content, "id").getOrElse(throw missing("id"))))
+}
+
+private object BasePathOwner {
+  private val logger = LoggerFactory.getLogger(classOf[BasePathOwner])
+  private val FileName = "owner.json"
+  private val MaxLength = 64L * 1024
+  private val mapper = new ObjectMapper
+
+  private final case class Owner(query: String, checkpoint: Option[String])
+
+  private def field(content: Array[Byte], name: String): Option[String] =
+    Option(mapper.readTree(content).get(name)).map(_.asText)
+
+  private def missing(name: String): IOException = new IOException(s"it has no field $name")
+}

@@ -1,0 +1,92 @@
+package sparkdstl.log.coordinator
+
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, LogLayout, QueryLocation}
+import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.request.{Creation, Outcome, StorageClient}
+import sparkdstl.log.runtime.ProtocolRuntime
+
+/**
+ * Creates a commit entry: the one write that decides whose batch it is.
+ *
+ * @param exclusive
+ *   whether storage creates exclusively; where it does not, entries are looked at before and after
+ */
+private[coordinator] final class EntryWriter(
+    location: QueryLocation,
+    checkpoint: StorageClient,
+    entries: EntryReader,
+    exclusive: Boolean,
+    runtime: ProtocolRuntime
+) {
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  /**
+   * Creates the entry of `batch`. A future that fails with [[sparkdstl.log.error.FencedException]] or with DSTL_WRITE_FAILED
+   * means that this entry is not there and never will be; with DSTL_COMMIT_UNKNOWN, that nobody knows.
+   *
+   * @param previous
+   *   the entry that this one is built on
+   * @param relist
+   *   whether to look for newer batches before and after, because this run has been silent for long: the entry's own name
+   *   may be free only because it was purged
+   */
+  def write(
+      batch: Long,
+      entry: EncodedEntry,
+      previous: Option[UUID],
+      relist: Boolean,
+      timeoutMillis: Long
+  ): Future[Unit] =
+    for {
+      _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
+      _ <- if (exclusive) Future.unit else refuseIfReplaced(batch, previous)
+      _ <- create(batch, entry, timeoutMillis)
+      _ <- if (exclusive) Future.unit else refuseIfReplaced(batch + 1, entry.index.link.map(_.entry))
+      _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
+    } yield ()
+
+  private def create(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] = {
+    val path = location.entry(batch)
+    val id = entry.index.link.map(_.entry)
+    checkpoint.create(path, entry.payload, timeoutMillis)(tail => CommitEntry.entryId(path, tail) == id).flatMap {
+      case Outcome.Done(Creation.Ours) => Future.unit
+      case Outcome.Done(_: Creation.Taken) => writerOf(batch).flatMap(other => Future.failed(ProtocolErrors.fenced(path, other)))
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.commitFailed(path, error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.commitUnknown(path, timeoutMillis, error))
+    }
+  }
+
+  private def refuseIfOvertaken(batch: Long, timeoutMillis: Long): Future[Unit] =
+    checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture)
+      .recoverWith { case error => Future.failed(ProtocolErrors.unreadable(location.commits, error)) }
+      .flatMap { objects =>
+        objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).filter(_ > batch).maxOption match {
+          case None => Future.unit
+          case Some(newest) => writerOf(newest).flatMap { other =>
+              Future.failed(ProtocolErrors.overtaken(location.commits, batch, newest, other))
+            }
+        }
+      }
+
+  /** Fails unless the entry below `batch` is the one that we know. */
+  private def refuseIfReplaced(batch: Long, known: Option[UUID]): Future[Unit] =
+    if (known.isEmpty) Future.unit
+    else entries.read(batch - 1).flatMap {
+      case EntryFound.Logged(entry) if entry.index.link.map(_.entry) == known => Future.unit
+      case EntryFound.Logged(entry) =>
+        val other = entry.index.writer
+        Future.failed(ProtocolErrors.fenced(location.entry(batch - 1), Some(other.run -> other.host)))
+      case _ => Future.failed(ProtocolErrors.fenced(location.entry(batch - 1), None))
+    }
+
+  private def writerOf(batch: Long): Future[Option[(UUID, String)]] =
+    entries.read(batch).map {
+      case EntryFound.Logged(entry) => Some(entry.index.writer.run -> entry.index.writer.host)
+      case _ => None
+    }.recover { case _ => None }
+}

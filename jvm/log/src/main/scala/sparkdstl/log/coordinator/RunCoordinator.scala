@@ -1,0 +1,328 @@
+package sparkdstl.log.coordinator
+
+import java.util.UUID
+import java.util.concurrent.TimeUnit
+
+import scala.concurrent.{ExecutionContext, Future}
+import scala.util.{Failure, Success}
+
+import org.slf4j.LoggerFactory
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.error.{DstlException, ProtocolErrors}
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, Writer}
+import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.request.StorageClient
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.transport._
+
+/**
+ * The driver's side of one run of one query: takes what tasks have sealed, and when Spark is about to commit a batch waits
+ * until it is durable (the barrier) and creates the commit entry that carries it. Afterwards it lets go of what nobody
+ * needs any more.
+ *
+ * Promise: when [[commit]] succeeds, the state that the batch leads to can be rebuilt from storage alone. When it fails
+ * with anything but DSTL_COMMIT_UNKNOWN, the batch was not committed by this run and never will be.
+ *
+ * @param accumulator
+ *   in which tasks name their attempts
+ * @param timeoutMillis
+ *   of a single request that is not part of a commit
+ */
+final class RunCoordinator private (
+    location: QueryLocation,
+    options: LogOptions,
+    writer: Writer,
+    checkpoint: StorageClient,
+    log: StorageClient,
+    executors: ExecutorLink,
+    budget: InlineBudget,
+    accumulator: Long,
+    start: StartOfRun,
+    entries: EntryReader,
+    runtime: ProtocolRuntime
+) {
+  import RunCoordinator._
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  val id: RunId = RunId(location.root.toString, writer.run)
+
+  private val ledger = new AttemptLedger(budget)
+  private val barriers = new Barrier(id, ledger, executors, runtime)
+  private val entryWriter = new EntryWriter(location, checkpoint, entries, start.exclusive, runtime)
+  private val retention = new Retention(
+    location,
+    checkpoint,
+    log,
+    entries,
+    start.entries,
+    start.newest match {
+      case EntryFound.Logged(entry) => entry.index.entries.iterator.map(_.key.storeDirectory).toSet
+      case _ => Set.empty
+    },
+    options.commitTimeoutMs,
+    runtime,
+    error => logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
+  )
+
+  // Guarded by this.
+  private var newest = start.entries.lastOption.getOrElse(-1L)
+  private var newestEntry: Option[UUID] = start.newest match {
+    case EntryFound.Logged(entry) => entry.index.link.map(_.entry)
+    case _ => None
+  }
+  private var committedAtNanos = runtime.timer.nowNanos
+  private var lastBarrier: Option[BarrierReport] = None
+  private var phase: Phase = Running
+  private var swept = false
+  private var pastTheLog = false
+
+  ledger.forget(newest): Unit
+
+  def run: UUID = writer.run
+
+  def epoch: Long = writer.epoch
+
+  /** The last batch that this run knows to be committed; -1 if there is none. */
+  def lastCommitted: Long = synchronized(newest)
+
+  /** How the newest barrier went. */
+  def barrier: Option[BarrierReport] = synchronized(lastBarrier)
+
+  /** Whether `commits/<batch>` is known not to exist, unless another driver has taken over. */
+  def knowsAbsent(batch: Long): Boolean = synchronized(phase == Running && batch > newest)
+
+  /** Answers an executor. Never fails. */
+  def answer(from: String, message: ToDriver): Future[FromDriver] = message match {
+    case ToDriver.Open =>
+      Future.successful(FromDriver.Opened(accumulator, epoch, options.inlineMaxBatchSize))
+    case seal: ToDriver.Seal => Future.successful(sealed_(from, seal))
+    case ToDriver.Withdraw(attempt, batch) => Future.successful(FromDriver.Withdrawal(ledger.withdraw(attempt, batch)))
+    case ToDriver.Uploaded(results) =>
+      results.foreach { case (ticket, result) =>
+        val wanted = ledger.uploaded(from, ticket, result)
+        if (wanted.isEmpty) result.foreach(part => part.file.foreach(discardUnlessNamed))
+      }
+      Future.successful(FromDriver.Noted)
+    case ToDriver.Release(lowest) =>
+      retention.release(lowest)
+      Future.successful(FromDriver.Noted)
+    case ToDriver.ListStore(storeDirectory) =>
+      Future.successful(FromDriver.Versions(retention.versions(storeDirectory)))
+    case ToDriver.PastTheLog(why) =>
+      if (synchronized { val first = !pastTheLog; pastTheLog = true; first })
+        logger.warn(s"Nothing of ${location.root} goes to the log: $why")
+      Future.successful(FromDriver.Noted)
+  }
+
+  /** An executor is gone: what it had not uploaded is lost. */
+  def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
+
+  /**
+   * Commits a batch: everything its tasks sealed becomes durable, then the commit entry is created.
+   *
+   * @param content
+   *   the commit entry as Spark wrote it
+   * @param reported
+   *   task attempts whose results Spark has taken for this batch, in the order in which it did
+   */
+  def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
+    val startedNanos = runtime.timer.nowNanos
+    def left: Long = math.max(1L, options.commitTimeoutMs - millisSince(startedNanos))
+    val began = synchronized {
+      val running = phase == Running
+      if (running) phase = Committing
+      running
+    }
+    if (!began) Future.failed(ProtocolErrors.runEnded(run))
+    else {
+      val committed = for {
+        _ <- close(batch, content, reported)
+        segments <- barriers.await(batch, options.commitTimeoutMs)
+        waitMillis = millisSince(startedNanos)
+        link = EntryLink(runtime.random.nextUuid(), previousOf(batch))
+        entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments)
+        _ <- entryWriter.write(batch, entry, link.previous, isLongSilent, left)
+      } yield finish(batch, entry, waitMillis, millisSince(startedNanos) - waitMillis)
+      committed.transform { outcome =>
+        outcome.failed.foreach(failed)
+        outcome
+      }
+    }
+  }
+
+  /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. */
+  def deleteEntry(batch: Long): Future[Unit] =
+    retention.askedToDelete(batch).map { _ =>
+      synchronized {
+        val left = retention.batches.lastOption.getOrElse(-1L)
+        if (left < newest) {
+          newest = left
+          newestEntry = None
+        }
+      }
+    }
+
+  /** Ends the run: it commits and deletes nothing any more. Completes when what is under way has ended. */
+  def close(): Future[Unit] = {
+    synchronized { if (phase != Broken) phase = Ended }
+    retention.close()
+  }
+
+  private def sealed_(from: String, seal: ToDriver.Seal): FromDriver =
+    if (synchronized(phase == Ended || phase == Broken)) FromDriver.Superseded
+    else ledger.seal(from, seal) match {
+      case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
+      case refused: FromDriver.Refused =>
+        // The task cannot be relied on to say so: Spark drops what a killed one fails with.
+        logger.warn(
+          ProtocolErrors.sealRefused(seal.attempt, seal.batch, run, refused.reason, refused.stale).getMessage +
+            s" It is on executor $from."
+        )
+        refused
+      case other => other
+    }
+
+  /** Nothing is sealed for the batch any more; losers are told not to build on what they have. */
+  private def close(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] =
+    Future {
+      val ids = CommitEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
+      val closing = ledger.close(batch, ids, reported)
+      closing.losers.groupBy { case (executor, attempt, _) => (executor, attempt) }.foreach {
+        case ((executor, attempt), stores) =>
+          executors.tell(executor, id, ToExecutor.Drop(attempt, stores.map(_._3)))
+      }
+      if (closing.missingIds.nonEmpty && ledger.hasSeals(batch))
+        throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toSeq.sorted)
+    }
+
+  private def previousOf(batch: Long): Option[UUID] = synchronized(newestEntry.filter(_ => newest == batch - 1))
+
+  private def isLongSilent: Boolean =
+    synchronized(millisSince(committedAtNanos)) >= options.fencingRelistAfterMs
+
+  private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
+    val segments = entry.index.entries
+    val files = segments.iterator.flatMap(_.parts).flatMap(_.file).toSet
+    val (outside, inside) = segments.iterator.flatMap(_.parts).partition(_.file.nonEmpty)
+    val report = BarrierReport(
+      batch,
+      waitMillis,
+      writeMillis,
+      entry.payload.length,
+      inside.map(_.length.toLong).sum,
+      outside.map(_.length.toLong).sum,
+      segments.size
+    )
+    synchronized {
+      newest = batch
+      newestEntry = entry.index.link.map(_.entry)
+      committedAtNanos = runtime.timer.nowNanos
+      lastBarrier = Some(report)
+      if (phase == Committing) phase = Running
+    }
+    retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
+    discard(ledger.committed(batch))
+    logger.info(
+      s"Batch $batch: ${report.segments} segments durable after $waitMillis ms, commit entry of ${report.entryBytes} " +
+        s"bytes written in $writeMillis ms"
+    )
+    sweepOnce()
+  }
+
+  private def failed(error: Throwable): Unit = {
+    val unknown = error match {
+      case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
+      case _ => false
+    }
+    // After an unknown commit nothing may be deleted that it may have named, and nothing built on it.
+    if (unknown) retention.close(): Unit
+    synchronized { phase = if (unknown) Broken else Ended }
+  }
+
+  private def sweepOnce(): Unit =
+    if (start.exclusive && synchronized { val first = !swept; swept = true; first })
+      new OrphanSweep(location, checkpoint, log, entries, epoch, options.commitTimeoutMs, runtime).run().onComplete {
+        case Success(0) =>
+        case Success(count) => logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+        case Failure(error) =>
+          synchronized { swept = false }
+          logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
+      }
+
+  private def discardUnlessNamed(file: String): Unit = if (!retention.names(file)) discard(Set(file))
+
+  private def discard(files: Set[String]): Unit =
+    if (files.nonEmpty && synchronized(phase == Running || phase == Committing)) log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).map(_.asFuture): Unit
+
+  private def millisSince(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(runtime.timer.nowNanos - nanos)
+}
+
+object RunCoordinator {
+  private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
+
+  private sealed trait Phase
+  private case object Running extends Phase
+  private case object Committing extends Phase
+
+  /** An earlier commit failed, or the run was ended. */
+  private case object Ended extends Phase
+
+  /** What became of an earlier commit is not known. */
+  private case object Broken extends Phase
+
+  /**
+   * Begins a run: reads what is committed and claims an epoch.
+   *
+   * @param checkpoint
+   *   storage of the checkpoint
+   * @param log
+   *   storage of data files
+   * @param accumulator
+   *   the number of the accumulator in which tasks name their attempts
+   */
+  def begin(
+      location: QueryLocation,
+      options: LogOptions,
+      run: UUID,
+      host: String,
+      application: String,
+      checkpoint: StorageClient,
+      log: StorageClient,
+      executors: ExecutorLink,
+      budget: InlineBudget,
+      accumulator: Long,
+      runtime: ProtocolRuntime
+  ): Future[RunCoordinator] = {
+    implicit val executor: ExecutionContext = runtime.executor
+    val entries = new EntryReader(location, checkpoint, options.commitTimeoutMs, IndexFetchLength, runtime)
+    new RunStart(location, checkpoint, entries, run, host, options.commitTimeoutMs, runtime).begin().map { start =>
+      if (!start.exclusive) {
+        if (options.requireExclusiveCreate) throw ProtocolErrors.notExclusive(location.root)
+        logger.warn(
+          s"The storage of ${location.root} does not create objects exclusively. Of two drivers on this checkpoint both may " +
+            "commit a batch before one of them notices; this one looks again before and after each commit entry, and deletes " +
+            "nothing of other runs. Set spark.sql.streaming.stateStore.dstl.storage.requireExclusiveCreate=true to refuse " +
+            "such storage."
+        )
+      }
+      val writer = Writer(run, start.epoch, host, application)
+      new RunCoordinator(
+        location,
+        options,
+        writer,
+        checkpoint,
+        log,
+        executors,
+        budget,
+        accumulator,
+        start,
+        entries,
+        runtime
+      )
+    }
+  }
+
+  /** Of an entry's end, to know its index: enough for some thousand segments. */
+  private val IndexFetchLength = 256 * 1024
+}

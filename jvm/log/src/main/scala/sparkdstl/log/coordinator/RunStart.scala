@@ -1,0 +1,97 @@
+package sparkdstl.log.coordinator
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.{LogLayout, QueryLocation}
+import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.request.{Creation, Outcome, StorageClient}
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
+
+/**
+ * What a run finds and claims at its start.
+ *
+ * @param entries
+ *   batches that have a commit entry, in ascending order
+ * @param newest
+ *   the newest of these
+ * @param epoch
+ *   the run's number among all runs on the checkpoint
+ * @param exclusive
+ *   whether storage creates objects exclusively, as a try has shown
+ */
+private[coordinator] final case class StartOfRun(
+    entries: Vector[Long],
+    newest: EntryFound,
+    epoch: Long,
+    exclusive: Boolean
+)
+
+/**
+ * Begins a run: reads what is committed and claims an epoch. Changes nothing that another run relies on, so it can be
+ * done while one is at work.
+ */
+private[coordinator] final class RunStart(
+    location: QueryLocation,
+    checkpoint: StorageClient,
+    entries: EntryReader,
+    run: UUID,
+    host: String,
+    timeoutMillis: Long,
+    runtime: ProtocolRuntime
+) {
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  def begin(): Future[StartOfRun] = {
+    val listing = listOf(location.commits).map { objects =>
+      objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector
+    }
+    for {
+      batches <- listing
+      newest <- batches.lastOption.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read)
+      claimed <- listOf(location.epochs).map(_.flatMap(o => LogLayout.parseEpoch(o.path.getName)))
+      epoch <- claim((claimed.toVector ++ epochOf(newest)).maxOption.getOrElse(0L) + 1)
+      exclusive <- probe(epoch)
+    } yield StartOfRun(batches, newest, epoch, exclusive)
+  }
+
+  private def epochOf(found: EntryFound): Option[Long] = found match {
+    case EntryFound.Logged(entry) => Some(entry.index.writer.epoch)
+    case _ => None
+  }
+
+  /** Claims the first free number from `number` on. */
+  private def claim(number: Long): Future[Long] =
+    checkpoint.create(location.epoch(number), Payload(mark("claim")), timeoutMillis)(isOurs("claim")).flatMap {
+      case Outcome.Done(Creation.Ours) => Future.successful(number)
+      case Outcome.Done(_: Creation.Taken) => claim(number + 1)
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
+    }
+
+  /** Creates what is there already: only a refusal shows that storage creates exclusively. */
+  private def probe(number: Long): Future[Boolean] =
+    checkpoint.create(location.epoch(number), Payload(mark("probe")), timeoutMillis)(isOurs("probe")).flatMap {
+      case Outcome.Done(Creation.Ours) => Future.successful(false)
+      case Outcome.Done(_: Creation.Taken) => Future.successful(true)
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
+    }
+
+  private def mark(what: String): Array[Byte] = s"$what $run $host\n".getBytes(UTF_8)
+
+  private def isOurs(what: String)(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark(what))
+
+  private def listOf(directory: Path): Future[Seq[StoredObject]] =
+    checkpoint.list(directory, timeoutMillis).flatMap {
+      case Outcome.Done(objects) => Future.successful(objects)
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(directory, error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(directory, error))
+    }
+}

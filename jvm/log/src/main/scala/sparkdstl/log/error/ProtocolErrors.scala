@@ -1,0 +1,218 @@
+package sparkdstl.log.error
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+
+/**
+ * Another driver has the query. It is a `FileAlreadyExistsException` because that is what Spark's metadata log takes as
+ * the sign of a second query on the same checkpoint.
+ */
+final class FencedException(message: String, cause: Throwable = null)
+    extends FileAlreadyExistsException(s"[DSTL_FENCED] $message") {
+  if (cause != null) initCause(cause): Unit
+}
+
+/**
+ * The driver does not take what a task has sealed.
+ *
+ * @param stale
+ *   directories of the stores whose local state is not what was committed
+ */
+final class SealRefusedException(parameters: Map[String, String], message: String, val stale: Vector[String])
+    extends DstlException("DSTL_SEAL_REFUSED", parameters, message)
+
+/** Every error of the protocol, in one place, each with its condition name. */
+object ProtocolErrors {
+  private val NamedStores = 10
+
+  /** @param other run and host of the driver that has the query, as far as they are known */
+  def fenced(entry: Path, other: Option[(UUID, String)], cause: Throwable = null): FencedException =
+    new FencedException(
+      s"Batch ${entry.getName} of $entry was committed by another driver" +
+        other.fold("") { case (run, host) => s" (run $run on host $host)" } +
+        ". Two queries must not share a checkpoint: stop one of them. Nothing of this driver's batch counts.",
+      cause
+    )
+
+  def overtaken(commits: Path, batch: Long, newest: Long, other: Option[(UUID, String)]): FencedException =
+    new FencedException(
+      s"While this driver was at batch $batch of $commits, another driver" +
+        other.fold("") { case (run, host) => s" (run $run on host $host)" } +
+        s" committed batches up to $newest. Two queries must not share a checkpoint: stop one of them. Nothing of this " +
+        "driver's batch counts."
+    )
+
+  def sealRefused(attempt: Long, batch: Long, run: UUID, reason: String, stale: Vector[String]): SealRefusedException =
+    new SealRefusedException(
+      Map("attempt" -> attempt.toString, "batch" -> batch.toString, "run" -> run.toString, "reason" -> reason),
+      s"The driver does not take the state changes of task attempt $attempt for batch $batch of run $run: $reason. " +
+        (if (stale.isEmpty) "It is a late attempt, and its changes are not needed."
+         else "Spark runs the task again, on the state that was committed."),
+      stale
+    )
+
+  def sealUnanswered(attempt: Long, batch: Long, timeoutMillis: Long, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_SEAL_UNANSWERED",
+      Map("attempt" -> attempt.toString, "batch" -> batch.toString, "timeoutMs" -> timeoutMillis.toString),
+      s"The driver has not answered for $timeoutMillis ms whether it takes the state changes of task attempt $attempt " +
+        s"for batch $batch: ${cause.getMessage}. The task fails and is run again; its changes are withdrawn. Check the " +
+        "driver's load and garbage collection, and the network; raise " +
+        "spark.sql.streaming.stateStore.dstl.commit.timeout if the driver may be silent for longer.",
+      cause
+    )
+
+  def notCoordinated(root: String): DstlException =
+    new DstlException(
+      "DSTL_NOT_COORDINATED",
+      Map("checkpoint" -> root),
+      s"The driver coordinates no log for $root any more: its query has ended. The task is a late attempt."
+    )
+
+  def lostSegments(batch: Long, stores: Seq[(String, String)]): DstlException =
+    new DstlException(
+      "DSTL_LOST_CHANGES",
+      Map("batch" -> batch.toString, "stores" -> stores.map(_._1).mkString(",")),
+      s"Batch $batch cannot be committed: changes of ${stores.size} store(s) were lost before they were durable: " +
+        list(stores.map { case (store, why) => s"${named(store)} ($why)" }) +
+        ". Restart the query: the batch is run again from the last committed one."
+    )
+
+  def commitTimeout(batch: Long, stores: Seq[String], timeoutMillis: Long): DstlException =
+    new DstlException(
+      "DSTL_COMMIT_TIMEOUT",
+      Map("batch" -> batch.toString, "timeoutMs" -> timeoutMillis.toString),
+      s"Batch $batch cannot be committed: after $timeoutMillis ms the changes of ${stores.size} store(s) are not " +
+        s"durable: ${list(stores.map(named))}. Check the storage; raise " +
+        "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: the batch is run " +
+        "again from the last committed one."
+    )
+
+  def missingCheckpointIds(batch: Long, ids: Seq[String]): DstlException =
+    new DstlException(
+      "DSTL_MISSING_CHECKPOINT_IDS",
+      Map("batch" -> batch.toString),
+      s"Batch $batch cannot be committed: its commit entry names checkpoint ids whose changes were never sealed: " +
+        s"${list(ids)}. This is a defect; please report it. Restart the query: the batch is run again."
+    )
+
+  def commitFailed(entry: Path, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_WRITE_FAILED",
+      Map("path" -> entry.toString),
+      s"$entry could not be written, and was not: ${cause.getMessage}. Check the storage and the permission to write there.",
+      cause
+    )
+
+  def commitUnknown(entry: Path, timeoutMillis: Long, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_COMMIT_UNKNOWN",
+      Map("path" -> entry.toString, "timeoutMs" -> timeoutMillis.toString),
+      s"Whether $entry was written is not known, after $timeoutMillis ms: ${cause.getMessage}. Check the storage, then " +
+        "restart the query: it goes on from what is there, and nothing is lost or counted twice. Raise " +
+        "spark.sql.streaming.stateStore.dstl.commit.timeout if the storage stalls for longer.",
+      cause
+    )
+
+  def unreadable(path: Path, cause: Throwable): DstlException = cause match {
+    case named: DstlException => named
+    case _ => new DstlException(
+        "DSTL_READ_FAILED",
+        Map("path" -> path.toString),
+        s"$path could not be read: ${cause.getMessage}. Check the storage and the permission to read there.",
+        cause
+      )
+  }
+
+  def foreignBasePath(base: Path, owner: String, query: String): DstlException =
+    new DstlException(
+      "DSTL_FOREIGN_BASE_PATH",
+      Map("base" -> base.toString, "owner" -> owner, "query" -> query),
+      s"The log directory $base belongs to query $owner, not to query $query. Set " +
+        "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own."
+    )
+
+  def copiedCheckpoint(
+      base: Path,
+      original: String,
+      copy: String,
+      owner: Path,
+      unsure: Option[Throwable]
+  ): DstlException =
+    new DstlException(
+      "DSTL_FOREIGN_BASE_PATH",
+      Map("base" -> base.toString, "owner" -> original, "checkpoint" -> copy),
+      s"The log directory $base belongs to the checkpoint at $original, and this one at $copy " +
+        unsure.fold("is a copy of it")(e =>
+          s"may be a copy of it (whether that is gone cannot be told: ${e.getMessage})"
+        ) +
+        ". Each would delete what the other needs. Copy the log directory as well, without its owner.json, and set " +
+        s"spark.sql.streaming.stateStore.dstl.basePath to the copy; or remove $owner if the checkpoint at $original is " +
+        "not used any more.",
+      unsure.orNull
+    )
+
+  def unusableBasePath(base: Path, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_UNUSABLE_BASE_PATH",
+      Map("base" -> base.toString),
+      s"The log directory $base cannot be used: ${cause.getMessage}. Check that it can be created and written to, or set " +
+        "spark.sql.streaming.stateStore.dstl.basePath to another.",
+      cause
+    )
+
+  def unusableCheckpoint(directory: Path, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_UNUSABLE_CHECKPOINT",
+      Map("directory" -> directory.toString),
+      s"$directory cannot be used: ${cause.getMessage}. A query claims its run there before its first batch. Check the " +
+        "storage, and the permission to list, read and write there.",
+      cause
+    )
+
+  def notExclusive(base: Path): DstlException =
+    new DstlException(
+      "DSTL_NOT_EXCLUSIVE",
+      Map("base" -> base.toString),
+      s"The storage of $base does not create objects exclusively: a second create of the same name was not refused, so " +
+        "two drivers could both commit a batch. Use a storage or a connector setting that can (S3A: " +
+        "fs.s3a.create.conditional.enabled=true), or set " +
+        "spark.sql.streaming.stateStore.dstl.storage.requireExclusiveCreate to false."
+    )
+
+  def unsupportedSpark(found: String, supported: String): DstlException =
+    new DstlException(
+      "DSTL_UNSUPPORTED_SPARK",
+      Map("found" -> found, "supported" -> supported),
+      s"This release of spark-dstl was built for Spark $supported, but runs in Spark $found. Use Spark $supported, or " +
+        "the release of spark-dstl that was built for yours."
+    )
+
+  def unknownRun(batch: Long): DstlException =
+    new DstlException(
+      "DSTL_UNKNOWN_RUN",
+      Map("batch" -> batch.toString),
+      s"Batch $batch cannot be committed: its commit entry is not written by the query that tasks have sealed state " +
+        "changes for. Two programs write to this checkpoint; stop one of them."
+    )
+
+  def runEnded(run: UUID): DstlException =
+    new DstlException(
+      "DSTL_RUN_ENDED",
+      Map("run" -> run.toString),
+      s"Run $run commits nothing any more, because it does not know what became of an earlier commit, or has ended. " +
+        "Restart the query."
+    )
+
+  /** A store as Spark's own messages name it. */
+  private def named(storeDirectory: String): String = storeDirectory.split('/') match {
+    case Array(operator, partition) => s"operator $operator partition $partition"
+    case Array(operator, partition, name) => s"operator $operator partition $partition store $name"
+    case _ => storeDirectory
+  }
+
+  private def list(items: Seq[String]): String =
+    items.take(NamedStores).mkString(", ") +
+      (if (items.size > NamedStores) s" and ${items.size - NamedStores} more" else "")
+}

@@ -1,0 +1,49 @@
+package sparkdstl.log.read
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.error.{LogErrors, ProtocolErrors}
+import sparkdstl.log.format.{CommitEntry, EntryInspection, QueryLocation}
+import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.ObjectTail
+
+/**
+ * Reads commit entries from storage, which alone says what is committed: version v of a store is in the entry of batch
+ * v - 1, or in a plain file.
+ *
+ * @param fetchLength
+ *   how many bytes from an entry's end are fetched at once, its segments included where they fit
+ */
+final class EntryReader(
+    location: QueryLocation,
+    checkpoint: StorageClient,
+    timeoutMillis: Long,
+    fetchLength: Int,
+    runtime: ProtocolRuntime
+) {
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  /** Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged. */
+  def read(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength)
+
+  private def readFrom(batch: Long, length: Int): Future[EntryFound] =
+    checkpoint.readTail(location.entry(batch), length, timeoutMillis).flatMap {
+      case Outcome.Done(None) => Future.successful(EntryFound.Absent)
+      case Outcome.Done(Some(tail)) => inspect(batch, tail, length)
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
+    }
+
+  private def inspect(batch: Long, tail: ObjectTail, asked: Int): Future[EntryFound] = {
+    val path = location.entry(batch)
+    CommitEntry.inspect(path, tail) match {
+      case EntryInspection.Plain => Future.successful(EntryFound.Plain)
+      case EntryInspection.NeedsTail(length) if length > asked => readFrom(batch, length)
+      case EntryInspection.NeedsTail(length) =>
+        Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $length bytes of it"))
+      case EntryInspection.Whole(index, logStart) =>
+        Future.successful(EntryFound.Logged(new LoadedEntry(path, batch, index, logStart, tail)))
+    }
+  }
+}

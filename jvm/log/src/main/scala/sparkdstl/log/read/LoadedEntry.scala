@@ -1,0 +1,55 @@
+package sparkdstl.log.read
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey}
+import sparkdstl.log.storage.ObjectTail
+
+/** What is at the place of a commit entry. */
+sealed trait EntryFound
+
+object EntryFound {
+
+  /** Nothing: the batch is not committed, or its entry is gone. */
+  case object Absent extends EntryFound
+
+  /** An entry of stock Spark: what its batch changed is in plain files. */
+  case object Plain extends EntryFound
+
+  final case class Logged(entry: LoadedEntry) extends EntryFound
+}
+
+/**
+ * A commit entry with its index in memory.
+ *
+ * @param logStart
+ *   where the log begins in the entry, in bytes
+ * @param tail
+ *   the entry's end, as far as it was fetched
+ */
+final class LoadedEntry(
+    val path: Path,
+    val batch: Long,
+    val index: LogFileIndex,
+    val logStart: Long,
+    tail: ObjectTail
+) {
+
+  private lazy val segments: Map[SegmentKey, SegmentEntry] = index.entries.iterator.map(e => e.key -> e).toMap
+
+  def segment(key: SegmentKey): Option[SegmentEntry] = segments.get(key)
+
+  /** Bytes of the log from `offset` on, if they were fetched. */
+  def bytes(offset: Long, length: Int): Option[Array[Byte]] = {
+    val start = logStart + offset - (tail.length - tail.bytes.length)
+    Option.when(start >= 0 && start + length <= tail.bytes.length)(
+      java.util.Arrays.copyOfRange(tail.bytes, start.toInt, start.toInt + length)
+    )
+  }
+
+  /** Roughly what it takes in memory, in bytes. */
+  def weight: Long = tail.bytes.length + 256L + index.entries.size * 160L
+
+  /** Data files that hold parts of its segments, relative to the base. */
+  def files: Set[String] = index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
+}

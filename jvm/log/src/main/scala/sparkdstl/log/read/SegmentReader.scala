@@ -1,0 +1,152 @@
+package sparkdstl.log.read
+
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.{LogErrors, ProtocolErrors}
+import sparkdstl.log.format.{LogFileReader, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
+import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.runtime.ProtocolRuntime
+
+/** Which commit entry, as seen by whom. */
+final case class EntryPlace(root: String, reader: UUID, batch: Long)
+
+/** A segment found in the log. */
+final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
+
+/**
+ * Finds segments and reads them, every byte checked before it is handed out.
+ *
+ * @param cache
+ *   may be shared by all readers of a process
+ * @param reader
+ *   the run, or the scan, for which this reads: what one has seen does not tell another what is there
+ * @param log
+ *   storage of the data files
+ */
+final class SegmentReader(
+    location: QueryLocation,
+    entries: EntryReader,
+    cache: EntryCache[EntryPlace],
+    reader: UUID,
+    checkpoint: StorageClient,
+    log: StorageClient,
+    timeoutMillis: Long,
+    runtime: ProtocolRuntime
+) {
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  // Guarded by this: ids of entries as they were read, and as their successors name them.
+  private val seen = new SeenLinks
+
+  /** Where a segment is; None if it is not in the log. */
+  def find(key: SegmentKey): Future[Option[FoundSegment]] =
+    if (key.batch < 0) Future.successful(None)
+    else entry(key.batch).map {
+      case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))
+      case EntryFound.Absent | EntryFound.Plain => None
+    }
+
+  /**
+   * Where a segment is that is to be read; None if it can only be a plain file, because its batch is not in the log.
+   *
+   * Fails if the batch is in the log and lacks the store: a plain file that may be there is of another attempt, and does
+   * not stand in for it.
+   */
+  def open(key: SegmentKey): Future[Option[FoundSegment]] =
+    if (key.batch < 0) Future.successful(None)
+    else entry(key.batch).flatMap {
+      case EntryFound.Absent | EntryFound.Plain => Future.successful(None)
+      case EntryFound.Logged(entry) =>
+        val found = entry.segment(key).map(FoundSegment(entry, _))
+        if (found.isEmpty && entry.index.entries.nonEmpty && key.kind == SegmentKind.Changelog)
+          Future.failed(LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it"))
+        else Future.successful(found)
+    }
+
+  /** The bytes of one part of the segment. */
+  def part(found: FoundSegment, index: Int): Future[Array[Byte]] = {
+    val part = found.segment.parts(index)
+    val key = found.segment.key
+    val path = part.file.fold(found.in.path)(location.file)
+    val bytes = part.file match {
+      case None =>
+        found.in.bytes(part.offset, part.length).map(Future.successful)
+          .getOrElse(range(checkpoint, path, found.in.logStart + part.offset, part.length, key))
+      case Some(_) => range(log, path, part.offset, part.length, key)
+    }
+    bytes.map { content =>
+      LogFileReader.verify(path, key, part, content)
+      content
+    }
+  }
+
+  /** Starts fetching entries that will be wanted. Failures show when somebody wants them. */
+  def prefetch(batches: Seq[Long]): Unit =
+    batches.filterNot(batch => cache.contains(place(batch))).foreach(entry(_): Unit)
+
+  private def entry(batch: Long): Future[EntryFound] =
+    cache.get(place(batch))(entries.read(batch)).flatMap { found =>
+      found match {
+        case EntryFound.Logged(entry) => checkChain(entry).map(_ => found)
+        case _ => Future.successful(found)
+      }
+    }
+
+  private def place(batch: Long): EntryPlace = EntryPlace(location.root.toString, reader, batch)
+
+  /** Fails if the entry before, as this has seen it, is not the one that `entry` was built on. */
+  private def checkChain(entry: LoadedEntry): Future[Unit] = {
+    val id = entry.index.link.map(_.entry)
+    val broken = synchronized {
+      id.foreach(seen.put(entry.batch, _))
+      val before = for (link <- entry.index.link; previous <- link.previous; there <- seen.get(entry.batch - 1))
+        yield previous != there
+      val after = seen.successors.get(entry.batch).flatMap(previous => id.map(_ != previous))
+      entry.index.link.flatMap(_.previous).foreach(seen.successors.put(entry.batch - 1, _))
+      before.contains(true) || after.contains(true)
+    }
+    if (broken) Future.failed(LogErrors.brokenChain(entry.path, entry.batch)) else Future.unit
+  }
+
+  private def range(
+      storage: StorageClient,
+      path: Path,
+      offset: Long,
+      length: Int,
+      key: SegmentKey
+  ): Future[Array[Byte]] =
+    storage.readRange(path, offset, length, timeoutMillis).flatMap {
+      case Outcome.Done(Some(bytes)) => Future.successful(bytes)
+      case Outcome.Done(None) => Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null))
+      case Outcome.Failed(error: java.io.EOFException) =>
+        Future.failed(LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error))
+      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(path, error))
+      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(path, error))
+    }
+}
+
+/** Ids of the newest entries that were read. Not thread-safe. */
+private final class SeenLinks {
+  private val ids = new BoundedMap
+  val successors = new BoundedMap
+
+  def put(batch: Long, id: UUID): Unit = ids.put(batch, id)
+
+  def get(batch: Long): Option[UUID] = ids.get(batch)
+
+  /** Forgets the oldest. */
+  final class BoundedMap {
+    private val entries = scala.collection.mutable.LinkedHashMap.empty[Long, UUID]
+
+    def put(batch: Long, id: UUID): Unit = {
+      entries.put(batch, id)
+      if (entries.size > 1024) entries.remove(entries.head._1): Unit
+    }
+
+    def get(batch: Long): Option[UUID] = entries.get(batch)
+  }
+}

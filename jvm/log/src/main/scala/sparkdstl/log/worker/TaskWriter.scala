@@ -1,0 +1,214 @@
+package sparkdstl.log.worker
+
+import scala.collection.mutable
+import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.{Failure, Success}
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.SegmentKey
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, ToDriver}
+
+/**
+ * What one task attempt writes into the log, and the one ask with which it hands that over.
+ *
+ * Life: open, while segments are written; sealing, while the driver is asked; then sealed, or given up. A task that is
+ * given up while the driver is asked does not know whether the driver has taken its seal: it is withdrawn, and what it
+ * uploaded is discarded only when the driver says that it is in no commit.
+ *
+ * @param attempt
+ *   Spark's number of the task attempt
+ * @param inlineLimit
+ *   how many bytes the whole task may seal inline
+ */
+final class TaskWriter private[worker] (
+    val attempt: Long,
+    val batch: Long,
+    inlineLimit: Long,
+    options: LogOptions,
+    run: RunId,
+    ask: AskUntilAnswered,
+    uploads: () => SegmentUploads,
+    noteBarrier: BarrierReport => Unit,
+    runtime: ProtocolRuntime
+) {
+  import TaskWriter._
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  // Guarded by this.
+  private var state: State = Open
+  private val writing = mutable.LinkedHashSet.empty[SegmentWriter]
+  private val ended = mutable.LinkedHashSet.empty[SegmentWriter]
+  private val outcome = Promise[Unit]()
+
+  /**
+   * Begins a segment.
+   *
+   * @param base
+   *   the task attempt whose commit left the local state that the changes are based on, if it was not read from storage
+   * @throws IllegalStateException
+   *   when the task has been sealed or given up
+   */
+  def segment(key: SegmentKey, base: Option[Long]): SegmentWriter = synchronized {
+    if (state != Open) throw new IllegalStateException(s"task attempt $attempt takes no more segments: ${key.relativePath}")
+    val writer = new SegmentWriter(key, base, options.preemptivePersistThreshold.toInt, uploads, runtime)
+    writing += writer
+    writer
+  }
+
+  /** The segment is complete, and part of what [[seal]] hands over. `rest` are its last bytes. */
+  def end(segment: SegmentWriter, rest: Array[Byte]): Unit = synchronized {
+    if (writing.remove(segment)) {
+      segment.end(rest)
+      ended += segment
+    }: Unit
+  }
+
+  /** The segment will not be completed. */
+  def abort(segment: SegmentWriter): Unit =
+    if (synchronized(writing.remove(segment))) segment.discard()
+
+  /** Directories of the stores that the task has written to. */
+  def storeDirectories: Vector[String] =
+    synchronized((writing ++ ended).iterator.map(_.key.storeDirectory).toVector.distinct)
+
+  /** Whether there is anything to seal. */
+  def isEmpty: Boolean = synchronized(ended.isEmpty)
+
+  /**
+   * Hands over what has ended; what has not is aborted. When it succeeds the driver knows of everything. When it fails,
+   * the task must fail: with [[sparkdstl.log.error.SealRefusedException]], or because the driver did not answer in time.
+   */
+  def seal(): Future[Unit] = {
+    val (begins, unfinished, segments) = synchronized {
+      val begins = state == Open
+      if (begins) state = Sealing
+      (begins, writing.toVector, ended.toVector)
+    }
+    if (begins) {
+      unfinished.foreach(abort)
+      if (segments.isEmpty) conclude(Sealed, Success(()))
+      else sealAll(segments)
+    }
+    outcome.future
+  }
+
+  /**
+   * The task has failed, or was killed; whatever it has sealed does not count. Returns at once, and goes on in the
+   * background where need be.
+   */
+  def giveUp(): Unit = {
+    val before = synchronized {
+      val before = state
+      if (state != GivenUp) state = GivenUp
+      before
+    }
+    before match {
+      case Open => discardAll()
+      case Sealing | Sealed => withdraw()
+      case GivenUp =>
+    }
+    outcome.tryFailure(new InterruptedException(s"task attempt $attempt was given up")): Unit
+  }
+
+  private def sealAll(segments: Vector[SegmentWriter]): Unit =
+    uploadWhatIsTooLarge(segments).flatMap(_ => handOver(segments)).onComplete {
+      case Success(()) =>
+      case Failure(error) =>
+        // Before the first ask, such as an upload that failed: nobody knows of it.
+        if (synchronized(state == Sealing)) discardAll()
+        conclude(GivenUp, Failure(error))
+    }
+
+  /** Small segments stay, the smallest first, as far as the task's share allows. */
+  private def uploadWhatIsTooLarge(segments: Vector[SegmentWriter]): Future[Unit] = {
+    var left = inlineLimit
+    val large = segments.sortBy(_.restLength).filterNot { segment =>
+      val stays = segment.restLength <= options.inlineMaxSegmentSize && segment.restLength <= left
+      if (stays) left -= segment.restLength
+      stays
+    }
+    uploadRests(large)
+  }
+
+  private def uploadRests(segments: Vector[SegmentWriter]): Future[Unit] =
+    segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => segment.uploadRest()))
+
+  private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
+    val message = ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment))
+    ask(message, options.commitTimeoutMs, () => synchronized(state == Sealing)).transformWith {
+      case Success(answer) => answered(segments, answer)
+      case Failure(error) =>
+        val first = conclude(
+          GivenUp,
+          Failure(ProtocolErrors.sealUnanswered(attempt, batch, options.commitTimeoutMs, error))
+        )
+        if (first) withdraw()
+        Future.unit
+    }
+  }
+
+  private def answered(segments: Vector[SegmentWriter], answer: AskUntilAnswered.Answer): Future[Unit] =
+    answer.message match {
+      case FromDriver.Accepted(barrier) =>
+        barrier.foreach(noteBarrier)
+        if (conclude(Sealed, Success(()))) segments.foreach(_.report())
+        Future.unit
+      case FromDriver.OverBudget => uploadRests(segments).flatMap(_ => handOver(segments))
+      case FromDriver.Refused(reason, stale) if answer.silences > 0 =>
+        // An earlier ask may have been taken before the batch was closed, and be in its commit.
+        val error = ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale)
+        if (conclude(GivenUp, Failure(error))) withdraw()
+        Future.unit
+      case FromDriver.Refused(reason, stale) =>
+        refused(ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale))
+      case FromDriver.Superseded | FromDriver.NotCoordinated if answer.silences > 0 =>
+        // An earlier ask may have been taken by the run that has ended meanwhile, and be in its last commit.
+        conclude(GivenUp, Failure(ProtocolErrors.notCoordinated(run.root)))
+        Future.unit
+      case FromDriver.Superseded | FromDriver.NotCoordinated => refused(ProtocolErrors.notCoordinated(run.root))
+      case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
+    }
+
+  /** The driver's answer to the only ask there was: nothing of it is in a commit, now or later. */
+  private def refused(error: Throwable): Future[Unit] = {
+    if (conclude(GivenUp, Failure(error))) discardAll()
+    Future.unit
+  }
+
+  private def withdraw(): Unit =
+    ask(ToDriver.Withdraw(attempt, batch), WithdrawTimeoutMillis).foreach { answer =>
+      answer.message match {
+        case FromDriver.Withdrawal(false) => discardAll()
+        // The barrier may be waiting for it.
+        case FromDriver.Withdrawal(true) => synchronized(ended.toVector).foreach(_.report())
+        // The run has ended, and its last commit may name it: a later run's sweep decides.
+        case _ =>
+      }
+    }
+
+  /** Ends the sealing; false if the task was given up meanwhile. */
+  private def conclude(to: State, result: scala.util.Try[Unit]): Boolean = {
+    val first = synchronized {
+      val first = state == Sealing
+      if (first) state = to
+      first
+    }
+    if (first) outcome.tryComplete(result): Unit
+    first
+  }
+
+  private def discardAll(): Unit = synchronized((writing ++ ended).toVector).foreach(_.discard())
+}
+
+private object TaskWriter {
+  private sealed trait State
+  private case object Open extends State
+  private case object Sealing extends State
+  private case object Sealed extends State
+  private case object GivenUp extends State
+
+  /** An hour: a driver that is silent for longer has ended, or its query has. */
+  private val WithdrawTimeoutMillis = 3600L * 1000
+}

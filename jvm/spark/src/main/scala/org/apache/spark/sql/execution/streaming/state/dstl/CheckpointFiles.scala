@@ -1,0 +1,137 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.io.{ByteArrayInputStream, FileNotFoundException}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PositionedReadable, Seekable}
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.NewestEpoch
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.request._
+import sparkdstl.log.storage.{ObjectTail, Payload}
+
+/**
+ * The files of one checkpoint directory that are nothing but files, each request to storage made with retries, hedges and a
+ * deadline. Calls block, and can be interrupted.
+ *
+ * Questions that only Spark's own file manager knows how to ask are passed in, and may be asked more than once.
+ */
+private[dstl] final class CheckpointFiles(path: Path, configuration: Configuration, options: LogOptions) {
+  private lazy val fileSystem = path.getFileSystem(configuration)
+  private lazy val store = DstlEnvironment.get.store(path, configuration, options)
+  private lazy val requests = DstlEnvironment.get.requests(path, options)
+  private lazy val storage: StorageClient = new RequestingStorage(store, requests)
+  private val timeoutMillis = options.commitTimeoutMs
+
+  /** The file in memory; one larger than [[PublishedFileStream.Limit]] as `large` opens it. */
+  def open(file: Path)(large: => FSDataInputStream): FSDataInputStream = {
+    val qualified = fileSystem.makeQualified(file)
+    val tail = Waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
+    if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
+  }
+
+  def exists(file: Path)(ask: => Boolean): Boolean = question("exists", file)(ask)
+
+  def list(directory: Path)(ask: => Array[FileStatus]): Array[FileStatus] = question("list", directory)(ask)
+
+  /** Deletes the file as `attempt` does; repeated freely. */
+  def delete(file: Path)(attempt: => Unit): Unit =
+    Waiting.answer(
+      file,
+      requests.run(RequestKind.effect("delete"), s"deletion of $file", timeoutMillis)(_ =>
+        store.attempt("delete", file)(attempt)
+      ).outcome
+    )
+
+  def replace(file: Path, content: Array[Byte]): Unit = {
+    val qualified = fileSystem.makeQualified(file)
+    done(qualified, Waiting.on(storage.replace(qualified, Payload(content), timeoutMillis)))
+  }
+
+  /**
+   * Creates the file exclusively. One that is there already and has just this content was created by an earlier attempt, whose
+   * reply was lost, or might as well have been.
+   *
+   * @throws FileAlreadyExistsException if something else is there
+   */
+  def create(file: Path, content: Array[Byte]): Unit =
+    creation(file, content) match {
+      case Creation.Ours =>
+      case _: Creation.Taken => throw new FileAlreadyExistsException(s"$file already exists")
+    }
+
+  /** As [[create]]; who else has the checkpoint is part of the error. */
+  def createOrSayWho(root: Path, file: Path, content: Array[Byte]): Unit =
+    creation(file, content) match {
+      case Creation.Ours =>
+      case _: Creation.Taken =>
+        throw ProtocolErrors.begunByOther(file, Waiting.on(NewestEpoch.claimant(
+          DstlEnvironment.location(root, configuration, options),
+          storage,
+          timeoutMillis,
+          DstlEnvironment.get.runtime
+        )))
+    }
+
+  /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */
+  def refuseIfSealed(root: Path, batch: Long): Unit = {
+    val environment = DstlEnvironment.get
+    if (environment.isDriver && environment.driver.on(root).exists(_.coordinator.hasSeals(batch)))
+      throw ProtocolErrors.unknownRun(batch)
+  }
+
+  private def creation(file: Path, content: Array[Byte]): Creation = {
+    val qualified = fileSystem.makeQualified(file)
+    val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
+    done(qualified, Waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
+  }
+
+  private def done[T](file: Path, outcome: Outcome[T]): T = outcome match {
+    case Outcome.Done(value) => value
+    case Outcome.Failed(error) => throw ProtocolErrors.commitFailed(file, error)
+    case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
+  }
+
+  private def question[T](operation: String, about: Path)(ask: => T): T = {
+    val outcome = requests.run(RequestKind.question(operation), s"$operation of $about", timeoutMillis)(_ =>
+      store.attempt(operation, about)(ask)
+    ).outcome
+    Waiting.on(outcome) match {
+      case Outcome.Done(value) => value
+      case Outcome.Failed(missing: FileNotFoundException) => throw missing
+      case Outcome.Failed(error) => throw ProtocolErrors.unreadable(about, error)
+      case Outcome.Unknown(error) => throw ProtocolErrors.unreadable(about, error)
+    }
+  }
+}
+
+/** Bytes in memory as Hadoop's streams want them. */
+private[dstl] final class SeekableBytes(bytes: Array[Byte])
+    extends ByteArrayInputStream(bytes) with Seekable with PositionedReadable {
+
+  override def getPos: Long = pos.toLong
+
+  override def seek(target: Long): Unit = {
+    if (target < 0 || target > count) throw new java.io.EOFException(s"position $target in a file of $count bytes")
+    pos = target.toInt
+  }
+
+  override def seekToNewSource(target: Long): Boolean = false
+
+  override def read(from: Long, buffer: Array[Byte], offset: Int, length: Int): Int =
+    if (from >= count) -1
+    else {
+      val available = math.min(length, count - from.toInt)
+      System.arraycopy(buf, from.toInt, buffer, offset, available)
+      available
+    }
+
+  override def readFully(from: Long, buffer: Array[Byte], offset: Int, length: Int): Unit = {
+    if (from < 0 || from + length > count)
+      throw new java.io.EOFException(s"position ${from + length} in a file of $count bytes")
+    System.arraycopy(buf, from.toInt, buffer, offset, length)
+  }
+
+  override def readFully(from: Long, buffer: Array[Byte]): Unit = readFully(from, buffer, 0, buffer.length)
+}

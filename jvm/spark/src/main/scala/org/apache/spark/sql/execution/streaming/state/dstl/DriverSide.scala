@@ -1,0 +1,172 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.json4s.JsonAST.{JObject, JString}
+import org.json4s.jackson.JsonMethods
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.{BasePathOwner, CoordinatedRuns, RunCoordinator, UnownedDeletion}
+import sparkdstl.log.read.EntryReader
+
+import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.internal.Logging
+import org.apache.spark.util.Utils
+
+/**
+ * A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives.
+ *
+ * @param owner the file manager that the run belongs to
+ */
+private[dstl] final class DrivenRun(
+    val coordinator: RunCoordinator,
+    val reports: AttemptReports,
+    val owner: AnyRef,
+    storage: QueryStorage,
+    drivenBy: Thread
+) {
+  def isOver: Boolean = !drivenBy.isAlive
+
+  /** Ends what is under way, and waits a while for attempts that take no notice. */
+  def end(): Unit = {
+    coordinator.close(): Unit
+    storage.close()
+  }
+
+  def awaitQuiet(millis: Long): Unit = storage.awaitQuiet(millis)
+}
+
+/** The driver's side of a process: its door, and the runs that it coordinates. */
+private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment) extends Logging {
+  import DriverSide._
+
+  val runs = new CoordinatedRuns
+  private val executors = new ExecutorDirectory
+
+  // Guarded by this, by checkpoint root.
+  private val driven = mutable.HashMap.empty[String, DrivenRun]
+  private val unowned = mutable.LinkedHashMap.empty[String, UnownedDeletion]
+
+  env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(env.rpcEnv, runs, executors)): Unit
+  watchOver()
+
+  /** The run on a checkpoint whose query is still driven. */
+  def on(root: Path): Option[DrivenRun] = synchronized(driven.get(root.toString).filterNot(_.isOver))
+
+  /** The run that the calling thread drives on this checkpoint. */
+  def drivenHere(root: Path): Option[DrivenRun] =
+    for {
+      query <- StreamThread.query
+      run <- on(root) if run.coordinator.run == query.run
+    } yield run
+
+  /**
+   * Begins a run if the calling thread drives the query that this checkpoint belongs to and has not begun one yet; what
+   * reads the checkpoint meanwhile, on this thread or another, begins nothing. The run belongs to `owner`.
+   */
+  def beginIfDriven(root: Path, owner: AnyRef, configuration: Configuration, options: LogOptions): Option[DrivenRun] =
+    StreamThread.query.filterNot(query => hasBegun(query.run)).filter { query =>
+      queryIdIn(root, configuration, options).contains(query.query)
+    }.map(query => begin(root, query.run, owner, configuration, options))
+
+  /** Deletes entries of a checkpoint on which no run is at work. */
+  def unownedDeletion(root: Path, configuration: Configuration, options: LogOptions): UnownedDeletion = synchronized {
+    unowned.getOrElseUpdate(
+      root.toString, {
+        if (unowned.size >= RememberedCheckpoints) unowned.remove(unowned.head._1)
+        val location = DstlEnvironment.location(root, configuration, options)
+        val storage = environment.storage(location, configuration, options).checkpoint
+        val reader = new EntryReader(location, storage, options.commitTimeoutMs, IndexFetchLength, environment.runtime)
+        new UnownedDeletion(location, storage, reader, options.commitTimeoutMs, environment.runtime)
+      }
+    )
+  }
+
+  private def hasBegun(run: UUID): Boolean = synchronized(driven.valuesIterator.exists(_.coordinator.run == run))
+
+  private def begin(
+      root: Path,
+      run: UUID,
+      owner: AnyRef,
+      configuration: Configuration,
+      options: LogOptions
+  ): DrivenRun = {
+    synchronized(driven.remove(root.toString)).foreach { before =>
+      endOf(before)
+      before.awaitQuiet(PredecessorMillis)
+    }
+    val location = DstlEnvironment.location(root, configuration, options)
+    val storage = environment.storage(location, configuration, options)
+    val basePathOwner = new BasePathOwner(
+      location,
+      root => environment.storage(location.copy(root = root), configuration, options).checkpoint,
+      storage.log,
+      options.commitTimeoutMs,
+      environment.runtime
+    )
+    Waiting.on(basePathOwner.claim())
+    val reports = new AttemptReports(SparkContext.getOrCreate())
+    val coordinator = Waiting.on(RunCoordinator.begin(
+      location,
+      options,
+      run,
+      Utils.localCanonicalHostName(),
+      environment.application,
+      storage.checkpoint,
+      storage.log,
+      executors,
+      environment.inlineBudget,
+      reports.id,
+      environment.runtime
+    ))
+    val made = new DrivenRun(coordinator, reports, owner, storage, Thread.currentThread())
+    synchronized(driven.put(root.toString, made)): Unit
+    runs.begin(coordinator): Unit
+    logInfo(s"Run $run of ${location.root} begins as epoch ${coordinator.epoch}; the last committed batch is " +
+      s"${coordinator.lastCommitted}")
+    made
+  }
+
+  /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
+  private def queryIdIn(root: Path, configuration: Configuration, options: LogOptions): Option[UUID] = {
+    val location = DstlEnvironment.location(root, configuration, options)
+    val storage = environment.storage(location, configuration, options).checkpoint
+    val file = new Path(root, "metadata")
+    Waiting.answer(file, storage.read(file, MaxMetadataLength, options.commitTimeoutMs)).flatMap { content =>
+      JsonMethods.parseOpt(new String(content, UTF_8)).collect {
+        case fields: JObject => fields \ "id"
+      }.collect { case JString(id) => id }.flatMap(id => scala.util.Try(UUID.fromString(id)).toOption)
+    }
+  }
+
+  private def watchOver(): Unit =
+    environment.runtime.timer.schedule(WatchMillis) { () =>
+      val over = synchronized {
+        val over = driven.filter(_._2.isOver).toVector
+        over.foreach { case (root, _) => driven.remove(root) }
+        over
+      }
+      over.foreach { case (_, run) => endOf(run) }
+      watchOver()
+    }: Unit
+
+  private def endOf(run: DrivenRun): Unit = {
+    runs.end(run.coordinator.id): Unit
+    run.end()
+  }
+}
+
+private object DriverSide {
+  private val WatchMillis = 5000L
+
+  /** How long a run waits for what its predecessor in this process still has under way. */
+  private val PredecessorMillis = 30000L
+  private val MaxMetadataLength = 64L * 1024
+  private val RememberedCheckpoints = 100
+  private val IndexFetchLength = 256 * 1024
+}

@@ -1,0 +1,169 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+import java.util.concurrent.{ConcurrentHashMap, ThreadLocalRandom}
+
+import scala.concurrent.ExecutionContext
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.InlineBudget
+import sparkdstl.log.format.QueryLocation
+import sparkdstl.log.read.{EntryCache, EntryPlace}
+import sparkdstl.log.request._
+import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
+import sparkdstl.log.storage._
+
+import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.util.ThreadUtils
+
+/**
+ * Everything of the log that a process has once: threads, budgets, caches, the way to the driver or to the executors. Made
+ * with the first use in a Spark environment, and closed with it.
+ *
+ * @param env the Spark environment; null in a process that has none
+ */
+private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCloseable {
+  import DstlEnvironment._
+
+  private val timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))
+  private val continuations = ThreadUtils.newDaemonFixedThreadPool(ContinuationThreads, "dstl-protocol")
+  val runtime: ProtocolRuntime = new ProtocolRuntime(timer, Chance, ExecutionContext.fromExecutorService(continuations))
+
+  val requestMetrics = new RequestMetrics
+  private val latencies = new ConcurrentHashMap[String, AttemptLatencies]
+  private val hedges = new HedgeBudget
+  private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
+  private lazy val memory = new MemoryObjectStore(() => System.currentTimeMillis())
+
+  val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
+  val entries = new EntryCache[EntryPlace](LogOptions.default.cacheMaxSize, runtime)
+
+  /** Whether this process is a driver. */
+  val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER
+
+  /** As Spark names this process among the executors. */
+  val executorName: String = if (env == null) "none" else env.executorId
+
+  val application: String = if (env == null) "none" else env.conf.getOption("spark.app.id").getOrElse("unknown")
+
+  /** The driver's side; on executors there is none. */
+  lazy val driver: DriverSide = new DriverSide(env, this)
+
+  /** The executors' side; a driver in local mode has it as well. */
+  lazy val workers: WorkerSide = new WorkerSide(env, this)
+
+  /** Attempts at the file system of `path`, bounded for the whole process. */
+  def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
+    val fileSystem = path.getFileSystem(configuration)
+    val store = stores.computeIfAbsent(
+      StoreKey(fileSystem.getUri.toString, options.publish),
+      key =>
+        new ThreadedObjectStore(
+          HadoopLogStorage(configuration, new Path(new Path(key.fileSystem), "/"), PublishMode.named(options.publish).get),
+          MinimumThreads,
+          options.uploadMaxAttempts,
+          ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
+        )
+    )
+    store.ensureAtLeast(math.max(MinimumThreads, options.uploadThreads + options.downloadThreads))
+    store
+  }
+
+  /** Requests with the options' retries; to be closed by who made it if anybody must wait for what it has under way. */
+  def requests(path: Path, options: LogOptions): Requests = new Requests(
+    RequestOptions(options.retryPolicy, options.uploadTimeoutMs, options.uploadMaxAttempts, options.nextAttemptDelayMs),
+    runtime,
+    requestMetrics,
+    latencies.computeIfAbsent(s"${path.toUri.getScheme}://${path.toUri.getAuthority}", _ => new AttemptLatencies),
+    hedges
+  )
+
+  /** Storage of a query's checkpoint, and of its data files. */
+  def storage(location: QueryLocation, configuration: Configuration, options: LogOptions): QueryStorage = {
+    val ofCheckpoint = requests(location.root, options)
+    val ofLog = requests(location.base, options)
+    new QueryStorage(
+      new RequestingStorage(store(location.root, configuration, options), ofCheckpoint),
+      new RequestingStorage(
+        if (options.inMemory) memory else store(location.base, configuration, options),
+        ofLog
+      ),
+      Seq(ofCheckpoint, ofLog)
+    )
+  }
+
+  /** Memory for entries that stores replay grows to what the most generous query asks for. */
+  override def close(): Unit = {
+    stores.values.forEach(_.close())
+    timer.close()
+    val _ = continuations.shutdownNow()
+  }
+}
+
+/**
+ * A query's storage, with the requests that are made through it.
+ *
+ * @param checkpoint where commit entries are
+ * @param log        where data files are
+ */
+private[dstl] final class QueryStorage(
+    val checkpoint: StorageClient,
+    val log: StorageClient,
+    requests: Seq[Requests]
+) extends AutoCloseable {
+
+  /** Ends all requests at once. */
+  override def close(): Unit = requests.foreach(_.close())
+
+  /** Waits until no attempt of an ended request is under way, or for `millis`. */
+  def awaitQuiet(millis: Long): Unit = requests.foreach(of => Waiting.on(of.whenQuiet(millis)))
+}
+
+private[dstl] object DstlEnvironment {
+  private val ContinuationThreads = 2
+  private val MinimumThreads = 16
+  private val MinimumInlineBudget = 32L * 1024 * 1024
+
+  private final case class StoreKey(fileSystem: String, publish: String)
+
+  private object Chance extends RandomSource {
+    override def nextDouble(): Double = ThreadLocalRandom.current().nextDouble()
+    override def nextUuid(): UUID = UUID.randomUUID()
+  }
+
+  // Guarded by this.
+  private var current: DstlEnvironment = _
+  private var of: SparkEnv = _
+
+  /** The environment of this process's Spark environment. One of an earlier Spark environment is closed. */
+  def get: DstlEnvironment = synchronized {
+    val env = SparkEnv.get
+    if (current == null || (of ne env)) {
+      if (current != null) current.close()
+      current = new DstlEnvironment(env)
+      of = env
+    }
+    current
+  }
+
+  /** Closes what belongs to a Spark environment that has ended. */
+  def ended(env: SparkEnv): Unit = synchronized {
+    if (current != null && (of eq env)) {
+      current.close()
+      current = null
+      of = null
+    }
+  }
+
+  /** Where a query's checkpoint and log are. */
+  def location(root: Path, configuration: Configuration, options: LogOptions): QueryLocation = {
+    val configured = options.basePath.map { path =>
+      val base = new Path(path)
+      base.getFileSystem(configuration).makeQualified(base)
+    }
+    QueryLocation(root, configured.getOrElse(new Path(root, "dstl")), configured.map(_.toString))
+  }
+}

@@ -1,0 +1,119 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.concurrent.Future
+import scala.concurrent.duration._
+import scala.jdk.CollectionConverters._
+import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
+
+import sparkdstl.log.coordinator.CoordinatedRuns
+import sparkdstl.log.transport._
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc._
+import org.apache.spark.util.RpcUtils
+
+/**
+ * How messages travel: as tuples of JDK and Spark classes, because an executor's deserializer does not see classes from
+ * `spark.jars`; the message itself is bytes.
+ */
+private[dstl] object Rpc {
+  val DriverEndpoint = "DstlDriver"
+  val ExecutorEndpoint = "DstlExecutor"
+
+  /** To the driver: executor, checkpoint root, run, message, and where the executor can be reached. */
+  type Asked = (String, String, String, Array[Byte], RpcEndpointRef)
+
+  /** To an executor: checkpoint root, run, message. */
+  type Told = (String, String, Array[Byte])
+
+  /** Shorter than Spark's own: what is not answered is asked again. */
+  def askTimeout(env: SparkEnv): RpcTimeout = {
+    val configured = RpcUtils.askRpcTimeout(env.conf)
+    if (configured.duration <= AskAgainAfter) configured
+    else new RpcTimeout(AskAgainAfter, "the log's own limit, after which it asks again")
+  }
+
+  private val AskAgainAfter = 15.seconds
+
+  /** Whether a call failed because there is no endpoint of that name. Spark's exception for it is not visible here. */
+  def meansNoEndpoint(error: Throwable): Boolean =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
+      .exists(_.getClass.getName == "org.apache.spark.rpc.RpcEndpointNotFoundException")
+
+  /** Exceptions travel by Java serialization too, so they must be of classes that executors' RPC sees. */
+  def portable(error: Throwable): Throwable = new java.io.IOException(s"${error.getClass.getName}: ${error.getMessage}")
+}
+
+/** The driver's door: decodes what executors send, and hands it to the run that it is for. */
+private[dstl] final class DriverDoor(override val rpcEnv: RpcEnv, runs: CoordinatedRuns, executors: ExecutorDirectory)
+    extends RpcEndpoint with Logging {
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case (executor: String, root: String, run: String, message: Array[Byte], from: RpcEndpointRef) =>
+      try {
+        executors.note(executor, from, context.senderAddress)
+        runs.answer(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
+          case Success(answer) => context.reply(MessageCodec.encode(answer))
+          case Failure(error) => context.sendFailure(Rpc.portable(error))
+        }(Waiting.sameThread)
+      } catch { case NonFatal(e) => context.sendFailure(Rpc.portable(e)) }
+  }
+
+  override def onDisconnected(address: RpcAddress): Unit =
+    executors.disconnected(address).foreach { executor =>
+      logInfo(s"Executor $executor is gone")
+      runs.executorLost(executor, "it is gone")
+    }
+}
+
+/** Where the executors are that have asked something. Thread-safe. */
+private[dstl] final class ExecutorDirectory extends ExecutorLink {
+  private case class Known(endpoint: RpcEndpointRef, address: RpcAddress)
+
+  private val executors = new ConcurrentHashMap[String, Known]
+
+  def note(executor: String, endpoint: RpcEndpointRef, address: RpcAddress): Unit =
+    executors.put(executor, Known(endpoint, address)): Unit
+
+  /** Forgets and names the executors at an address whose connection is gone. */
+  def disconnected(address: RpcAddress): Seq[String] =
+    executors.asScala.collect {
+      case (id, known) if known.address == address && executors.remove(id, known) => id
+    }.toSeq
+
+  override def tell(executor: String, run: RunId, message: ToExecutor): Future[Unit] =
+    Option(executors.get(executor)) match {
+      case None => Future.failed(new IllegalStateException(s"executor $executor is not connected"))
+      case Some(known) =>
+        val told: Rpc.Told = (run.root, run.run.toString, MessageCodec.encode(message))
+        known.endpoint.ask[Array[Byte]](told).map(_ => ())(Waiting.sameThread)
+    }
+}
+
+/** An executor's door: what the driver has to say. */
+private[dstl] final class ExecutorDoor(override val rpcEnv: RpcEnv, receive: (RunId, ToExecutor) => Unit)
+    extends RpcEndpoint {
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case (root: String, run: String, message: Array[Byte]) =>
+      try {
+        receive(RunId(root, UUID.fromString(run)), MessageCodec.decodeToExecutor(message))
+        context.reply(Array.emptyByteArray)
+      } catch { case NonFatal(e) => context.sendFailure(Rpc.portable(e)) }
+  }
+}
+
+/** An executor's way to the driver. */
+private[dstl] final class RpcDriverLink(driver: RpcEndpointRef, self: RpcEndpointRef, timeout: RpcTimeout)
+    extends DriverLink {
+
+  override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
+    val asked: Rpc.Asked = (executor, run.root, run.run.toString, MessageCodec.encode(message), self)
+    driver.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(Waiting.sameThread)
+  }
+}

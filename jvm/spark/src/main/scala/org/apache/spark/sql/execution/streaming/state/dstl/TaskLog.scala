@@ -1,0 +1,127 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.WeakHashMap
+
+import scala.util.control.NonFatal
+
+import sparkdstl.log.FailPoints
+import sparkdstl.log.error.SealRefusedException
+import sparkdstl.log.format.SegmentKey
+import sparkdstl.log.transport.ToExecutor
+import sparkdstl.log.transport.FromDriver
+import sparkdstl.log.worker.{RunWorker, SegmentWriter, TaskWriter}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.internal.Logging
+
+/**
+ * A changelog on its way into the log.
+ *
+ * @param end   the segment is complete with these last bytes
+ * @param abort it will not be completed
+ */
+private[dstl] final class OpenSegment(
+    val writer: SegmentWriter,
+    val end: Array[Byte] => Unit,
+    val abort: () => Unit
+)
+
+/**
+ * Ties what stores write to the Spark task that writes it: everything that a task attempt has written is handed to the
+ * driver in one ask when the task completes, and is given up when it fails.
+ */
+private[dstl] object TaskLog extends Logging {
+
+  // Guarded by this. Entries go with their tasks.
+  private val tasks = new WeakHashMap[TaskContext, Map[RunWorker, TaskWriter]]
+
+  /**
+   * Begins a changelog. None if the driver does not coordinate the run: it is to be a plain file.
+   *
+   * @param base the task attempt that left the local state which the changes are based on
+   */
+  def begin(worker: RunWorker, key: SegmentKey, base: Option[Long]): Option[OpenSegment] =
+    Option(TaskContext.get()) match {
+      case Some(context) => writerOf(context, worker, key.batch).map { writer =>
+          val segment = writer.segment(key, base)
+          new OpenSegment(segment, writer.end(segment, _), () => writer.abort(segment))
+        }
+      case None => begunWithoutTask(worker, key, base)
+    }
+
+  private def writerOf(context: TaskContext, worker: RunWorker, batch: Long): Option[TaskWriter] = {
+    val known = synchronized(Option(tasks.get(context)).flatMap(_.get(worker)))
+    known.orElse {
+      Waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
+        synchronized {
+          tasks.put(context, Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer))
+        }
+        context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer)): Unit
+        // A listener that runs after ours may still fail the task.
+        context.addTaskFailureListener((_: TaskContext, _: Throwable) => giveUp(worker, writer)): Unit
+        writer
+      }
+    }
+  }
+
+  private def complete(context: TaskContext, worker: RunWorker, writer: TaskWriter): Unit =
+    if (context.isFailed() || context.isInterrupted()) giveUp(worker, writer)
+    else if (!writer.isEmpty) {
+      FailPoints.hit("executor.mid-task", writer.batch)
+      try {
+        Waiting.on(writer.seal())
+        report(context, worker, writer)
+      } catch {
+        case refused: SealRefusedException if refused.stale.nonEmpty =>
+          logInfo(s"Task attempt ${writer.attempt} runs again: ${refused.getMessage}")
+          giveUp(worker, writer)
+          throw refused
+        case interrupted: InterruptedException =>
+          giveUp(worker, writer)
+          throw interrupted
+        case NonFatal(e) =>
+          giveUp(worker, writer)
+          throw e
+      }
+      FailPoints.hit("executor.after-seal", writer.batch)
+    }
+
+  private def report(context: TaskContext, worker: RunWorker, writer: TaskWriter): Unit =
+    Waiting.on(worker.opened()) match {
+      case FromDriver.Opened(accumulator, _, _) => AttemptReports.report(context, accumulator, writer.batch)
+      case _ =>
+    }
+
+  /** What the attempt has written does not count, and what it left in its stores is not to be built on. */
+  private def giveUp(worker: RunWorker, writer: TaskWriter): Unit = {
+    writer.giveUp()
+    worker.receive(ToExecutor.Drop(writer.attempt, writer.storeDirectories))
+  }
+
+  /**
+   * On a thread that is not the task's: a wrapper of Spark's opens and closes files on a pool of its own. Nobody tells then when
+   * the task ends, so each segment is sealed for itself, as an attempt of its own.
+   */
+  private def begunWithoutTask(worker: RunWorker, key: SegmentKey, base: Option[Long]): Option[OpenSegment] = {
+    val attempt = -1L - (java.util.concurrent.ThreadLocalRandom.current().nextLong() >>> 1)
+    Waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
+      val segment = writer.segment(key, base)
+      new OpenSegment(
+        segment,
+        rest => {
+          writer.end(segment, rest)
+          try Waiting.on(writer.seal())
+          catch {
+            case e: Throwable =>
+              writer.giveUp()
+              throw e
+          }
+        },
+        () => writer.giveUp()
+      )
+    }
+  }
+
+  /** The stage's partitions are not known where there is no task: a large stage is assumed. */
+  private val PartitionsWithoutTask = 200
+}

@@ -1,0 +1,42 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.io.FileNotFoundException
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.duration.Duration
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.request.Outcome
+
+import org.apache.spark.util.ThreadUtils
+
+/** Where Spark expects to block. Every future of the log has a deadline of its own; an interrupt ends the wait. */
+private[dstl] object Waiting {
+
+  /**
+   * What the future holds; its own error is thrown as it is.
+   *
+   * @throws InterruptedException if the thread is interrupted; what was waited for goes on
+   */
+  def on[T](future: Future[T]): T = {
+    // Unlike Spark's own way of waiting this does not wrap the error, whose text is meant for the user.
+    Await.ready(future, Duration.Inf)
+    future.value.get.get
+  }
+
+  /** The answer to a question, or the error that explains why there is none. */
+  def answer[T](path: Path, outcome: Future[Outcome[T]]): T = on(outcome) match {
+    case Outcome.Done(value) => value
+    case Outcome.Failed(error) => throw ProtocolErrors.unreadable(path, error)
+    case Outcome.Unknown(error) => throw ProtocolErrors.unreadable(path, error)
+  }
+
+  /** The answer to a question about something that has to be there. */
+  def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T =
+    answer(path, outcome).getOrElse(throw new FileNotFoundException(s"File $path does not exist"))
+
+  /** Runs what follows an answer on the thread that has it. */
+  val sameThread: scala.concurrent.ExecutionContext = ThreadUtils.sameThread
+}

@@ -1,0 +1,156 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
+import sparkdstl.log.read.{EntryReader, SegmentReader}
+import sparkdstl.log.transport.{RunId, ToExecutor}
+import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploadMetrics, UploaderOptions}
+import sparkdstl.log.worker.{DataFileEncoder, RunWorker, SegmentChunk}
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc.RpcEndpointRef
+import org.apache.spark.util.{RpcUtils, Utils}
+
+/**
+ * A run as this process works for it: what it writes with, if the driver coordinates it, and what it reads with.
+ *
+ * @param worker None where nobody coordinates the run: changelogs are plain files then
+ */
+private[dstl] final class WorkedRun(
+    val id: RunId,
+    val worker: Option[RunWorker],
+    val reader: SegmentReader,
+    storage: QueryStorage
+) {
+
+  /** Ends what is under way. */
+  def end(): Unit = {
+    worker.foreach(_.close())
+    storage.close()
+  }
+}
+
+/** The executors' side of a process: its door, and the runs that its tasks work for. */
+private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment) extends Logging {
+  import WorkerSide._
+
+  // Guarded by this; the least recently used first.
+  private val runs = mutable.LinkedHashMap.empty[RunId, WorkedRun]
+  private lazy val door: RpcEndpointRef =
+    env.rpcEnv.setupEndpoint(Rpc.ExecutorEndpoint, new ExecutorDoor(env.rpcEnv, receive))
+
+  val uploadMetrics = new UploadMetrics
+
+  /** The run, with the way to its driver. Asks the driver when it is first used. */
+  def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): WorkedRun = {
+    val id = RunId(root.toString, run)
+    synchronized(touch(id)).getOrElse {
+      // Asking for the driver's endpoint takes a while, and is done without the lock.
+      val made = make(id, root, configuration, options)
+      val (kept, over) = synchronized {
+        touch(id) match {
+          case Some(other) => (other, Some(made))
+          case None =>
+            runs.put(id, made)
+            (made, idleRun())
+        }
+      }
+      over.foreach(_.end())
+      kept
+    }
+  }
+
+  private def touch(id: RunId): Option[WorkedRun] = runs.remove(id).map { run =>
+    runs.put(id, run)
+    run
+  }
+
+  /** The run that was not used for longest, when there are too many and it has nothing under way. Lock held. */
+  private def idleRun(): Option[WorkedRun] =
+    if (runs.size <= RememberedRuns) None
+    else runs.collectFirst { case (id, run) if run.worker.forall(_.isIdle) => id }.flatMap(runs.remove)
+
+  private def receive(id: RunId, message: ToExecutor): Unit =
+    synchronized(runs.get(id)).flatMap(_.worker).foreach(_.receive(message))
+
+  private def make(id: RunId, root: Path, configuration: Configuration, options: LogOptions): WorkedRun = {
+    val location = DstlEnvironment.location(root, configuration, options)
+    val storage = environment.storage(location, configuration, options)
+    val runtime = environment.runtime
+    val entries = new EntryReader(location, storage.checkpoint, options.commitTimeoutMs, EntryFetchLength, runtime)
+    val reader = new SegmentReader(
+      location,
+      entries,
+      environment.entries,
+      id.run,
+      storage.checkpoint,
+      storage.log,
+      options.commitTimeoutMs,
+      runtime
+    )
+    val worker = driverDoor.map { driver =>
+      new RunWorker(
+        id,
+        environment.executorName,
+        new RpcDriverLink(driver, door, Rpc.askTimeout(env)),
+        epoch => uploader(location, id, epoch, storage, options),
+        options,
+        runtime
+      )
+    }
+    new WorkedRun(id, worker, reader, storage)
+  }
+
+  private def uploader(
+      location: QueryLocation,
+      id: RunId,
+      epoch: Long,
+      storage: QueryStorage,
+      options: LogOptions
+  ): LogUploader[SegmentChunk] = {
+    // A process may come to upload for a run again after it has closed its first uploader, and count from one again.
+    val instance = environment.runtime.random.nextUuid().toString.take(8)
+    val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), environment.application)
+    new LogUploader[SegmentChunk](
+      storage.log,
+      location.base,
+      file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
+      new DataFileEncoder(writer),
+      new ObjectDiscarder(storage.log, options.commitTimeoutMs, environment.runtime, uploadMetrics),
+      UploaderOptions(
+        options.persistSizeThreshold,
+        options.persistDelayMs,
+        options.uploadMaxInFlight,
+        options.uploadThreads,
+        options.commitTimeoutMs
+      ),
+      environment.runtime,
+      uploadMetrics
+    )
+  }
+
+  /** The driver's door, if a query there uses the log. */
+  private def driverDoor: Option[RpcEndpointRef] =
+    if (env == null) None
+    else
+      try Some(RpcUtils.makeDriverRef(Rpc.DriverEndpoint, env.conf, env.rpcEnv))
+      catch { case NonFatal(e) if Rpc.meansNoEndpoint(e) => None }
+}
+
+private object WorkerSide {
+
+  /** Runs that have nothing under way go beyond this; each scan of state is one. */
+  private val RememberedRuns = 64
+
+  /** What is fetched of a commit entry at once: most are shorter, and come whole. */
+  private val EntryFetchLength = 4 * 1024 * 1024
+}
