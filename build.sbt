@@ -2,6 +2,8 @@ import Tooling._
 
 val sparkVersion = "4.2.0"
 val hadoopVersion = "3.5.0"
+// What Spark brings.
+val jacksonVersion = "2.21.2"
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "sparkdstl"
@@ -45,12 +47,14 @@ lazy val log = (project in file("jvm/log"))
     name := "spark-dstl-log",
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion % Provided,
+      "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion % Provided,
       "org.slf4j" % "slf4j-api" % "2.0.17" % Provided,
       "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Test,
       "org.apache.logging.log4j" % "log4j-slf4j2-impl" % "2.25.3" % Test,
       scalatest,
       scalacheck
     ),
+    Compile / sourceGenerators += softwareVersion.taskValue,
     Compile / run / fork := true,
     generateDocs := docsGenerator().value,
     checkDocs := docsGenerator("--check").value,
@@ -125,6 +129,19 @@ lazy val root = (project in file("."))
       )
     )
   )
+
+/** The version that log files name as their writer's. */
+lazy val softwareVersion = Def.task {
+  val file = (Compile / sourceManaged).value / "sparkdstl" / "log" / "SoftwareVersion.scala"
+  IO.write(
+    file,
+    s"""package sparkdstl.log
+       |
+       |private[log] object SoftwareVersion { val Current = "${version.value}" }
+       |""".stripMargin
+  )
+  Seq(file)
+}
 
 lazy val noSparkOnClassPath = Compile / compile := {
   val offending = (Compile / dependencyClasspath).value.map(_.data.getName).filter(_.startsWith("spark-"))

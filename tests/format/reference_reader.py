@@ -1,31 +1,32 @@
-"""A reader for log files of format version 1, written from `docs/log-file-format.md` alone.
+"""A reader for logs of format version 2, written from `docs/log-file-format.md` alone.
 
 It needs nothing but Python's standard library and shares no code with the project: what it reads proves the
-specification. It favours the order of the text over speed. From a shell: `python reference_reader.py FILE...`
+specification. It favours the order of the text over speed.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import struct
-import sys
 import uuid
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-HEADER = struct.Struct(">8sHHI")
-TRAILER = struct.Struct(">QIIIHHI8s")
+HEADER = struct.Struct(">8sHHIII")
+TRAILER = struct.Struct(">QQIII16sHHIII8s")
 HEADER_MAGIC = b"DSTLLOG\n"
 TRAILER_MAGIC = b"DSTLEND\n"
-VERSION = 1
-KINDS = {1: "batch log", 2: "data file"}
+NOTE = b'{"dstl":'
+VERSION = 2
+ENTRY, DATA_FILE = 1, 2
 SUFFIXES = {0: ".changelog", 1: ".changelog.crc"}
 MAX_INDEX_LENGTH = 256 * 1024 * 1024
 MAX_INDEX_RATIO = 64
+NUMBER = "(?:0|[1-9][0-9]{0,17})"
+RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+DATA_NAME = re.compile(rf"data/{NUMBER}-{RUN}/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{NUMBER}-[a-z0-9]{{1,64}}\.log")
+KNOWN_TAGS = {2, 4, 6, 7, 8, 10, 12}
 
 
 class DamagedError(Exception):
@@ -33,50 +34,39 @@ class DamagedError(Exception):
 
 
 class UnsupportedError(Exception):
-    """The file is whole, but of a later version or too large."""
-
-
-def _crc32c_table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_TABLE = _crc32c_table()
+    """The log is whole, but needs a later reader, or is too large."""
 
 
 def crc32c(data: bytes) -> int:
     value = 0xFFFFFFFF
     for byte in data:
-        value = value >> 8 ^ _TABLE[(value ^ byte) & 0xFF]
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
     return value ^ 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a segment; `file` is None where they are in the file that the index belongs to."""
-
-    file: str | None
+    file: str | None  # None: the log that the index belongs to
     offset: int
     length: int
     crc: int
 
 
 @dataclass(frozen=True)
-class Entry:
+class Segment:
     operator: int
     partition: int
     store: str
     version: int
+    attempt: int
     checkpoint_id: str | None
     suffix: str
     parts: tuple[Part, ...]
 
     @property
-    def path(self) -> str:
+    def name(self) -> str:
         """Where Spark would have this file, below `<checkpoint>/state`."""
         directory = f"{self.operator}/{self.partition}" + (f"/{self.store}" if self.store else "")
         unique = f"_{self.checkpoint_id}" if self.checkpoint_id is not None else ""
@@ -85,70 +75,81 @@ class Entry:
 
 @dataclass(frozen=True)
 class Index:
-    kind: str
-    run: uuid.UUID
-    host: str
-    application: str
-    batch: int | None
-    history: tuple[tuple[int, int, uuid.UUID], ...]
-    entries: tuple[Entry, ...]
+    writer: tuple[str, uuid.UUID, int, str, str]  # software, run, epoch, host, application
+    entry: tuple[int, uuid.UUID, uuid.UUID | None] | None  # batch, id, previous
+    name: str | None
+    base: str | None
+    segments: tuple[Segment, ...]
 
 
-def read_index(content: bytes) -> Index:
-    """Read the index of a whole log file and verify it."""
-    _require(len(content) >= HEADER.size + TRAILER.size, "the file is cut off")
-    magic, version, header_kind, header_crc = HEADER.unpack_from(content)
-    _require(magic == HEADER_MAGIC, "not a log file")
-    _require(crc32c(content[:12]) == header_crc, "the header's checksum is wrong")
-    _check_version(version)
-    trailer_start = len(content) - TRAILER.size
-    offset, stored_length, body_length, index_crc, version, kind, trailer_crc, magic = TRAILER.unpack_from(
-        content, trailer_start
-    )
-    _require(magic == TRAILER_MAGIC, "the file does not end in a trailer")
-    _require(crc32c(content[trailer_start : trailer_start + 24]) == trailer_crc, "the trailer's checksum is wrong")
-    _check_version(version)
-    _require(kind in KINDS, f"unknown kind {kind}")
-    _require(kind == header_kind, "header and trailer disagree about the kind")
-    _require(offset >= HEADER.size and offset + stored_length == trailer_start, "the index is not before the trailer")
-    if max(stored_length, body_length) > MAX_INDEX_LENGTH:
-        raise UnsupportedError("the index is too large")
+@dataclass(frozen=True)
+class Log:
+    content: bytes  # without what stands before the log
+    index: Index
+
+
+def read_commit_entry(name: str, content: bytes) -> Log | None:
+    """Read the log of the whole object `commits/<name>`; None where stock Spark wrote it."""
+    if len(content) < TRAILER.size or not content.endswith(TRAILER_MAGIC):
+        third = content.split(b"\n", 2)[2:]
+        start = third[0][: len(NOTE)] if third else b""
+        _require(not start or not NOTE.startswith(start), "the entry is cut off")
+        return None
+    log = _read(content, ENTRY)
+    batch = log.index.entry[0] if log.index.entry else None
+    _require(name == str(batch), f"the entry of batch {batch} is called {name}")
+    return log
+
+
+def read_data_file(name: str, content: bytes) -> Log:
+    """Read the whole data file `name`, a path relative to the base path."""
+    log = _read(content, DATA_FILE)
+    _require(len(log.content) == len(content), "bytes before the log")
+    _require(log.index.name == name, f"{log.index.name} is called {name}")
+    return log
+
+
+def _read(content: bytes, expected_kind: int) -> Log:
+    _require(len(content) >= TRAILER.size, "the object is cut off")
+    trailer = content[-TRAILER.size :]
+    log_length, offset, stored_length, body_length, index_crc, entry, *meaning, crc, magic = TRAILER.unpack(trailer)
+    _require(magic == TRAILER_MAGIC, "the object does not end in a trailer")
+    _require(crc32c(trailer[:56]) == crc, "the trailer's checksum is wrong")
+    version, kind, required_flags, _ = meaning
+    _support(version <= VERSION, f"format version {version}")
+    _require(version == VERSION, f"format version {version}")
+    _support(required_flags == 0, f"flags {required_flags:08x}")
+    _support(kind in (ENTRY, DATA_FILE), f"kind {kind}")
+    _require(kind == expected_kind, f"a log of kind {kind}")
+    _require(log_length <= len(content), "the log is longer than its object")
+    _require(offset >= HEADER.size and offset + stored_length + TRAILER.size == log_length, "the index is not there")
+    _support(max(stored_length, body_length) <= MAX_INDEX_LENGTH, "the index is too large")
     _require(body_length <= stored_length * MAX_INDEX_RATIO, "the index is packed too tightly")
-    stored = content[offset:trailer_start]
+    log = content[len(content) - log_length :]
+    magic, *header_meaning, crc = HEADER.unpack_from(log)
+    _require(magic == HEADER_MAGIC, "no log begins where the trailer says")
+    _require(crc32c(log[:20]) == crc, "the header's checksum is wrong")
+    _require(header_meaning == meaning, "header and trailer disagree")
+    stored = log[offset : -TRAILER.size]
     _require(crc32c(stored) == index_crc, "the index's checksum is wrong")
-    index = _Decoder(_unpack(stored, body_length)).index(KINDS[kind])
-    _check(index, offset)
-    return index
+    index = _read_index(_unpack(stored, body_length), kind)
+    _require((index.entry[1].bytes if index.entry else bytes(16)) == entry, "the trailer names another entry")
+    for segment in index.segments:
+        _check(segment, offset, kind)
+    return Log(log, index)
 
 
-def read_segment(content: bytes, entry: Entry, open_file: Callable[[str], bytes]) -> bytes:
-    """Read the bytes of a segment that the index of the file `content` names and verify them."""
+def read_segment(log: Log, segment: Segment, open_file: Callable[[str], bytes]) -> bytes:
+    """Read the bytes of a segment that the index of `log` names and verify them."""
+    name = segment.name.encode()
     pieces = []
-    for part in entry.parts:
-        source = content if part.file is None else open_file(part.file)
+    for part in segment.parts:
+        source = log.content if part.file is None else open_file(part.file)
         piece = source[part.offset : part.offset + part.length]
-        _require(len(piece) == part.length and crc32c(piece) == part.crc, f"{entry.path} is damaged at {part.offset}")
+        crc = crc32c(len(name).to_bytes(4, "big") + name + piece)
+        _require(len(piece) == part.length and crc == part.crc, f"{segment.name} is damaged at {part.offset}")
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def read_commit_mark(entry: str) -> dict[str, Any] | None:
-    """Return line 3 of an entry of `commits/`, or None where stock Spark wrote it."""
-    lines = entry.split("\n")
-    if len(lines) < 3 or not lines[2].strip():
-        return None
-    mark = json.loads(lines[2])
-    _require(isinstance(mark, dict) and isinstance(mark.get("dstl"), int), "line 3 is not this project's")
-    if mark["dstl"] > VERSION:
-        raise UnsupportedError(f"commit mark of version {mark['dstl']}")
-    return dict(mark)
-
-
-def run_of(index: Index, batch: int) -> uuid.UUID | None:
-    """Say whose batch log counts for a batch up to that of `index`; None: its changelogs are plain files."""
-    if batch == index.batch:
-        return index.run
-    return next((run for first, last, run in index.history if first <= batch <= last), None)
 
 
 def _require(condition: bool, damage: str) -> None:
@@ -156,10 +157,9 @@ def _require(condition: bool, damage: str) -> None:
         raise DamagedError(damage)
 
 
-def _check_version(version: int) -> None:
-    _require(version >= 1, f"format version {version}")
-    if version > VERSION:
-        raise UnsupportedError(f"format version {version}")
+def _support(condition: bool, feature: str) -> None:
+    if not condition:
+        raise UnsupportedError(feature)
 
 
 def _unpack(stored: bytes, body_length: int) -> bytes:
@@ -173,117 +173,127 @@ def _unpack(stored: bytes, body_length: int) -> bytes:
     return body
 
 
-class _Decoder:
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+class _Fields:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
         self._position = 0
 
-    def index(self, kind: str) -> Index:
-        run, host, application = self._uuid(), self._text(), self._text()
-        batch = self._number() - 1
-        history = []
-        for _ in self._count(18):
-            first = self._number()
-            history.append((first, first + self._number(), self._uuid()))
-        files = [self._text() for _ in self._count(1)]
-        entries = tuple(self._entry(files) for _ in self._count(7))
-        _require(self._position == len(self._body), "bytes after the index")
-        return Index(kind, run, host, application, None if batch < 0 else batch, tuple(history), entries)
+    @property
+    def left(self) -> int:
+        return len(self._content) - self._position
 
-    def _entry(self, files: list[str]) -> Entry:
-        operator, partition, store, version = self._number(), self._int(), self._text(), self._number()
-        id_kind = self._take(1)[0]
-        _require(id_kind <= 2, f"kind of checkpoint id {id_kind}")
-        checkpoint_id = (lambda: None, lambda: str(self._uuid()), self._text)[id_kind]()
-        segment_kind = self._take(1)[0]
-        _require(segment_kind in SUFFIXES, f"kind of segment {segment_kind}")
-        parts = []
-        for _ in self._count(7):
-            file = self._number()
-            _require(file <= len(files), f"file number {file}")
-            offset, length = self._number(), self._int()
-            parts.append(Part(files[file - 1] if file else None, offset, length, self._fixed32()))
-        return Entry(operator, partition, store, version, checkpoint_id, SUFFIXES[segment_kind], tuple(parts))
-
-    def _take(self, length: int) -> bytes:
-        _require(length <= len(self._body) - self._position, "the index ends early")
+    def take(self, length: int) -> bytes:
+        _require(length <= self.left, "the index ends early")
         self._position += length
-        return self._body[self._position - length : self._position]
+        return self._content[self._position - length : self._position]
 
-    def _number(self) -> int:
-        value = 0
-        for shift in range(0, 63, 7):
-            byte = self._take(1)[0]
+    def _leb128(self) -> int:
+        value, shift, byte = 0, 0, 0x80
+        while byte >= 0x80:
+            byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise DamagedError("a number of more than 63 bits")
-
-    def _int(self) -> int:
-        value = self._number()
-        _require(value < 2**31, "a number of more than 31 bits")
+            shift += 7
+            _require(shift <= 70 and value < 2**64, "a number of more than 64 bits")
         return value
 
-    def _count(self, minimum_size: int) -> range:
-        count = self._number()
-        _require(count * minimum_size <= len(self._body) - self._position, "a count larger than the index")
+    def number(self, limit: int = 2**63) -> int:
+        value = self._leb128()
+        _require(value < limit, f"{value} where less than {limit} is allowed")
+        return value
+
+    def integer(self) -> int:
+        return self.number(2**31)
+
+    def signed(self) -> int:
+        value = self._leb128()
+        return value >> 1 ^ -(value & 1)
+
+    def count(self, minimum_size: int) -> range:
+        count = self.number()
+        _require(count * minimum_size <= self.left, "a count larger than its section")
         return range(count)
 
-    def _fixed32(self) -> int:
-        return int.from_bytes(self._take(4), "big")
+    def uuid(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self.take(16))
 
-    def _uuid(self) -> uuid.UUID:
-        return uuid.UUID(bytes=self._take(16))
-
-    def _text(self) -> str:
+    def text(self) -> str:
         try:
-            return self._take(self._int()).decode("utf-8")
+            return self.take(self.integer()).decode("utf-8")
         except UnicodeDecodeError as error:
             raise DamagedError("text that is not UTF-8") from error
 
 
-def _check(index: Index, index_offset: int) -> None:
-    """Check what an index must satisfy beyond its encoding."""
-    previous = -1
-    for first, last, _ in index.history:
-        _require(first > previous and last < 2**63, "ranges of the history overlap or descend")
-        previous = last
-    if index.kind == "batch log":
-        _require(index.batch is not None, "a batch log without a batch")
-        _require(len({entry.path for entry in index.entries}) == len(index.entries), "a segment is named twice")
-    else:
-        _require(index.batch is None and not index.history, "a data file with a batch or a history")
-    for entry in index.entries:
-        _require("/" not in entry.store and entry.store not in (".", ".."), f"store name {entry.store!r}")
-        _require(entry.checkpoint_id != "" and "/" not in (entry.checkpoint_id or ""), "checkpoint id")
-        for part in entry.parts:
-            limit = index_offset if part.file is None else 2**63 - 1
-            _require(HEADER.size <= part.offset <= limit - part.length, "a part outside its file's segments")
-            _require(part.file is None or is_data_file(part.file), f"name of a data file: {part.file!r}")
+def _sections(body: bytes) -> dict[int, _Fields]:
+    fields = _Fields(body)
+    sections: dict[int, _Fields] = {}
+    while fields.left:
+        tag = fields.number()
+        _require(tag > max(sections, default=-1), f"section {tag} is out of order")
+        sections[tag] = _Fields(fields.take(fields.integer()))
+    _support(all(tag % 2 or tag in KNOWN_TAGS for tag in sections), f"sections {sorted(sections)}")
+    return {tag: section for tag, section in sections.items() if tag in KNOWN_TAGS}
 
 
-def is_data_file(path: str) -> bool:
-    names = path.split("/")
-    return (
-        len(names) == 3
-        and names[0] == "data"
-        and not any(name in ("", ".", "..") for name in names)
-        and not re.search(r"[:\\\x00-\x1f\x7f-\x9f]", path)
-    )
+def _read_index(body: bytes, kind: int) -> Index:
+    sections = _sections(body)
+    expected = {2, 8, 10, 12} | ({4} if kind == ENTRY else {6})
+    found = set(sections)
+    _require(found == expected or (kind == ENTRY and found == expected | {7}), f"sections {sorted(found)}")
+    writer = (
+        sections[2].text(), sections[2].uuid(), sections[2].number(), sections[2].text(), sections[2].text()
+    )  # fmt: skip
+    name = sections[6].text() if kind == DATA_FILE else None
+    _require(name is None or DATA_NAME.fullmatch(name) is not None, f"name of a data file: {name!r}")
+    entry = None
+    if place := sections.get(4):
+        entry = (place.number(), place.uuid(), place.uuid() if place.number(2) else None)
+    base = sections[7].text() if 7 in sections else None
+    files = [sections[8].text() for _ in sections[8].count(1)]
+    stores = [(sections[10].number(), sections[10].text()) for _ in sections[10].count(2)]
+    segments = _segments(sections[12], files, stores)
+    _require(not any(section.left for section in sections.values()), "bytes left over in a section")
+    names = {segment.name for segment in segments}
+    _require(kind == DATA_FILE or len(names) == len(segments), "a segment is named twice")
+    return Index(writer, entry, name, base, segments)
 
 
-def main(files: list[str]) -> None:
-    for file in files:
-        content = Path(file).read_bytes()
-        index = read_index(content)
-        print(f"{file}: {index.kind}, batch {index.batch}, run {index.run}, {index.host}, {index.application}")
-        for first, last, run in index.history:
-            print(f"  batches {first} to {last}: run {run}")
-        for entry in index.entries:
-            print(f"  {entry.path}")
-            for part in entry.parts:
-                print(f"    {part.file or 'here'} at {part.offset}: {part.length} bytes, CRC32C {part.crc:08x}")
+def _wrap(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63  # back into 64 bits, signed
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _segments(fields: _Fields, files: list[str], stores: list[tuple[int, str]]) -> tuple[Segment, ...]:
+    ends = [HEADER.size] * (len(files) + 1)
+    partition, version, attempt = 0, 0, 0
+    segments = []
+    for _ in fields.count(7):
+        store = fields.number(len(stores))
+        partition = _wrap(partition + fields.signed())
+        version = _wrap(version + fields.signed())
+        attempt = _wrap(attempt + fields.signed())
+        kind, id_kind = fields.take(1)[0], fields.take(1)[0]
+        _require(kind in SUFFIXES and id_kind <= 2, f"kinds {kind} and {id_kind}")
+        checkpoint_id = (lambda: None, lambda: str(fields.uuid()), fields.text)[id_kind]()
+        parts = []
+        for _ in fields.count(7):
+            file = fields.number(len(files) + 1)
+            offset, length = _wrap(ends[file] + fields.signed()), fields.integer()
+            ends[file] = _wrap(offset + length)
+            crc = int.from_bytes(fields.take(4), "big")
+            parts.append(Part(files[file - 1] if file else None, offset, length, crc))
+        operator, name = stores[store]
+        segments.append(
+            Segment(operator, partition, name, version, attempt, checkpoint_id, SUFFIXES[kind], tuple(parts))
+        )
+    return tuple(segments)
+
+
+def _check(segment: Segment, index_offset: int, kind: int) -> None:
+    _require(0 <= segment.partition < 2**31 and segment.version >= 0, "a partition or version out of range")
+    _require("/" not in segment.store and segment.store not in (".", ".."), f"store name {segment.store!r}")
+    _require(segment.checkpoint_id != "" and "/" not in (segment.checkpoint_id or ""), "checkpoint id")
+    for part in segment.parts:
+        limit = index_offset if part.file is None else 2**63 - 1
+        _require(HEADER.size <= part.offset <= limit - part.length, "a part outside its file's segments")
+        if part.file is not None:
+            _require(kind == ENTRY, "a data file that names others")
+            _require(DATA_NAME.fullmatch(part.file) is not None, f"name of a data file: {part.file!r}")

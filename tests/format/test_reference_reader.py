@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import uuid
@@ -13,30 +14,50 @@ import pytest
 import reference_reader as reader
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "jvm/log/src/test/resources/golden/v1"
+GOLDEN = ROOT / "jvm/log/src/test/resources/golden/v2"
 SPECIFICATION = ROOT / "docs/log-file-format.md"
-NAMES = sorted(path.name for path in GOLDEN.glob("*.log"))
 
-RUN_A = uuid.UUID("aaaaaaaa-0000-4000-8000-000000000001")
-RUN_B = uuid.UUID("bbbbbbbb-0000-4000-8000-000000000002")
-RUN_C = uuid.UUID("cccccccc-0000-4000-8000-000000000003")
-DATA = f"data/{RUN_C}/1-0-0-5eed.log"
+RUN = uuid.UUID("cccccccc-0000-4000-8000-000000000003")
+DATA = f"data/4-{RUN}/1-0-5eed.log"
+OTHER = f"data/4-{RUN}/driver-4-1beef.log"
 FIRST_ID = "d0d0d0d0-0000-4000-8000-00000000000a"
 SECOND_ID = "d0d0d0d0-0000-4000-8000-00000000000b"
+READABLE = {
+    "data.log": DATA,
+    "no-segment.entry": "0",
+    "one-segment.entry": "3",
+    "optional.entry": "3",
+    "with-ids.entry": "7",
+    "without-ids.entry": "7",
+}
+UNSUPPORTED = {
+    "later-version.entry": "version 3",
+    "required-flag.entry": "flags 00000002",
+    "required-section.entry": "sections .*14",
+}
 
 
-def golden(name: str) -> bytes:
-    return (GOLDEN / name).read_bytes()
+def golden(file: str) -> bytes:
+    return (GOLDEN / file).read_bytes()
 
 
-def segments(name: str) -> dict[str, bytes]:
-    """Path and bytes of every segment whose parts are in `name` or in the golden data file."""
-    content = golden(name)
+def read(file: str, content: bytes | None = None) -> reader.Log:
+    content = golden(file) if content is None else content
+    if file == "data.log":
+        return reader.read_data_file(DATA, content)
+    log = reader.read_commit_entry(READABLE.get(file, "3"), content)
+    assert log is not None
+    return log
+
+
+def segments(file: str, content: bytes | None = None) -> dict[str, bytes]:
+    """Name and bytes of every segment whose parts are in `file` or in the golden data file."""
+    log = read(file, content)
     files = {DATA: golden("data.log")}
     return {
-        entry.path: reader.read_segment(content, entry, files.__getitem__)
-        for entry in reader.read_index(content).entries
-        if all(part.file is None or part.file in files for part in entry.parts)
+        segment.name: reader.read_segment(log, segment, files.__getitem__)
+        for segment in log.index.segments
+        if all(part.file is None or part.file in files for part in segment.parts)
     }
 
 
@@ -46,126 +67,136 @@ def test_the_checksum_is_crc32c() -> None:
 
 
 def test_the_golden_files_are_there() -> None:
-    assert NAMES == ["batch.log", "data.log", "empty-batch.log", "one-segment.log"]
+    assert {path.name for path in GOLDEN.iterdir()} == READABLE.keys() | UNSUPPORTED.keys()
 
 
-def test_a_batch_log_says_who_wrote_it_and_which_runs_count() -> None:
-    index = reader.read_index(golden("batch.log"))
-    assert (index.kind, index.batch, index.run) == ("batch log", 7, RUN_C)
-    assert (index.host, index.application) == ("driver.example", "app-0001")
-    assert index.history == ((0, 2, RUN_A), (3, 3, RUN_B), (5, 6, RUN_C))
-    assert [reader.run_of(index, batch) for batch in range(9)] == [
-        *[RUN_A] * 3, RUN_B, None, RUN_C, RUN_C, RUN_C, None
-    ]  # fmt: skip
+def test_an_entry_says_who_wrote_it_and_what_it_was_built_on() -> None:
+    index = read("with-ids.entry").index
+    assert index.writer == ("spark-dstl 0.1.0", RUN, 4, "driver.example", "app-0001")
+    assert index.entry == (
+        7,
+        uuid.UUID("eeeeeeee-0000-4000-8000-000000000007"),
+        uuid.UUID("eeeeeeee-0000-4000-8000-000000000006"),
+    )
+    assert (index.base, index.name) == ("s3a://bucket/log ☃", None)
 
 
-def test_a_batch_log_names_every_segment() -> None:
-    assert segments("batch.log") == {
+def test_an_entry_names_every_segment() -> None:
+    assert segments("without-ids.entry") == {
+        "0/0/8.changelog": b"inline changes",
+        "1/0/left-keyToNumValues/8.changelog": b"changes of a named store",
+        "1/199/Zähler ☃/8.changelog": b"odd names",
+        "300/0/8.changelog": b"",
+        "300/1/8.changelog": b"",
+    }
+    assert [segment.attempt for segment in read("without-ids.entry").index.segments] == [39, -1, 40, 44, 45, 46]
+
+
+def test_an_entry_names_segments_with_checkpoint_ids() -> None:
+    assert segments("with-ids.entry") == {
         f"0/0/8_{FIRST_ID}.changelog": b"inline changes",
         f"0/0/8_{FIRST_ID}.changelog.crc": b"its checksum",
         f"0/1/8_{SECOND_ID}.changelog": b"the first part of a large segment; its second part; an inline tail",
-        "1/0/left-keyToNumValues/8.changelog": b"changes of a named store",
-        "1/199/Zähler ☃/8_not-a-uuid.changelog": b"odd names",
-        "300/0/8.changelog": b"",
-        "300/1/8.changelog": b"",
+        "1/5/8_not-a-uuid.changelog": b"an odd id",
     }
 
 
 def test_a_part_may_be_far_inside_another_file() -> None:
-    last = reader.read_index(golden("batch.log")).entries[-1]
-    assert last.path == "300/2/8.changelog"
-    assert last.parts == (reader.Part(f"data/{RUN_C}/2-4-1-beef.log", 5_000_000_000, 1_048_576, 0xDEADBEEF),)
+    last = read("without-ids.entry").index.segments[-1]
+    assert last.name == "300/2/8.changelog"
+    assert last.parts == (reader.Part(OTHER, 5_000_000_000, 1_048_576, 0xDEADBEEF),)
 
 
-def test_a_data_file_names_what_it_holds() -> None:
-    index = reader.read_index(golden("data.log"))
-    assert (index.kind, index.batch, index.history, index.host) == ("data file", None, (), "executor.example")
+def test_a_data_file_names_itself_and_what_it_holds() -> None:
+    index = read("data.log").index
+    assert (index.entry, index.base, index.name, index.writer[3]) == (None, None, DATA, "executor.example")
     assert segments("data.log") == {
         f"0/1/8_{SECOND_ID}.changelog": b"the first part of a large segment; its second part; ",
         "1/0/left-keyToNumValues/8.changelog": b"changes of a named store",
     }
 
 
-def test_a_batch_log_may_be_empty() -> None:
-    index = reader.read_index(golden("empty-batch.log"))
-    assert (index.batch, index.history, index.entries) == (0, (), ())
+def test_an_entry_may_be_without_segments() -> None:
+    index = read("no-segment.entry").index
+    assert (index.entry, index.segments) == ((0, uuid.UUID("eeeeeeee-0000-4000-8000-000000000000"), None), ())
 
 
-def read_all(content: bytes, entries: tuple[reader.Entry, ...]) -> None:
-    """Read everything that is in a file itself."""
-    others: dict[str, bytes] = {}
-    reader.read_index(content)
-    for entry in entries:
-        own = tuple(part for part in entry.parts if part.file is None)
-        reader.read_segment(content, replace(entry, parts=own), others.__getitem__)
+def test_what_need_not_be_understood_is_skipped() -> None:
+    assert read("optional.entry").index == read("one-segment.entry").index
+    assert segments("optional.entry") == {"0/1/4.changelog": b"a change"}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_flipped_bit_is_found(name: str) -> None:
-    content = golden(name)
-    entries = reader.read_index(content).entries
-    for bit in range(len(content) * 8):
+@pytest.mark.parametrize("file", UNSUPPORTED)
+def test_what_must_be_understood_is_unsupported_and_not_damaged(file: str) -> None:
+    with pytest.raises(reader.UnsupportedError, match=UNSUPPORTED[file]):
+        read(file)
+
+
+def test_an_object_under_another_name_is_not_believed() -> None:
+    for name in ("4", "03", "3.tmp"):
+        with pytest.raises(reader.DamagedError):
+            reader.read_commit_entry(name, golden("one-segment.entry"))
+    with pytest.raises(reader.DamagedError):
+        reader.read_data_file(OTHER, golden("data.log"))
+    with pytest.raises(reader.DamagedError):
+        reader.read_commit_entry("3", golden("data.log"))
+
+
+def test_the_bytes_of_another_segment_are_not_believed() -> None:
+    log = read("without-ids.entry")
+    first, other = log.index.segments[0], log.index.segments[1]
+    with pytest.raises(reader.DamagedError):
+        reader.read_segment(log, replace(other, parts=first.parts), lambda _: b"")
+
+
+@pytest.mark.parametrize("file", ["data.log", "one-segment.entry", "with-ids.entry"])
+def test_every_flipped_bit_of_a_log_is_found(file: str) -> None:
+    content = golden(file)
+    for bit in range((len(content) - len(read(file).content)) * 8, len(content) * 8):
         flipped = bytearray(content)
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(reader.DamagedError):
-            read_all(bytes(flipped), entries)
+            segments(file, bytes(flipped))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_truncation_is_found(name: str) -> None:
-    content = golden(name)
-    for length in range(len(content)):
+@pytest.mark.parametrize("file", READABLE)
+def test_every_truncation_is_found(file: str) -> None:
+    content = golden(file)
+    spark = 0 if file == "data.log" else len(b"\n".join(content.split(b"\n", 2)[:2])) + 2
+    for length in range(spark, len(content)):
         with pytest.raises(reader.DamagedError):
-            reader.read_index(content[:length])
+            read(file, content[:length])
 
 
-def test_a_later_version_is_refused_as_such() -> None:
-    content = golden("one-segment.log")
-    header = struct.pack(">8sHH", b"DSTLLOG\n", 2, 1)
-    with pytest.raises(reader.UnsupportedError):
-        reader.read_index(header + struct.pack(">I", reader.crc32c(header)) + content[16:])
+def test_an_entry_of_stock_spark_has_no_log() -> None:
+    for content in (b'v1\n{"nextBatchWatermarkMs":0}', b'v1\n{"nextBatchWatermarkMs":0}\n', b"v1"):
+        assert reader.read_commit_entry("3", content) is None
 
 
-def test_a_commit_entry_of_stock_spark_has_no_mark() -> None:
-    assert reader.read_commit_mark('v1\n{"nextBatchWatermarkMs":0}') is None
-    assert reader.read_commit_mark('v1\n{"nextBatchWatermarkMs":0}\n') is None
+def test_the_note_says_to_people_what_the_index_says() -> None:
+    (example,) = re.findall(r"```text\n(v1\n.*?)\n```", SPECIFICATION.read_text("utf-8"), re.DOTALL)
+    content = golden("one-segment.entry")
+    before = content[: -len(read("one-segment.entry").content)]
+    assert before.decode("ascii").rstrip() == example
+    assert len(before.split(b"\n", 2)[2]) == 2048
+    note = json.loads(before.split(b"\n")[2])
+    assert next(iter(note)) == "dstl"
+    assert (note["dstl"], note["batch"], note["run"]) == (2, 3, str(RUN))
 
 
-def test_a_commit_entry_names_the_run_that_committed_it() -> None:
-    (entry,) = re.findall(r"```text\n(v2\n.*?)```", SPECIFICATION.read_text("utf-8"), re.DOTALL)
-    mark = reader.read_commit_mark(entry)
-    assert mark is not None
-    assert mark["dstl"] == 1
-    assert mark["batchLog"] is True
-    assert uuid.UUID(mark["run"]) == RUN_C
-
-
-def test_a_commit_mark_of_a_later_version_is_refused() -> None:
-    with pytest.raises(reader.UnsupportedError):
-        reader.read_commit_mark('v1\n{}\n{"dstl":2}')
-
-
-def dump(heading: str) -> tuple[bytes, list[int]]:
-    """Bytes and offsets of the annotated hexdump below `heading` in the specification."""
+def dump(heading: str) -> tuple[bytes, list[int], list[int]]:
+    """Bytes, offsets and lengths of the annotated hexdump below `heading` in the specification."""
     text = SPECIFICATION.read_text("utf-8").split(heading)[1].split("```")[1]
     rows = re.findall(r"^([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)", text, re.MULTILINE)
-    return b"".join(bytes.fromhex(row) for _, row in rows), [int(offset, 16) for offset, _ in rows]
+    pieces = [bytes.fromhex(row) for _, row in rows]
+    return b"".join(pieces), [int(offset, 16) for offset, _ in rows], [len(piece) for piece in pieces]
 
 
-@pytest.mark.parametrize("heading", ["### The file", "### The index, unpacked"])
+@pytest.mark.parametrize("heading", ["### The log\n", "### The index, unpacked"])
 def test_the_example_of_the_specification_is_the_golden_file(heading: str) -> None:
-    content = golden("one-segment.log")
-    offset, stored_length = struct.unpack(">QI", content[-36:-24])
-    expected = content if heading == "### The file" else zlib.decompress(content[offset : offset + stored_length])
-    dumped, offsets = dump(heading)
+    log = read("one-segment.entry").content
+    offset, stored_length = struct.unpack(">QI", log[-60:-48])
+    expected = log if heading == "### The log\n" else zlib.decompress(log[offset : offset + stored_length])
+    dumped, offsets, lengths = dump(heading)
     assert dumped == expected
-    text = SPECIFICATION.read_text("utf-8").split(heading)[1].split("```")[1]
-    lengths = [len(bytes.fromhex(row)) for row in re.findall(r"^[0-9a-f]{4}  ((?:[0-9a-f]{2} ?)+)", text, re.M)]
     assert offsets == [sum(lengths[:row]) for row in range(len(lengths))]
-
-
-def test_the_command_line_prints_an_index(capsys: pytest.CaptureFixture[str]) -> None:
-    reader.main([str(GOLDEN / "batch.log")])
-    printed = capsys.readouterr().out
-    assert "batch log, batch 7" in printed
-    assert "300/2/8.changelog" in printed

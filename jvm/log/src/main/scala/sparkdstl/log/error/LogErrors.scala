@@ -56,6 +56,15 @@ object LogErrors {
         "spark-dstl that wrote it, or a later one."
     )
 
+  /** The file is whole, but says that a reader must understand something which this release does not know. */
+  def unsupportedFeature(file: Path, feature: String, software: Option[String]): DstlException =
+    new DstlException(
+      "DSTL_UNSUPPORTED_FORMAT",
+      Map("file" -> file.toString, "found" -> feature, "software" -> software.getOrElse("")),
+      s"Log file $file${software.fold("")(name => s", written by $name,")} cannot be read without understanding " +
+        s"$feature, which this release does not know. Use the release of spark-dstl that wrote it, or a later one."
+    )
+
   def missingObject(file: Path, segment: String, cause: Throwable): MissingLogObjectException =
     new MissingLogObjectException(
       Map("file" -> file.toString, "segment" -> segment),

@@ -4,6 +4,7 @@ import java.util.UUID
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.{ObjectTail, Payload}
 
 /**
@@ -27,10 +28,18 @@ final case class CommittedSegment(key: SegmentKey, attempt: Long, parts: Vector[
 /** A commit entry ready to be written. */
 final case class EncodedEntry(payload: Payload, index: LogFileIndex)
 
-/** Reads and writes commit entries: Spark's two lines, a note for people, padding, and the batch's log file. */
+/**
+ * Reads and writes commit entries: Spark's two lines, a note for people, padding, and the batch's log.
+ *
+ * What stands before the log is for Spark and for people; nothing here relies on it, except to tell an entry that was
+ * cut off from one of stock Spark.
+ */
 object CommitEntry {
 
   /**
+   * The entry to be written, its segments in an order of its own. Inline bytes are not copied: they must not be changed
+   * any more.
+   *
    * @param sparkContent
    *   the entry as Spark wrote it
    * @param base
@@ -43,21 +52,75 @@ object CommitEntry {
       writer: Writer,
       base: Option[String],
       segments: Vector[CommittedSegment]
-  ): EncodedEntry = ???
+  ): EncodedEntry = {
+    val log = new LogFileWriter(LogFileKind.Entry)
+    val entries = segments.sortBy(segment => place(segment.key)).map { segment =>
+      SegmentEntry(segment.key, segment.attempt, segment.parts.map(_.fold(log.append(segment.key, _), identity)))
+    }
+    val index = LogFileIndex(LogFileKind.Entry, writer, Some(batch), Some(link), entries, base = base)
+    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base)
+    EncodedEntry(Payload(before +: log.finish(index).parts), index)
+  }
 
-  /** The id of the entry, from its end; None if it carries no log (stock Spark wrote it). */
-  def entryId(entry: Path, tail: ObjectTail): Option[UUID] = ???
+  /** In this order neighbours have most in common, which makes the index short. */
+  private def place(key: SegmentKey): (Long, String, Int, Int, Long, Option[String]) =
+    (key.operator, key.storeName, key.kind.code, key.partition, key.version, key.checkpointId)
 
   /**
-   * What must be read to know the entry's index, given its end.
+   * The id of the entry, from its end; None if that carries no log: stock Spark wrote it, or it was cut off, which only
+   * [[inspect]] can tell.
    *
    * @throws sparkdstl.log.error.DstlException
-   *   if the entry is damaged, or needs a newer release
+   *   if the end is damaged, or needs a later release
    */
-  def inspect(entry: Path, tail: ObjectTail): EntryInspection = ???
+  def entryId(entry: Path, tail: ObjectTail): Option[UUID] =
+    Option.when(LogFileReader.endsInTrailer(tail.bytes)) {
+      val trailer = LogFileReader.readTrailer(entry, tail)
+      if (trailer.kindCode != LogFileKind.Entry.code)
+        throw LogErrors.damaged(entry, 0, s"it is not ${LogFileKind.Entry.label}")
+      trailer.entry
+    }
+
+  /**
+   * The entry's index, or what must be read to know it, given the entry's end.
+   *
+   * @param entry
+   *   its name is the batch's number, and must be that of the batch in the index
+   * @throws sparkdstl.log.error.DstlException
+   *   if the entry is damaged, is another batch's, or needs a later release
+   */
+  def inspect(entry: Path, tail: ObjectTail): EntryInspection =
+    if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)
+    else {
+      val trailer = LogFileReader.readTrailer(entry, tail)
+      LogFileReader.readIndex(entry, LogFileKind.Entry, trailer, tail) match {
+        case Left(length) => EntryInspection.NeedsTail(length)
+        case Right(index) =>
+          val logStart = tail.length - trailer.logLength
+          checkName(entry, logStart + trailer.indexOffset, index)
+          EntryInspection.Whole(index, logStart)
+      }
+    }
+
+  private def withoutTrailer(entry: Path, tail: ObjectTail): EntryInspection =
+    if (tail.isWhole) {
+      if (SparkEntry.hasNote(tail.bytes))
+        throw LogErrors.damaged(entry, tail.length, "it does not end in a trailer: it was cut off")
+      EntryInspection.Plain
+    } else if (tail.length <= LogFile.MaxEntryWithoutTrailer) EntryInspection.NeedsTail(tail.length.toInt)
+    else throw LogErrors.tooLarge(entry, tail.length, LogFile.MaxEntryWithoutTrailer)
+
+  private def checkName(entry: Path, offset: Long, index: LogFileIndex): Unit =
+    if (index.batch != LogLayout.parseBatch(entry.getName))
+      throw LogErrors.damaged(
+        entry,
+        offset,
+        s"it is not the object its name says, but the entry of batch ${index.batch.getOrElse("none")}"
+      )
 
   /** The state store checkpoint ids that Spark's second line names: operator, partition, id. */
-  def checkpointIds(entry: Path, sparkContent: Array[Byte]): Seq[(Long, Int, String)] = ???
+  def checkpointIds(entry: Path, sparkContent: Array[Byte]): Seq[(Long, Int, String)] =
+    SparkEntry.checkpointIds(entry, sparkContent)
 }
 
 /** What the end of a commit entry tells. */

@@ -1,220 +1,107 @@
 package sparkdstl.log.format
 
-import java.io.{ByteArrayOutputStream, DataOutputStream}
 import java.nio.ByteBuffer
-import java.nio.charset.CharacterCodingException
-import java.nio.charset.StandardCharsets.UTF_8
-import java.util.UUID
 
-import scala.collection.mutable
+import scala.util.Try
 
-/** Raised while decoding; the reader turns it into an error that names the file. */
-final private[log] class MalformedIndexException(message: String) extends RuntimeException(message)
+/**
+ * The index in bytes, before compression: tagged sections with their lengths, in ascending order. A reader that does not
+ * know a section skips it if its tag is odd, and must not go on if it is even.
+ */
+private[format] object IndexCodec {
+  val WriterSection = 2
+  val EntrySection = 4
+  val NameSection = 6
+  val BaseSection = 7
+  val FilesSection = 8
+  val StoresSection = 10
+  val SegmentsSection = 12
 
-/** The index's body in bytes, before compression. All integers are unsigned LEB128 unless said otherwise. */
-private[log] object IndexCodec {
-  private val NoId = 0
-  private val UuidId = 1
-  private val TextId = 2
+  private val Known =
+    Set(WriterSection, EntrySection, NameSection, BaseSection, FilesSection, StoresSection, SegmentsSection)
 
   def encode(index: LogFileIndex): Array[Byte] = {
-    val bytes = new ByteArrayOutputStream(64 + index.entries.size * 32)
-    val out = new Encoder(new DataOutputStream(bytes))
+    val out = new IndexEncoder
+    out.section(WriterSection)(writeWriter(_, index))
+    for (link <- index.link; batch <- index.batch) out.section(EntrySection)(writeEntry(_, batch, link))
+    index.name.foreach(name => out.section(NameSection)(_.text(name)))
+    index.base.foreach(base => out.section(BaseSection)(_.text(base)))
+    val segments = new SegmentsEncoder(index.entries)
+    out.section(FilesSection)(segments.writeFiles)
+    out.section(StoresSection)(segments.writeStores)
+    out.section(SegmentsSection)(segments.writeSegments)
+    out.result
+  }
+
+  private def writeWriter(out: IndexEncoder, index: LogFileIndex): Unit = {
+    out.text(index.software)
     out.uuid(index.writer.run)
+    out.number(index.writer.epoch)
     out.text(index.writer.host)
     out.text(index.writer.application)
-    out.number(index.batch.fold(0L)(_ + 1))
-    out.number(index.history.ranges.size.toLong)
-    index.history.ranges.foreach { range =>
-      out.number(range.first)
-      out.number(range.last - range.first)
-      out.uuid(range.run)
-    }
-    val files = index.entries.iterator.flatMap(_.parts).flatMap(_.file).distinct.toVector
-    val fileNumbers = files.zipWithIndex.toMap
-    out.number(files.size.toLong)
-    files.foreach(out.text)
-    out.number(index.entries.size.toLong)
-    index.entries.foreach(entry => writeEntry(out, entry, fileNumbers))
-    bytes.toByteArray
   }
 
-  private def writeEntry(out: Encoder, entry: SegmentEntry, fileNumbers: Map[String, Int]): Unit = {
-    val key = entry.key
-    out.number(key.operator)
-    out.number(key.partition.toLong)
-    out.text(key.storeName)
-    out.number(key.version)
-    writeCheckpointId(out, key.checkpointId)
-    out.byte(key.kind.code)
-    out.number(entry.parts.size.toLong)
-    entry.parts.foreach { part =>
-      out.number(part.file.fold(0L)(file => fileNumbers(file) + 1L))
-      out.number(part.offset)
-      out.number(part.length.toLong)
-      out.fixed32(part.crc)
-    }
+  private def writeEntry(out: IndexEncoder, batch: Long, link: EntryLink): Unit = {
+    out.number(batch)
+    out.uuid(link.entry)
+    out.number(link.previous.size.toLong)
+    link.previous.foreach(out.uuid)
   }
-
-  private def writeCheckpointId(out: Encoder, id: Option[String]): Unit = id match {
-    case None => out.byte(NoId)
-    case Some(text) if isCanonicalUuid(text) =>
-      out.byte(UuidId)
-      out.uuid(UUID.fromString(text))
-    case Some(text) =>
-      out.byte(TextId)
-      out.text(text)
-  }
-
-  private def isCanonicalUuid(text: String): Boolean =
-    text.length == 36 &&
-      (try UUID.fromString(text).toString == text
-      catch { case _: IllegalArgumentException => false })
 
   def decode(kind: LogFileKind, body: Array[Byte]): LogFileIndex = {
-    val in = new Decoder(ByteBuffer.wrap(body))
-    val writer = Writer(in.uuid(), in.text(), in.text())
-    val batch = in.number() match {
-      case 0 => None
-      case plusOne => Some(plusOne - 1)
-    }
-    val ranges = in.many(minimumSize = 18) {
-      val first = in.number()
-      RunRange(first, first + in.number(), in.uuid())
-    }
-    val files = in.many(minimumSize = 1)(in.text())
-    val names = mutable.HashMap.empty[String, String]
-    val entries = in.many(minimumSize = 7)(readEntry(in, files, names))
-    if (in.remaining > 0) throw new MalformedIndexException(s"${in.remaining} bytes after its end")
-    LogFileIndex(kind, writer, batch, RunHistory(ranges), entries)
+    val sections = new Sections(body)
+    val (software, writer) = sections.required(WriterSection)(readWriter)
+    val place = sections.optional(EntrySection)(readEntry)
+    val name = sections.optional(NameSection)(_.text())
+    val base = sections.optional(BaseSection)(_.text())
+    val files = sections.required(FilesSection)(SegmentsDecoder.readFiles)
+    val stores = sections.required(StoresSection)(SegmentsDecoder.readStores)
+    val entries = sections.required(SegmentsSection)(new SegmentsDecoder(files, stores).readSegments)
+    LogFileIndex(kind, writer, place.map(_._1), place.map(_._2), entries, name, base, software)
   }
 
-  private def readEntry(in: Decoder, files: Vector[String], names: mutable.Map[String, String]): SegmentEntry = {
-    val operator = in.number()
-    val partition = in.int()
-    val rawName = in.text()
-    val storeName = names.getOrElseUpdate(rawName, rawName)
-    val version = in.number()
-    val id = in.byte() match {
-      case NoId => None
-      case UuidId => Some(in.uuid().toString)
-      case TextId => Some(in.text())
-      case other => throw new MalformedIndexException(s"unknown kind of checkpoint id $other")
-    }
-    val kindCode = in.byte()
-    val kind = SegmentKind.fromCode(kindCode)
-      .getOrElse(throw new MalformedIndexException(s"unknown kind of segment $kindCode"))
-    val parts = in.many(minimumSize = 7) {
-      val file = in.int() match {
-        case 0 => None
-        case number if number <= files.size => Some(files(number - 1))
-        case number => throw new MalformedIndexException(s"file number $number of ${files.size}")
-      }
-      SegmentPart(file, in.number(), in.int(), in.fixed32())
-    }
-    SegmentEntry(SegmentKey(operator, partition, storeName, version, id, kind), parts)
+  private def readWriter(in: IndexDecoder): (String, Writer) =
+    (in.text(), Writer(in.uuid(), in.number(), in.text(), in.text()))
+
+  private def readEntry(in: IndexDecoder): (Long, EntryLink) = {
+    val batch = in.number()
+    val entry = in.uuid()
+    val previous = in.many(minimumSize = 16)(in.uuid())
+    if (previous.size > 1) throw new MalformedIndexException(s"${previous.size} previous entries")
+    (batch, EntryLink(entry, previous.headOption))
   }
 
-  private[log] final class Encoder(out: DataOutputStream) {
-    private val utf8 = UTF_8.newEncoder()
-
-    def byte(value: Int): Unit = out.writeByte(value)
-
-    def number(value: Long): Unit = {
-      require(value >= 0, s"$value is negative")
-      var rest = value
-      while (rest >= 0x80) {
-        out.writeByte((rest & 0x7f | 0x80).toInt)
-        rest >>>= 7
+  /** The sections of a body, once it is known that all that must be understood are understood. */
+  private final class Sections(body: Array[Byte]) {
+    private val contents: Map[Long, ByteBuffer] = {
+      val in = new IndexDecoder(ByteBuffer.wrap(body))
+      val found = Map.newBuilder[Long, ByteBuffer]
+      var last = -1L
+      var unknown = Option.empty[Long]
+      while (in.remaining > 0) {
+        val tag = in.number()
+        if (tag <= last) throw new MalformedIndexException(s"section $tag after section $last")
+        last = tag
+        val content = in.slice(in.int())
+        if (tag <= SegmentsSection && Known(tag.toInt)) found += tag -> content
+        else if (tag % 2 == 0 && unknown.isEmpty) unknown = Some(tag)
       }
-      out.writeByte(rest.toInt)
-    }
-
-    def fixed32(value: Int): Unit = out.writeInt(value)
-
-    def uuid(value: UUID): Unit = {
-      out.writeLong(value.getMostSignificantBits)
-      out.writeLong(value.getLeastSignificantBits)
-    }
-
-    def bytes(value: Array[Byte]): Unit = {
-      number(value.length.toLong)
-      out.write(value)
-    }
-
-    def text(value: String): Unit = {
-      require(utf8.canEncode(value), s"'$value' has no encoding in UTF-8")
-      bytes(value.getBytes(UTF_8))
-    }
-  }
-
-  private[log] final class Decoder(in: ByteBuffer) {
-    private val utf8 = UTF_8.newDecoder()
-
-    def remaining: Int = in.remaining()
-
-    private def need(length: Int): Unit =
-      if (length < 0 || in.remaining() < length)
-        throw new MalformedIndexException(s"it ends at ${in.limit()} where $length more bytes were expected")
-
-    def byte(): Int = {
-      need(1)
-      in.get() & 0xff
-    }
-
-    def number(): Long = {
-      var value = 0L
-      var shift = 0
-      var next = byte()
-      while ((next & 0x80) != 0) {
-        if (shift > 49) throw new MalformedIndexException("a number of more than 63 bits")
-        value |= (next & 0x7fL) << shift
-        shift += 7
-        next = byte()
+      val all = found.result()
+      unknown.foreach { tag =>
+        val software = all.get(WriterSection.toLong).flatMap(content => Try(new IndexDecoder(content).text()).toOption)
+        throw new UnsupportedIndexException(s"section $tag of its index", software)
       }
-      value | (next & 0x7fL) << shift
+      all
     }
 
-    def int(): Int = {
-      val value = number()
-      if (value > Int.MaxValue) throw new MalformedIndexException(s"$value where at most ${Int.MaxValue} is allowed")
-      value.toInt
-    }
+    def required[T](tag: Int)(read: IndexDecoder => T): T =
+      optional(tag)(read).getOrElse(throw new MalformedIndexException(s"section $tag is missing"))
 
-    def fixed32(): Int = {
-      need(4)
-      in.getInt
-    }
-
-    def uuid(): UUID = {
-      need(16)
-      new UUID(in.getLong, in.getLong)
-    }
-
-    def bytes(): Array[Byte] = {
-      val length = int()
-      need(length)
-      val value = new Array[Byte](length)
-      in.get(value)
+    def optional[T](tag: Int)(read: IndexDecoder => T): Option[T] = contents.get(tag.toLong).map { content =>
+      val in = new IndexDecoder(content)
+      val value = read(in)
+      if (in.remaining > 0) throw new MalformedIndexException(s"${in.remaining} bytes after the end of section $tag")
       value
-    }
-
-    def text(): String =
-      try utf8.decode(ByteBuffer.wrap(bytes())).toString
-      catch { case _: CharacterCodingException => throw new MalformedIndexException("text that is not UTF-8") }
-
-    /** A count and so many values, of which each takes `minimumSize` bytes or more: a false count is found out early. */
-    def many[T](minimumSize: Int)(read: => T): Vector[T] = {
-      val count = number()
-      if (count > in.remaining() / minimumSize)
-        throw new MalformedIndexException(s"$count values announced where ${in.remaining()} bytes are left")
-      val values = Vector.newBuilder[T]
-      var index = 0L
-      while (index < count) {
-        values += read
-        index += 1
-      }
-      values.result()
     }
   }
 }

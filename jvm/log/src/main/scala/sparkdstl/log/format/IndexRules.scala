@@ -3,7 +3,7 @@ package sparkdstl.log.format
 /** What an index must satisfy beyond its encoding. The writer refuses to write what the reader would refuse to read. */
 private[format] object IndexRules {
 
-  /** The first rule that `index`, in a file whose segments end at `segmentsEnd`, breaks. */
+  /** The first rule that `index`, in a log whose segments end at `segmentsEnd`, breaks. */
   def violation(index: LogFileIndex, segmentsEnd: Long): Option[String] =
     ofKind(index)
       .orElse(index.entries.iterator.flatMap(entry => ofKey(entry.key)).nextOption())
@@ -11,11 +11,18 @@ private[format] object IndexRules {
       .orElse(filesOf(index).find(!LogLayout.isDataFile(_)).map(file => s"'$file' is not the name of a data file"))
 
   private def ofKind(index: LogFileIndex): Option[String] = index.kind match {
-    case LogFileKind.BatchLog =>
-      if (index.batch.isEmpty) Some("a batch log without a batch")
+    case LogFileKind.Entry =>
+      if (index.batch.isEmpty || index.link.isEmpty) Some("a commit entry without a batch")
+      else if (index.name.nonEmpty) Some("a commit entry with the name of a data file")
       else firstDuplicate(index).map(key => s"${key.relativePath} is named twice")
     case LogFileKind.DataFile =>
-      Option.when(index.batch.nonEmpty || index.history.ranges.nonEmpty)("a data file with a batch or a history")
+      if (index.batch.nonEmpty || index.link.nonEmpty || index.base.nonEmpty) Some("a data file with a batch or a base")
+      else if (filesOf(index).nonEmpty) Some("a data file that names other files")
+      else
+        index.name match {
+          case None => Some("a data file without a name")
+          case Some(name) => Option.unless(LogLayout.isDataFile(name))(s"'$name' is not the name of a data file")
+        }
   }
 
   private def firstDuplicate(index: LogFileIndex): Option[SegmentKey] = {
@@ -24,7 +31,8 @@ private[format] object IndexRules {
   }
 
   private def ofKey(key: SegmentKey): Option[String] =
-    if (!SegmentKey.isStoreName(key.storeName)) Some(s"'${key.storeName}' is not a store name")
+    if (key.partition < 0 || key.version < 0) Some(s"partition ${key.partition}, version ${key.version}")
+    else if (!SegmentKey.isStoreName(key.storeName)) Some(s"'${key.storeName}' is not a store name")
     else key.checkpointId.filterNot(SegmentKey.isCheckpointId).map(id => s"'$id' is not a checkpoint id")
 
   private def ofPlace(part: SegmentPart, segmentsEnd: Long): Option[String] = {

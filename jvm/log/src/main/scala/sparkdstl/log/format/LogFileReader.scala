@@ -1,112 +1,49 @@
 package sparkdstl.log.format
 
 import java.nio.ByteBuffer
+import java.util.UUID
 import java.util.zip.{DataFormatException, Inflater}
 
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.LogErrors
+import sparkdstl.log.storage.ObjectTail
 
 /**
- * Reads a log file's index and checks segments' bytes against it. Whatever is not as it was written is an error that
- * names file and offset; nothing unverified is handed out.
+ * Reads logs from their objects' ends and checks segments' bytes. Whatever is not as it was written is an error that
+ * names file and offset, and what only a later release understands is an error that says so; nothing unverified is
+ * handed out.
  */
 object LogFileReader {
 
-  /** Where a file's index is, as its trailer says. */
-  final case class Trailer(
-      kind: LogFileKind,
-      indexOffset: Long,
-      indexLength: Int,
-      bodyLength: Int,
-      indexCrc: Int
-  )
-
-  /** The index of a file that is wholly in memory. */
-  def readIndex(file: Path, content: Array[Byte]): LogFileIndex = {
-    val kindCode = readHeader(file, content)
-    val trailer = readTrailer(file, content, content.length.toLong)
-    if (kindCode != trailer.kind.code)
-      throw LogErrors.damaged(file, 0, s"its header says kind $kindCode, its trailer ${trailer.kind.code}")
-    val start = trailer.indexOffset.toInt
-    decodeIndex(file, trailer, java.util.Arrays.copyOfRange(content, start, start + trailer.indexLength))
-  }
-
   /**
-   * Checks a file's first bytes, at least [[LogFile.HeaderLength]] of them: their mark, their checksum, and that their
-   * version can be read.
-   */
-  def checkHeader(file: Path, content: Array[Byte]): Unit = readHeader(file, content): Unit
-
-  private def readHeader(file: Path, content: Array[Byte]): Int = {
-    if (content.length < LogFile.HeaderLength)
-      throw LogErrors.damaged(file, content.length.toLong, s"it ends after ${content.length} bytes")
-    if (!startsWith(content, 0, LogFile.HeaderMagic)) throw LogErrors.damaged(file, 0, "it is not a log file")
-    val header = ByteBuffer.wrap(content, LogFile.HeaderMagic.length, 8)
-    val version = header.getShort & 0xffff
-    val kindCode = header.getShort & 0xffff
-    if (header.getInt != LogFileWriter.crc(content, 0, 12))
-      throw LogErrors.damaged(file, 0, "its header's checksum is wrong")
-    checkVersion(file, 0, version)
-    kindCode
-  }
-
-  /**
-   * The trailer, from the last bytes of a file.
+   * The index of a data file, or how many bytes from the file's end are needed to know it.
    *
-   * @param tail   the last bytes of the file, at least [[LogFile.TrailerLength]] of them
-   * @param length the file's length in bytes
+   * @param name
+   *   the file's, relative to the log's base path: the file must say that it is its own
+   * @throws sparkdstl.log.error.DstlException
+   *   if the file is damaged, is another one, or needs a later release
    */
-  def readTrailer(file: Path, tail: Array[Byte], length: Long): Trailer = {
-    val start = tail.length - LogFile.TrailerLength
-    val offset = length - LogFile.TrailerLength
-    if (start < 0) throw LogErrors.damaged(file, length, s"it ends after $length bytes")
-    if (!startsWith(tail, start + 28, LogFile.TrailerMagic))
-      throw LogErrors.damaged(file, offset, "it does not end in a trailer; it was cut off, or is not a log file")
-    val buffer = ByteBuffer.wrap(tail, start, LogFile.TrailerLength)
-    val indexOffset = buffer.getLong
-    val indexLength = buffer.getInt
-    val bodyLength = buffer.getInt
-    val indexCrc = buffer.getInt
-    val version = buffer.getShort & 0xffff
-    val kindCode = buffer.getShort & 0xffff
-    if (buffer.getInt != LogFileWriter.crc(tail, start, 24))
-      throw LogErrors.damaged(file, offset, "its trailer's checksum is wrong")
-    checkVersion(file, offset, version)
-    val kind = LogFileKind.fromCode(kindCode)
-      .getOrElse(throw LogErrors.damaged(file, offset, s"it is of the unknown kind $kindCode"))
-    val consistent = indexOffset >= LogFile.HeaderLength && indexLength >= 0 && bodyLength >= 0 &&
-      indexOffset + indexLength == offset
-    if (!consistent)
-      throw LogErrors.damaged(file, offset, s"its trailer places an index of $indexLength bytes at $indexOffset")
-    if (bodyLength > LogFile.MaxIndexLength || indexLength > LogFile.MaxIndexLength)
-      throw LogErrors.tooLarge(file, math.max(bodyLength, indexLength).toLong, LogFile.MaxIndexLength.toLong)
-    if (bodyLength > indexLength.toLong * LogFile.MaxIndexRatio)
-      throw LogErrors.damaged(
-        file,
-        offset,
-        s"its index would unpack to $bodyLength bytes, more than ${LogFile.MaxIndexRatio} times its stored size"
+  def readDataFile(file: Path, name: String, tail: ObjectTail): Either[Int, LogFileIndex] = {
+    val trailer = readTrailer(file, tail)
+    val start = tail.length - trailer.logLength
+    if (start != 0) throw LogErrors.damaged(file, 0, s"it is a log of ${trailer.logLength} bytes after $start others")
+    readIndex(file, LogFileKind.DataFile, trailer, tail).map { index =>
+      index.name.filter(_ != name).foreach(found =>
+        throw LogErrors.damaged(file, trailer.indexOffset, s"it is not the object its name says, but $found")
       )
-    Trailer(kind, indexOffset, indexLength, bodyLength, indexCrc)
-  }
-
-  /** The index from its stored bytes. */
-  def decodeIndex(file: Path, trailer: Trailer, stored: Array[Byte]): LogFileIndex = {
-    if (LogFileWriter.crc(stored) != trailer.indexCrc)
-      throw LogErrors.damaged(file, trailer.indexOffset, "its index's checksum is wrong")
-    try {
-      val index = IndexCodec.decode(trailer.kind, inflate(stored, trailer.bodyLength))
-      IndexRules.violation(index, trailer.indexOffset).foreach(what => throw new MalformedIndexException(what))
       index
-    } catch {
-      case e @ (_: MalformedIndexException | _: DataFormatException | _: IllegalArgumentException) =>
-        throw LogErrors.damaged(file, trailer.indexOffset, s"its index cannot be read: ${e.getMessage}", e)
     }
   }
 
-  /** Throws unless `bytes` are the bytes of `part`. */
+  /**
+   * Throws unless `bytes` are those of `part`, a part of the segment `key`: a range that was read from `file`.
+   *
+   * @throws sparkdstl.log.error.DamagedLogException
+   *   if they are not; it names file, offset, segment and version
+   */
   def verify(file: Path, key: SegmentKey, part: SegmentPart, bytes: Array[Byte]): Unit = {
-    val found = LogFileWriter.crc(bytes)
+    val found = Checksums.ofPart(key, bytes)
     if (bytes.length != part.length || found != part.crc)
       throw LogErrors.damagedSegment(
         file,
@@ -117,11 +54,129 @@ object LogFileReader {
       )
   }
 
-  private def checkVersion(file: Path, offset: Long, version: Int): Unit =
-    if (version > LogFile.FormatVersion) throw LogErrors.unsupportedFormat(file, version, LogFile.FormatVersion)
-    else if (version < 1) throw LogErrors.damaged(file, offset, s"its format version is $version")
+  private[format] def endsInTrailer(bytes: Array[Byte]): Boolean =
+    bytes.length >= LogFile.TrailerLength &&
+      hasAt(bytes, bytes.length - LogFile.TrailerMagic.length, LogFile.TrailerMagic)
 
-  private def startsWith(bytes: Array[Byte], offset: Int, mark: Array[Byte]): Boolean =
+  /** The trailer at an object's end. What it says of places has been checked against the object's length. */
+  private[format] def readTrailer(file: Path, tail: ObjectTail): LogTrailer = {
+    val bytes = tail.bytes
+    val start = bytes.length - LogFile.TrailerLength
+    val offset = tail.length - LogFile.TrailerLength
+    if (start < 0) throw LogErrors.damaged(file, tail.length, s"it ends after ${tail.length} bytes")
+    if (!endsInTrailer(bytes))
+      throw LogErrors.damaged(file, offset, "it does not end in a trailer; it was cut off, or is not a log file")
+    val buffer = ByteBuffer.wrap(bytes, start, LogFile.TrailerLength)
+    val (logLength, indexOffset) = (buffer.getLong, buffer.getLong)
+    val (indexLength, bodyLength, indexCrc) = (buffer.getInt, buffer.getInt, buffer.getInt)
+    val entry = new UUID(buffer.getLong, buffer.getLong)
+    val (version, kindCode) = (buffer.getShort & 0xffff, buffer.getShort & 0xffff)
+    val (required, optional) = (buffer.getInt, buffer.getInt)
+    if (buffer.getInt != Checksums.of(bytes, start, LogTrailer.ChecksumOffset))
+      throw LogErrors.damaged(file, offset, "its trailer's checksum is wrong")
+    checkUnderstood(file, offset, version, required, kindCode)
+    val trailer = LogTrailer(
+      logLength,
+      indexOffset,
+      indexLength,
+      bodyLength,
+      indexCrc,
+      entry,
+      kindCode,
+      version,
+      required,
+      optional
+    )
+    checkPlaces(file, tail.length, trailer)
+    trailer
+  }
+
+  private def checkUnderstood(file: Path, offset: Long, version: Int, requiredFlags: Int, kindCode: Int): Unit = {
+    if (version > LogFile.FormatVersion) throw LogErrors.unsupportedFormat(file, version, LogFile.FormatVersion)
+    if (version < LogFile.FormatVersion) throw LogErrors.damaged(file, offset, s"its format version is $version")
+    val unknown = requiredFlags & ~LogFile.KnownRequiredFlags
+    if (unknown != 0) throw LogErrors.unsupportedFeature(file, f"the flags $unknown%08x", None)
+    if (LogFileKind.fromCode(kindCode).isEmpty)
+      throw LogErrors.unsupportedFeature(file, s"log files of kind $kindCode", None)
+  }
+
+  private def checkPlaces(file: Path, objectLength: Long, trailer: LogTrailer): Unit = {
+    import trailer.{bodyLength, indexLength, indexOffset, logLength}
+    val offset = objectLength - LogFile.TrailerLength
+    val consistent = logLength <= objectLength && indexOffset >= LogFile.HeaderLength && indexOffset <= logLength &&
+      indexLength >= 0 && bodyLength >= 0 && indexOffset + indexLength == logLength - LogFile.TrailerLength
+    if (!consistent)
+      throw LogErrors.damaged(
+        file,
+        offset,
+        s"its trailer places an index of $indexLength bytes at $indexOffset of $logLength bytes"
+      )
+    if (bodyLength > LogFile.MaxIndexLength || indexLength > LogFile.MaxIndexLength)
+      throw LogErrors.tooLarge(file, math.max(bodyLength, indexLength).toLong, LogFile.MaxIndexLength.toLong)
+    if (bodyLength > indexLength.toLong * LogFile.MaxIndexRatio)
+      throw LogErrors.damaged(
+        file,
+        offset,
+        s"its index would unpack to $bodyLength bytes, more than ${LogFile.MaxIndexRatio} times its stored size"
+      )
+  }
+
+  /** The index that `trailer` ends, or how many bytes from the object's end are needed to know it. */
+  private[format] def readIndex(
+      file: Path,
+      kind: LogFileKind,
+      trailer: LogTrailer,
+      tail: ObjectTail
+  ): Either[Int, LogFileIndex] = {
+    val logStart = tail.length - trailer.logLength
+    LogFileKind.fromCode(trailer.kindCode).filter(_ != kind).foreach(other =>
+      throw LogErrors.damaged(file, tail.length - LogFile.TrailerLength, s"it is ${other.label}, not ${kind.label}")
+    )
+    val needed = trailer.indexLength + LogFile.TrailerLength
+    if (tail.bytes.length < needed) Left(needed)
+    else {
+      if (tail.bytes.length >= trailer.logLength)
+        checkHeader(file, logStart, tail.bytes, (tail.bytes.length - trailer.logLength).toInt, trailer)
+      val start = tail.bytes.length - needed
+      val stored = java.util.Arrays.copyOfRange(tail.bytes, start, start + trailer.indexLength)
+      Right(decodeIndex(file, logStart + trailer.indexOffset, kind, trailer, stored))
+    }
+  }
+
+  private def checkHeader(file: Path, offset: Long, bytes: Array[Byte], at: Int, trailer: LogTrailer): Unit = {
+    if (!hasAt(bytes, at, LogFile.HeaderMagic)) throw LogErrors.damaged(file, offset, "no log begins here")
+    val header = ByteBuffer.wrap(bytes, at + LogFile.HeaderMagic.length, LogFile.HeaderLength - 8)
+    val (version, kindCode) = (header.getShort & 0xffff, header.getShort & 0xffff)
+    val (required, optional) = (header.getInt, header.getInt)
+    if (header.getInt != Checksums.of(bytes, at, LogFileWriter.HeaderChecksumOffset))
+      throw LogErrors.damaged(file, offset, "its header's checksum is wrong")
+    val said = (version, kindCode, required, optional)
+    if (said != ((trailer.version, trailer.kindCode, trailer.requiredFlags, trailer.optionalFlags)))
+      throw LogErrors.damaged(file, offset, "its header and its trailer do not say the same")
+  }
+
+  private def decodeIndex(
+      file: Path,
+      offset: Long,
+      kind: LogFileKind,
+      trailer: LogTrailer,
+      stored: Array[Byte]
+  ): LogFileIndex = {
+    if (Checksums.of(stored) != trailer.indexCrc) throw LogErrors.damaged(file, offset, "its index's checksum is wrong")
+    try {
+      val index = IndexCodec.decode(kind, inflate(stored, trailer.bodyLength))
+      IndexRules.violation(index, trailer.indexOffset).foreach(what => throw new MalformedIndexException(what))
+      if (index.link.fold(LogTrailer.NoEntry)(_.entry) != trailer.entry)
+        throw new MalformedIndexException(s"its trailer names another entry, ${trailer.entry}")
+      index
+    } catch {
+      case e: UnsupportedIndexException => throw LogErrors.unsupportedFeature(file, e.feature, e.software)
+      case e @ (_: MalformedIndexException | _: DataFormatException) =>
+        throw LogErrors.damaged(file, offset, s"its index cannot be read: ${e.getMessage}", e)
+    }
+  }
+
+  private def hasAt(bytes: Array[Byte], offset: Int, mark: Array[Byte]): Boolean =
     offset >= 0 && java.util.Arrays.equals(bytes, offset, offset + mark.length, mark, 0, mark.length)
 
   private def inflate(stored: Array[Byte], bodyLength: Int): Array[Byte] = {

@@ -2,72 +2,99 @@ package sparkdstl.log.format
 
 import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
-import java.util.zip.{CRC32C, Deflater, DeflaterOutputStream}
+import java.util.UUID
+import java.util.zip.{Deflater, DeflaterOutputStream}
+
+import sparkdstl.log.storage.Payload
 
 /**
- * Builds one log file in memory: add the segments' bytes, then `finish` with the index that names them.
- * The same input gives the same bytes, so that a repeated write of a batch log changes nothing.
+ * Puts one log together: add the segments' bytes, then `finish` with the index that names them. Bytes are not copied,
+ * and not to be changed any more. The same input gives the same bytes.
  */
-final class LogFileWriter(kind: LogFileKind, sizeHint: Int = 1024) {
-  private val out = new ByteArrayOutputStream(math.max(sizeHint, 256))
-  out.write(LogFileWriter.header(kind, LogFile.FormatVersion))
+final class LogFileWriter(kind: LogFileKind) {
+  private var content = Vector(LogFileWriter.header(kind.code))
+  private var length = LogFile.HeaderLength.toLong
 
-  /** Bytes so far. */
-  def size: Int = out.size()
+  /** In bytes, so far. */
+  def size: Long = length
 
-  /** Appends a part of a segment; what is returned goes into the index. */
-  def append(bytes: Array[Byte]): SegmentPart = {
-    val part = SegmentPart(None, out.size().toLong, bytes.length, LogFileWriter.crc(bytes))
-    out.write(bytes, 0, bytes.length)
+  /** Appends a part of the segment `key`; what is returned goes into the index. */
+  def append(key: SegmentKey, bytes: Array[Byte]): SegmentPart = {
+    val part = SegmentPart(None, length, bytes.length, Checksums.ofPart(key, bytes))
+    content :+= bytes
+    length += bytes.length
     part
   }
 
-  /** The whole file. */
-  def finish(index: LogFileIndex): Array[Byte] = {
-    require(index.kind == kind, s"the index of a ${index.kind.label} cannot end a ${kind.label}")
-    val offset = out.size().toLong
-    IndexRules.violation(index, offset).foreach(what =>
+  /** The whole log. May be called again with another index: what is to be written under another name says that name. */
+  def finish(index: LogFileIndex): Payload = {
+    require(index.kind == kind, s"the index of ${index.kind.label} cannot end ${kind.label}")
+    IndexRules.violation(index, length).foreach(what =>
       throw new IllegalArgumentException(s"a reader would refuse: $what")
     )
     val body = IndexCodec.encode(index)
     val stored = LogFileWriter.pack(body)
-    out.write(stored, 0, stored.length)
-    out.write(LogFileWriter.trailer(kind, LogFile.FormatVersion, offset, stored, body.length))
-    out.toByteArray
+    val trailer = LogTrailer(
+      logLength = length + stored.length + LogFile.TrailerLength,
+      indexOffset = length,
+      indexLength = stored.length,
+      bodyLength = body.length,
+      indexCrc = Checksums.of(stored),
+      entry = index.link.fold(LogTrailer.NoEntry)(_.entry),
+      kindCode = kind.code
+    )
+    Payload(content :+ stored :+ trailer.bytes)
   }
 }
 
-object LogFileWriter {
+/** A log's last bytes: where its index is, what it is, and where it begins. */
+private[format] final case class LogTrailer(
+    logLength: Long,
+    indexOffset: Long,
+    indexLength: Int,
+    bodyLength: Int,
+    indexCrc: Int,
+    entry: UUID,
+    kindCode: Int,
+    version: Int = LogFile.FormatVersion,
+    requiredFlags: Int = 0,
+    optionalFlags: Int = 0
+) {
 
-  def crc(bytes: Array[Byte]): Int = crc(bytes, 0, bytes.length)
-
-  def crc(bytes: Array[Byte], offset: Int, length: Int): Int = {
-    val crc = new CRC32C
-    crc.update(bytes, offset, length)
-    crc.getValue.toInt
-  }
-
-  private[format] def header(kind: LogFileKind, version: Int): Array[Byte] = {
-    val buffer = ByteBuffer.allocate(LogFile.HeaderLength)
-    buffer.put(LogFile.HeaderMagic).putShort(version.toShort).putShort(kind.code.toShort)
-    buffer.putInt(crc(buffer.array, 0, 12)).array
-  }
-
-  private[format] def trailer(
-      kind: LogFileKind,
-      version: Int,
-      indexOffset: Long,
-      stored: Array[Byte],
-      bodyLength: Int
-  ): Array[Byte] = {
+  def bytes: Array[Byte] = {
     val buffer = ByteBuffer.allocate(LogFile.TrailerLength)
-    buffer.putLong(indexOffset).putInt(stored.length).putInt(bodyLength).putInt(crc(stored))
-    buffer.putShort(version.toShort).putShort(kind.code.toShort)
-    buffer.putInt(crc(buffer.array, 0, 24)).put(LogFile.TrailerMagic).array
+    buffer.putLong(logLength).putLong(indexOffset).putInt(indexLength).putInt(bodyLength).putInt(indexCrc)
+    buffer.putLong(entry.getMostSignificantBits).putLong(entry.getLeastSignificantBits)
+    buffer.putShort(version.toShort).putShort(kindCode.toShort).putInt(requiredFlags).putInt(optionalFlags)
+    buffer.putInt(Checksums.of(buffer.array, 0, LogTrailer.ChecksumOffset)).put(LogFile.TrailerMagic).array
+  }
+}
+
+private[format] object LogTrailer {
+  val ChecksumOffset = 56
+  val MagicOffset = 60
+
+  /** What stands for the entry's id in a data file. */
+  val NoEntry = new UUID(0, 0)
+}
+
+private[format] object LogFileWriter {
+  val HeaderChecksumOffset = 20
+
+  def header(
+      kindCode: Int,
+      version: Int = LogFile.FormatVersion,
+      requiredFlags: Int = 0,
+      optionalFlags: Int = 0
+  ): Array[Byte] = {
+    val buffer = ByteBuffer.allocate(LogFile.HeaderLength)
+    buffer.put(LogFile.HeaderMagic).putShort(version.toShort).putShort(kindCode.toShort)
+    buffer.putInt(requiredFlags).putInt(optionalFlags)
+    buffer.putInt(Checksums.of(buffer.array, 0, HeaderChecksumOffset)).array
   }
 
   /** An index's body as it is stored. */
-  private[format] def pack(body: Array[Byte]): Array[Byte] = {
+  def pack(body: Array[Byte]): Array[Byte] = {
     require(body.length <= LogFile.MaxIndexLength, s"an index of ${body.length} bytes is more than a reader accepts")
     val packed = deflate(body, Deflater.DEFAULT_COMPRESSION)
     if (body.length <= packed.length.toLong * LogFile.MaxIndexRatio) packed else deflate(body, Deflater.NO_COMPRESSION)

@@ -6,16 +6,24 @@ import java.util.UUID
 import org.apache.hadoop.fs.Path
 import org.scalacheck.Gen
 
-/** A log file's bytes, its index, and the other log files that the index refers to. */
+import sparkdstl.log.storage.ObjectTail
+
+/** An object's bytes, its index, and the data files that the index refers to. */
 final case class Sample(content: Array[Byte], index: LogFileIndex, others: Map[String, Array[Byte]] = Map.empty)
 
 /** Builders and generators for the format's tests. */
 object FormatSamples {
-  val file = new Path("/log/batches/sample.log")
+  val batch = 7L
+  val file = new Path(s"/checkpoint/commits/$batch")
   val someRun: UUID = UUID.fromString("11111111-1111-4111-8111-111111111111")
-  val writer: Writer = Writer(someRun, "driver.example", "local-0001")
+  val someEntry: UUID = UUID.fromString("22222222-2222-4222-8222-222222222222")
+  val writer: Writer = Writer(someRun, 3, "driver.example", "local-0001")
+  val link: EntryLink = EntryLink(someEntry, None)
+  val dataPath: String = LogLayout.dataFile(3, someRun, "1", 0, "a")
 
   def ascii(text: String): Array[Byte] = text.getBytes(US_ASCII)
+
+  def whole(content: Array[Byte]): ObjectTail = ObjectTail(content, content.length.toLong)
 
   def key(
       partition: Int = 0,
@@ -26,42 +34,49 @@ object FormatSamples {
   ): SegmentKey =
     SegmentKey(0, partition, storeName, version, id, kind)
 
-  def batchLog(entries: SegmentEntry*): LogFileIndex =
-    LogFileIndex(LogFileKind.BatchLog, writer, Some(7), RunHistory.empty, entries.toVector)
+  def entryIndex(entries: SegmentEntry*): LogFileIndex =
+    LogFileIndex(LogFileKind.Entry, writer, Some(batch), Some(link), entries.toVector)
 
-  def dataFile(entries: SegmentEntry*): LogFileIndex =
-    LogFileIndex(LogFileKind.DataFile, writer, None, RunHistory.empty, entries.toVector)
+  def dataIndex(entries: SegmentEntry*): LogFileIndex =
+    LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(dataPath))
 
-  /** A file of `index`, with the bytes that its own parts name being `segments`, in order. */
-  def write(index: LogFileIndex, segments: Array[Byte]*): Array[Byte] = {
-    val file = new LogFileWriter(index.kind)
-    segments.foreach(file.append)
-    file.finish(index)
-  }
+  /** A log of `index` without segments of its own. */
+  def write(index: LogFileIndex): Array[Byte] = new LogFileWriter(index.kind).finish(index).toArray
 
-  /** A batch log of two inline segments and one whose bytes are in a data file. */
+  /** A log, as it ends a commit entry, of two inline segments and one whose bytes are in a data file. */
   def small: Sample = {
-    val path = s"data/$someRun/1-0-0-a.log"
     val data = new LogFileWriter(LogFileKind.DataFile)
-    val large = data.append(ascii("a large segment"))
-    val dataContent = data.finish(dataFile(SegmentEntry(key(partition = 2), Vector(large))))
-    val batch = new LogFileWriter(LogFileKind.BatchLog)
-    val index = batchLog(
-      SegmentEntry(key(), Vector(batch.append(ascii("first")), batch.append(ascii("second")))),
-      SegmentEntry(key(partition = 1, id = Some(someRun.toString)), Vector(batch.append(ascii("third")))),
-      SegmentEntry(key(partition = 2), Vector(large.copy(file = Some(path))))
-    )
-      .copy(history = RunHistory.empty.append(5, someRun).append(6, someRun))
-    Sample(batch.finish(index), index, Map(path -> dataContent))
+    val large = data.append(key(partition = 2), ascii("a large segment"))
+    val dataContent = data.finish(dataIndex(SegmentEntry(key(partition = 2), 12, Vector(large)))).toArray
+    val log = new LogFileWriter(LogFileKind.Entry)
+    val third = key(partition = 1, id = Some(someRun.toString))
+    val index = entryIndex(
+      SegmentEntry(key(), 10, Vector(log.append(key(), ascii("first")), log.append(key(), ascii("second")))),
+      SegmentEntry(third, 11, Vector(log.append(third, ascii("third")))),
+      SegmentEntry(key(partition = 2), 12, Vector(large.copy(file = Some(dataPath))))
+    ).copy(link = Some(EntryLink(someEntry, Some(someRun))), base = Some("s3a://bucket/log"))
+    Sample(log.finish(index).toArray, index, Map(dataPath -> dataContent))
   }
 
-  /** Reads everything there is to read in a file and verifies it: header, trailer, index and every part. */
+  /** The index of an object that is wholly in memory, and where its log begins. */
+  def readEntry(content: Array[Byte], entry: Path = file): (LogFileIndex, Long) =
+    CommitEntry.inspect(entry, whole(content)) match {
+      case EntryInspection.Whole(index, logStart) => (index, logStart)
+      case other => throw new IllegalStateException(s"read as $other")
+    }
+
+  def readData(content: Array[Byte], name: String = dataPath): LogFileIndex =
+    LogFileReader.readDataFile(new Path(name), name, whole(content))
+      .getOrElse(throw new IllegalStateException("it is whole"))
+
+  /** Reads everything there is to read of a commit entry and verifies it: header, trailer, index and every part. */
   def readAll(content: Array[Byte], others: Map[String, Array[Byte]]): (LogFileIndex, Vector[String]) = {
-    val index = LogFileReader.readIndex(file, content)
+    val (index, logStart) = readEntry(content)
     val segments = index.entries.map { entry =>
       entry.parts.map { part =>
-        val source = part.file.fold(content)(others)
-        val bytes = source.slice(part.offset.toInt, part.offset.toInt + part.length)
+        val (source, start) = part.file.fold((content, logStart))(name => (others(name), 0L))
+        val from = (start + part.offset).toInt
+        val bytes = source.slice(from, from + part.length)
         LogFileReader.verify(file, entry.key, part, bytes)
         new String(bytes, UTF_8)
       }.mkString
@@ -99,44 +114,58 @@ object FormatSamples {
     kind <- Gen.oneOf(SegmentKind.all)
   } yield SegmentKey(operator, partition, name, version, id, kind)
 
-  val history: Gen[RunHistory] = for {
-    steps <- Gen.listOf(Gen.zip(Gen.choose(0L, 3L), Gen.choose(0L, 5L), Gen.oneOf(1L, 2L, 3L)))
-  } yield RunHistory(steps.foldLeft(Vector.empty[RunRange]) { case (ranges, (gap, length, id)) =>
-    val first = ranges.lastOption.fold(0L)(_.last + 1) + gap
-    ranges :+ RunRange(first, first + length, new UUID(0, id))
-  })
-
   private val content: Gen[Array[Byte]] =
     Gen.choose(0, 40).flatMap(Gen.containerOfN[Array, Byte](_, Gen.choose(Byte.MinValue, Byte.MaxValue)))
 
+  val dataFileName: Gen[String] = for {
+    epoch <- number
+    run <- uuid
+    executor <- Gen.oneOf("1", "driver", "12-3", "a.b/c", "_x", "é")
+    sequence <- number
+    instance <- Gen.oneOf("a", "0", "5eed1")
+  } yield LogLayout.dataFile(epoch, run, executor, sequence, instance)
+
   private val elsewhere: Gen[SegmentPart] = for {
-    name <- Gen.oneOf(Seq("1-0-0-a.log", "driver-12-1-ff.log", "é ☃.log").map(name => s"data/$someRun/$name"))
-    offset <- Gen.oneOf(Gen.choose(16L, 5000L), Gen.choose(16L, Long.MaxValue - Int.MaxValue))
+    name <- dataFileName
+    offset <- Gen.oneOf(Gen.choose(24L, 5000L), Gen.choose(24L, Long.MaxValue - Int.MaxValue))
     length <- Gen.choose(0, Int.MaxValue)
     crc <- Gen.choose(Int.MinValue, Int.MaxValue)
   } yield SegmentPart(Some(name), offset, length, crc)
 
-  /** Any file that a writer may write: inline parts with their bytes, parts in files that are not at hand. */
-  val sample: Gen[Sample] = for {
-    kind <- Gen.oneOf(LogFileKind.BatchLog, LogFileKind.DataFile)
-    by <- Gen.zip(uuid, text, text).map { case (id, host, application) => Writer(id, host, application) }
-    batch <- number
-    past <- history
-    keys <- Gen.listOf(segmentKey).map(_.distinct)
-    parts <- Gen.listOfN(keys.size, Gen.choose(0, 3).flatMap(Gen.listOfN(_, Gen.either(content, elsewhere))))
-  } yield {
-    val isBatchLog = kind == LogFileKind.BatchLog
-    val out = new LogFileWriter(kind)
-    val entries = keys.zip(parts).map { case (key, list) =>
-      SegmentEntry(key, list.map(_.fold(out.append, identity)).toVector)
+  private val someWriter: Gen[Writer] =
+    Gen.zip(uuid, number, text, text).map { case (id, epoch, host, application) =>
+      Writer(id, epoch, host, application)
     }
-    val index = LogFileIndex(
-      kind,
-      by,
-      Option.when(isBatchLog)(batch),
-      if (isBatchLog) past else RunHistory.empty,
-      entries.toVector
-    )
-    Sample(out.finish(index), index)
+
+  val committedSegments: Gen[Vector[CommittedSegment]] = for {
+    keys <- Gen.listOf(segmentKey).map(_.distinct)
+    attempts <- Gen.listOfN(keys.size, Gen.oneOf(number, Gen.long))
+    parts <- Gen.listOfN(keys.size, Gen.choose(0, 3).flatMap(Gen.listOfN(_, Gen.either(content, elsewhere))))
+  } yield keys.lazyZip(attempts).lazyZip(parts).map { case (key, attempt, list) =>
+    CommittedSegment(key, attempt, list.toVector)
+  }.toVector
+
+  /** Any entry: its batch and what it is made of. */
+  val entry: Gen[(Long, EntryLink, Writer, Option[String], Vector[CommittedSegment])] = for {
+    batch <- number
+    link <- Gen.zip(uuid, Gen.option(uuid)).map { case (id, previous) => EntryLink(id, previous) }
+    by <- someWriter
+    base <- Gen.option(text)
+    segments <- committedSegments
+  } yield (batch, link, by, base, segments)
+
+  /** Any data file. */
+  val dataFile: Gen[Sample] = for {
+    by <- someWriter
+    name <- dataFileName
+    keys <- Gen.listOf(segmentKey)
+    parts <- Gen.listOfN(keys.size, Gen.listOfN(2, content))
+  } yield {
+    val log = new LogFileWriter(LogFileKind.DataFile)
+    val entries = keys.zip(parts).map { case (key, list) =>
+      SegmentEntry(key, key.version, list.map(log.append(key, _)).toVector)
+    }
+    val index = LogFileIndex(LogFileKind.DataFile, by, None, None, entries.toVector, name = Some(name))
+    Sample(log.finish(index).toArray, index)
   }
 }

@@ -6,6 +6,9 @@ import java.util.zip.Inflater
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.error.DstlException
+import sparkdstl.log.format.FormatSamples.{readData, readEntry}
+
 /**
  * The bytes on disk stay what they are. Compressed bytes may differ between zlib releases, so the index is compared
  * unpacked, and everything else byte by byte.
@@ -15,46 +18,63 @@ class GoldenFileSuite extends AnyFunSuite {
   GoldenFiles.all.foreach { golden =>
     val file = new Path(golden.name)
 
-    test(s"${golden.name} is read as what was written into it") {
-      assert(LogFileReader.readIndex(file, stored(golden.name)) == golden.index)
+    golden.unsupported match {
+      case None =>
+        test(s"${golden.fileName} is read as what was written into it") {
+          assert(read(golden)._1 == golden.index)
+        }
+        test(s"${golden.fileName} holds the segments' bytes") {
+          val content = stored(golden.fileName)
+          val (index, logStart) = read(golden)
+          for (entry <- index.entries; part <- entry.parts if part.file.isEmpty) {
+            val from = (logStart + part.offset).toInt
+            LogFileReader.verify(file, entry.key, part, content.slice(from, from + part.length))
+          }
+        }
+      case Some(why) =>
+        test(s"${golden.fileName} needs a later release, and is not damaged") {
+          val error = intercept[DstlException](read(golden))
+          assert(error.condition == "DSTL_UNSUPPORTED_FORMAT")
+          assert(error.getMessage.contains(why))
+        }
     }
 
-    test(s"${golden.name} holds the segments' bytes") {
-      val content = stored(golden.name)
-      for (entry <- golden.index.entries; part <- entry.parts if part.file.isEmpty)
-        LogFileReader.verify(file, entry.key, part, content.slice(part.offset.toInt, part.offset.toInt + part.length))
-      assert(content.slice(16, 16 + golden.segments.length).sameElements(golden.segments))
-    }
-
-    test(s"the writer still writes ${golden.name}") {
-      val (old, now) = (parse(stored(golden.name)), parse(golden.content))
-      assert(now.beforeIndex == old.beforeIndex)
-      assert(now.body == old.body)
-      assert(now.trailer == old.trailer)
-      assert(golden.content.length == stored(golden.name).length - old.storedLength + now.storedLength)
+    test(s"the writer still writes ${golden.fileName}") {
+      assert(parse(golden.content) == parse(stored(golden.fileName)))
     }
   }
 
-  private case class Pieces(beforeIndex: Seq[Byte], body: Seq[Byte], storedLength: Int, trailer: Seq[Any])
+  test("what a later release wrote is named with that release") {
+    val error = intercept[DstlException](read(GoldenFiles.requiredSection))
+    assert(error.parameters("software") == "spark-dstl 0.1.0")
+  }
+
+  private def read(golden: GoldenFiles.Golden): (LogFileIndex, Long) = {
+    val content = stored(golden.fileName)
+    if (golden.index.kind == LogFileKind.DataFile) (readData(content, golden.name), 0L)
+    else readEntry(content, new Path(golden.name))
+  }
+
+  private case class Pieces(beforeIndex: Seq[Byte], body: Seq[Byte], trailer: Seq[Any])
 
   /** A file's pieces, taken apart without the code under test; the trailer without what depends on the compression. */
   private def parse(content: Array[Byte]): Pieces = {
-    val trailer = ByteBuffer.wrap(content, content.length - 36, 36)
-    val (offset, storedLength, bodyLength) = (trailer.getLong.toInt, trailer.getInt, trailer.getInt)
-    trailer.getInt: Unit
-    val (version, kind) = (trailer.getShort, trailer.getShort)
-    trailer.getInt: Unit
+    val trailer = ByteBuffer.wrap(content, content.length - 68, 68)
+    val (logLength, offset) = (trailer.getLong, trailer.getLong)
+    val (storedLength, bodyLength) = (trailer.getInt, trailer.getInt)
     val body = new Array[Byte](bodyLength)
     val inflater = new Inflater
-    inflater.setInput(content, offset, storedLength)
+    val start = (content.length - logLength + offset).toInt
+    inflater.setInput(content, start, storedLength)
     assert(inflater.inflate(body) == bodyLength)
     inflater.end()
-    val magic = content.takeRight(8).toSeq
-    Pieces(content.take(offset).toSeq, body.toSeq, storedLength, Seq(offset, bodyLength, version, kind, magic))
+    assert(logLength == offset + storedLength + 68)
+    val rest = content.slice(content.length - 40, content.length - 12) ++ content.takeRight(8)
+    Pieces(content.take(start).toSeq, body.toSeq, Seq(offset, bodyLength, rest.toSeq))
   }
 
   private def stored(name: String): Array[Byte] = {
-    val in = getClass.getResourceAsStream(s"/golden/v1/$name")
+    val in = getClass.getResourceAsStream(s"/golden/v2/$name")
     assert(in != null, s"$name is missing")
     try in.readAllBytes()
     finally in.close()

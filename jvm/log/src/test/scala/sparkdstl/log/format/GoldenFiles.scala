@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path, Paths}
 import java.util.UUID
 
 /**
- * The golden files of format version 1: what each must hold, and a main that writes them.
+ * The golden files of format version 2: what each must hold, and a main that writes them.
  *
  * They were written once and are never rewritten for a version that has been released: that they still read is the
  * promise of `docs/log-file-format.md`. To add one, describe it here and run, in the repository's root,
@@ -13,83 +13,132 @@ import java.util.UUID
  * Its argument is the repository's root. It writes the files that are missing and touches no other.
  */
 object GoldenFiles {
-  private val Directory = "jvm/log/src/test/resources/golden/v1"
+  private val Directory = "jvm/log/src/test/resources/golden/v2"
+  private val Software = "spark-dstl 0.1.0"
 
-  val runA: UUID = UUID.fromString("aaaaaaaa-0000-4000-8000-000000000001")
-  val runB: UUID = UUID.fromString("bbbbbbbb-0000-4000-8000-000000000002")
-  val runC: UUID = UUID.fromString("cccccccc-0000-4000-8000-000000000003")
-  private val writer = Writer(runC, "driver.example", "app-0001")
+  val run: UUID = UUID.fromString("cccccccc-0000-4000-8000-000000000003")
+  private val writer = Writer(run, 4, "driver.example", "app-0001")
   private val firstId = Some("d0d0d0d0-0000-4000-8000-00000000000a")
   private val secondId = Some("d0d0d0d0-0000-4000-8000-00000000000b")
-  private val dataPath = s"data/$runC/1-0-0-5eed.log"
-  private val otherPath = s"data/$runC/2-4-1-beef.log"
+  val dataPath: String = LogLayout.dataFile(4, run, "1", 0, "5eed")
+  private val otherPath = LogLayout.dataFile(4, run, "driver", 4, "1beef")
 
-  /** A file's name, its index, and the bytes between header and index. */
-  final case class Golden(name: String, index: LogFileIndex, segments: Array[Byte], content: Array[Byte])
+  /**
+   * A file, and what it holds: an index, or what is said of it where it needs a later release.
+   *
+   * @param name
+   *   of the object that it is; a commit entry's is its batch's number
+   */
+  final case class Golden(
+      fileName: String,
+      name: String,
+      index: LogFileIndex,
+      content: Array[Byte],
+      unsupported: Option[String] = None
+  )
 
-  /** One inline segment: the example of the specification. */
-  val oneSegment: Golden = build("one-segment.log", LogFileKind.BatchLog) { part =>
-    LogFileIndex(
-      LogFileKind.BatchLog,
-      writer,
-      Some(3),
-      RunHistory(Vector(RunRange(0, 2, runC))),
-      Vector(SegmentEntry(key(0, 1, "", 4, None), Vector(part("a change"))))
-    )
-  }
+  /** One inline segment in the first batch of a query: the example of the specification. */
+  val oneSegment: Golden = entry(
+    "one-segment.entry",
+    3,
+    """{"nextBatchWatermarkMs":0}""",
+    None,
+    CommittedSegment(key(0, 1, "", 4), 17, inline("a change"))
+  )
 
-  /** A batch without any state change, the first of its query. */
-  val emptyBatch: Golden = build("empty-batch.log", LogFileKind.BatchLog) { _ =>
-    LogFileIndex(LogFileKind.BatchLog, writer, Some(0), RunHistory.empty, Vector.empty)
-  }
+  /** A batch without any state change. */
+  val noSegment: Golden = entry("no-segment.entry", 0, """{"nextBatchWatermarkMs":0}""", None)
 
   /** A data file with one segment in two parts, another's part between them. */
-  val data: Golden = build("data.log", LogFileKind.DataFile) { part =>
-    val first = part("the first part of a large segment; ")
-    val between = part("changes of a named store")
-    val second = part("its second part; ")
-    LogFileIndex(
+  val data: Golden = {
+    val log = new LogFileWriter(LogFileKind.DataFile)
+    val (large, named) = (key(0, 1, "", 8, secondId), key(1, 0, "left-keyToNumValues", 8))
+    val first = log.append(large, bytes("the first part of a large segment; "))
+    val between = log.append(named, bytes("changes of a named store"))
+    val second = log.append(large, bytes("its second part; "))
+    val index = LogFileIndex(
       LogFileKind.DataFile,
       writer.copy(host = "executor.example"),
       None,
-      RunHistory.empty,
-      Vector(
-        SegmentEntry(key(0, 1, "", 8, secondId), Vector(first, second)),
-        SegmentEntry(key(1, 0, "left-keyToNumValues", 8, None), Vector(between))
-      )
+      None,
+      Vector(SegmentEntry(large, 41, Vector(first, second)), SegmentEntry(named, 40, Vector(between))),
+      name = Some(dataPath),
+      software = Software
     )
+    Golden("data.log", dataPath, index, log.finish(index).toArray)
   }
 
-  /** Everything that a batch log can name. */
-  val batch: Golden = build("batch.log", LogFileKind.BatchLog) { part =>
-    val inData = data.index.entries.map(_.parts.map(_.copy(file = Some(dataPath))))
-    LogFileIndex(
-      LogFileKind.BatchLog,
-      writer,
-      Some(7),
-      RunHistory(Vector(RunRange(0, 2, runA), RunRange(3, 3, runB), RunRange(5, 6, runC))),
-      Vector(
-        SegmentEntry(key(0, 0, "", 8, firstId), Vector(part("inline changes"))),
-        SegmentEntry(key(0, 0, "", 8, firstId, SegmentKind.Checksum), Vector(part("its checksum"))),
-        SegmentEntry(key(0, 1, "", 8, secondId), inData(0) :+ part("an inline tail")),
-        SegmentEntry(key(1, 0, "left-keyToNumValues", 8, None), inData(1)),
-        SegmentEntry(key(1, 199, "Zähler ☃", 8, Some("not-a-uuid")), Vector(part("odd names"))),
-        SegmentEntry(key(300, 0, "", 8, None), Vector(part(""))),
-        SegmentEntry(key(300, 1, "", 8, None), Vector.empty),
-        SegmentEntry(
-          key(300, 2, "", 8, None),
-          Vector(SegmentPart(Some(otherPath), 5000000000L, 1048576, 0xdeadbeef))
-        )
-      )
-    )
-  }
+  private val inData = data.index.entries.map(_.parts.map(part => Right(part.copy(file = Some(dataPath)))))
 
-  val all: Seq[Golden] = Seq(oneSegment, emptyBatch, data, batch)
+  /** What a commit entry of a query without checkpoint ids can name. */
+  val plainIds: Golden = entry(
+    "without-ids.entry",
+    7,
+    """{"nextBatchWatermarkMs":1760000000000}""",
+    None,
+    CommittedSegment(key(0, 0, "", 8), 39, inline("inline changes")),
+    CommittedSegment(key(1, 0, "left-keyToNumValues", 8), 40, inData(1)),
+    CommittedSegment(key(1, 199, "Zähler ☃", 8), -1, inline("odd names")),
+    CommittedSegment(key(300, 0, "", 8), 44, inline("")),
+    CommittedSegment(key(300, 1, "", 8), 45, Vector.empty),
+    CommittedSegment(
+      key(300, 2, "", 8),
+      46,
+      Vector(Right(SegmentPart(Some(otherPath), 5000000000L, 1048576, 0xdeadbeef)))
+    )
+  )
+
+  /** The same with checkpoint ids, checksum files, and a base path. */
+  val withIds: Golden = entry(
+    "with-ids.entry",
+    7,
+    s"""{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["${firstId.get}"],["${secondId.get}"]]}}""",
+    Some("s3a://bucket/log ☃"),
+    CommittedSegment(key(0, 0, "", 8, firstId), 39, inline("inline changes")),
+    CommittedSegment(key(0, 0, "", 8, firstId, SegmentKind.Checksum), 39, inline("its checksum")),
+    CommittedSegment(key(0, 1, "", 8, secondId), 41, inData(0) ++ inline("an inline tail")),
+    CommittedSegment(key(1, 5, "", 8, Some("not-a-uuid")), 42, inline("an odd id"))
+  )
+
+  /** With a section and flags that nobody knows, and nobody needs to. */
+  val optionalSection: Golden =
+    oneSegment.copy(fileName = "optional.entry", content = remade(oneSegment, section = Some(13), optionalFlags = 6))
+
+  val requiredSection: Golden = oneSegment.copy(
+    fileName = "required-section.entry",
+    content = remade(oneSegment, section = Some(14)),
+    unsupported = Some("section 14")
+  )
+
+  val requiredFlag: Golden = oneSegment.copy(
+    fileName = "required-flag.entry",
+    content = remade(oneSegment, requiredFlags = 2),
+    unsupported = Some("flags 00000002")
+  )
+
+  val laterVersion: Golden = oneSegment.copy(
+    fileName = "later-version.entry",
+    content = remade(oneSegment, version = 3),
+    unsupported = Some("version 3")
+  )
+
+  val all: Seq[Golden] =
+    Seq(
+      oneSegment,
+      noSegment,
+      data,
+      plainIds,
+      withIds,
+      optionalSection,
+      requiredSection,
+      requiredFlag,
+      laterVersion
+    )
 
   def main(arguments: Array[String]): Unit = {
     val directory = Paths.get(arguments(0)).resolve(Directory)
     Files.createDirectories(directory)
-    all.foreach(golden => writeIfMissing(directory.resolve(golden.name), golden.content))
+    all.foreach(golden => writeIfMissing(directory.resolve(golden.fileName), golden.content))
   }
 
   private def writeIfMissing(file: Path, content: Array[Byte]): Unit =
@@ -98,22 +147,76 @@ object GoldenFiles {
       println(s"wrote $file")
     }
 
-  private def build(name: String, kind: LogFileKind)(index: (String => SegmentPart) => LogFileIndex): Golden = {
-    val out = new LogFileWriter(kind)
-    val segments = new java.io.ByteArrayOutputStream
-    val built = index { text =>
-      segments.write(text.getBytes(UTF_8))
-      out.append(text.getBytes(UTF_8))
-    }
-    Golden(name, built, segments.toByteArray, out.finish(built))
+  private def entry(
+      fileName: String,
+      batch: Long,
+      json: String,
+      base: Option[String],
+      segments: CommittedSegment*
+  ): Golden = {
+    val id = new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch)
+    val link = EntryLink(id, Option.when(batch > 3)(new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch - 1)))
+    val spark = bytes(s"v1\n$json")
+    val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector)
+    // Only the version of the software is not the one that writes today.
+    val index = encoded.index.copy(software = Software)
+    val own = encoded.payload.parts
+    val log = remadeLog(own.slice(1, own.size - 2), index, IndexCodec.encode(index))
+    Golden(fileName, batch.toString, index, own.head ++ log)
   }
+
+  /** A file with things in it that no release knows. */
+  private def remade(
+      golden: Golden,
+      section: Option[Int] = None,
+      requiredFlags: Int = 0,
+      optionalFlags: Int = 0,
+      version: Int = LogFile.FormatVersion
+  ): Array[Byte] = {
+    val logStart = golden.content.indexOfSlice(LogFile.HeaderMagic)
+    val segments = golden.content.slice(logStart + LogFile.HeaderLength, logStart + LogFile.HeaderLength + 8)
+    val more = new IndexEncoder
+    section.foreach(more.section(_)(_.text("from the future")))
+    val header = LogFileWriter.header(golden.index.kind.code, version, requiredFlags, optionalFlags)
+    val body = IndexCodec.encode(golden.index) ++ more.result
+    golden.content.take(logStart) ++
+      remadeLog(Vector(header, segments), golden.index, body, requiredFlags, optionalFlags, version)
+  }
+
+  private def remadeLog(
+      before: Vector[Array[Byte]],
+      index: LogFileIndex,
+      body: Array[Byte],
+      requiredFlags: Int = 0,
+      optionalFlags: Int = 0,
+      version: Int = LogFile.FormatVersion
+  ): Array[Byte] = {
+    val (start, stored) = (before.reduce(_ ++ _), LogFileWriter.pack(body))
+    val trailer = LogTrailer(
+      start.length.toLong + stored.length + LogFile.TrailerLength,
+      start.length.toLong,
+      stored.length,
+      body.length,
+      Checksums.of(stored),
+      index.link.get.entry,
+      index.kind.code,
+      version,
+      requiredFlags,
+      optionalFlags
+    )
+    start ++ stored ++ trailer.bytes
+  }
+
+  private def bytes(text: String): Array[Byte] = text.getBytes(UTF_8)
+
+  private def inline(text: String): Vector[Either[Array[Byte], SegmentPart]] = Vector(Left(bytes(text)))
 
   private def key(
       operator: Long,
       partition: Int,
       store: String,
       version: Long,
-      id: Option[String],
+      id: Option[String] = None,
       kind: SegmentKind = SegmentKind.Changelog
   ): SegmentKey =
     SegmentKey(operator, partition, store, version, id, kind)

@@ -1,78 +1,102 @@
 package sparkdstl.log.format
 
+import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import sparkdstl.log.error.{DamagedLogException, DstlException}
 import sparkdstl.log.format.FormatSamples._
+import sparkdstl.log.storage.ObjectTail
 
-/** What a log file promises as a whole: what was written is read, and anything else is an error. */
+/** What a log promises as a whole: what was written is read, and anything else is an error. */
 class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 300, sizeRange = 30)
 
-  test("any index is read as it was written, and its own parts' bytes verify") {
-    forAll(sample) { sample =>
-      val index = LogFileReader.readIndex(file, sample.content)
+  test("any data file is read as it was written, and its parts' bytes verify") {
+    forAll(dataFile) { sample =>
+      val index = readData(sample.content, sample.index.name.get)
       assert(index == sample.index)
-      for (entry <- index.entries; part <- entry.parts if part.file.isEmpty) {
+      for (entry <- index.entries; part <- entry.parts) {
         val from = part.offset.toInt
         LogFileReader.verify(file, entry.key, part, sample.content.slice(from, from + part.length))
       }
     }
   }
 
-  test("a tail of any size that holds the index reads like the whole file") {
-    val content = small.content
-    val whole = LogFileReader.readIndex(file, content)
-    val least = content.length - LogFileReader.readTrailer(file, content, content.length.toLong).indexOffset.toInt
-    for (size <- least to content.length) {
-      val tail = content.takeRight(size)
-      val trailer = LogFileReader.readTrailer(file, tail, content.length.toLong)
-      val start = size - (content.length - trailer.indexOffset.toInt)
-      val stored = tail.slice(start, start + trailer.indexLength)
-      assert(LogFileReader.decodeIndex(file, trailer, stored) == whole)
+  test("a data file under another's name is not believed") {
+    val content = small.others(dataPath)
+    val other = LogLayout.dataFile(3, someRun, "1", 1, "a")
+    val error = intercept[DamagedLogException](readData(content, other))
+    assert(error.getMessage.contains(dataPath))
+  }
+
+  test("a data file asks for so much of its end as holds its index") {
+    val content = small.others(dataPath)
+    def read(size: Int) =
+      LogFileReader.readDataFile(file, dataPath, ObjectTail(content.takeRight(size), content.length.toLong))
+    val needed = read(LogFile.TrailerLength).left.toOption.get
+    for (size <- LogFile.TrailerLength to content.length)
+      assert(read(size) == (if (size < needed) Left(needed) else Right(readData(content))))
+  }
+
+  test("the same segments can be finished under several names, without being copied") {
+    val log = new LogFileWriter(LogFileKind.DataFile)
+    val bytes = ascii("changes")
+    val entry = SegmentEntry(key(), 1, Vector(log.append(key(), bytes)))
+    Seq("a", "b").foreach { instance =>
+      val name = LogLayout.dataFile(1, someRun, "1", 0, instance)
+      val payload = log.finish(dataIndex(entry).copy(name = Some(name)))
+      assert(payload.parts(1) eq bytes)
+      assert(readData(payload.toArray, name).entries == Vector(entry))
     }
   }
 
-  test("a header can be checked when only its bytes are at hand") {
-    LogFileReader.checkHeader(file, small.content.take(LogFile.HeaderLength))
+  test("a commit entry's log is not a data file, and the other way round") {
+    intercept[DamagedLogException](readData(small.content))
+    intercept[DamagedLogException](readEntry(small.others(dataPath)))
+    intercept[DamagedLogException](CommitEntry.entryId(file, whole(small.others(dataPath))))
   }
 
-  test("the same input gives the same bytes") {
-    assert(small.content.sameElements(small.content))
+  test("a data file with something before it is damaged") {
+    intercept[DamagedLogException](readData(ascii("x") ++ small.others(dataPath)))
   }
 
-  test("every truncation is reported as damage") {
-    val content = small.content
+  test("every truncation of a data file is reported as damage") {
+    val content = small.others(dataPath)
     for (length <- 0 until content.length)
       withClue(s"the first $length bytes: ") {
-        intercept[DamagedLogException](LogFileReader.readIndex(file, content.take(length)))
+        intercept[DamagedLogException](readData(content.take(length)))
       }
   }
 
   test("a tail that is shorter than a trailer is reported as damage") {
-    for (length <- 0 until LogFile.TrailerLength) {
-      val tail = small.content.takeRight(length)
-      intercept[DamagedLogException](LogFileReader.readTrailer(file, tail, length.toLong))
-    }
+    val content = small.others(dataPath)
+    for (length <- 0 until LogFile.TrailerLength)
+      intercept[DamagedLogException](
+        LogFileReader.readDataFile(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong))
+      )
   }
 
   test("bytes after the trailer are reported as damage") {
-    intercept[DamagedLogException](LogFileReader.readIndex(file, small.content :+ 0.toByte))
+    intercept[DamagedLogException](readData(small.others(dataPath) :+ 0.toByte))
   }
 
   test("a file whose beginning is missing is reported as damage, though its end is whole") {
-    for (missing <- 1 until LogFile.HeaderLength)
-      intercept[DamagedLogException](LogFileReader.readIndex(file, small.content.drop(missing)))
+    for (missing <- 1 until LogFile.HeaderLength) {
+      intercept[DamagedLogException](readData(small.others(dataPath).drop(missing)))
+      intercept[DamagedLogException](readEntry(small.content.drop(missing)))
+    }
   }
 
-  test("every single flipped bit, in the batch log or in a data file that it names, is reported as damage") {
-    val Sample(content, _, others) = small
+  test("every single flipped bit, in the log of an entry or in a data file that it names, is reported as damage") {
+    val Sample(log, _, others) = small
+    val content = ascii("v1\n{}\n{\"dstl\":2}\n") ++ log
+    val start = content.length - log.length
     assert(readAll(content, others)._2 == Vector("firstsecond", "third", "a large segment"))
-    for (bit <- 0 until content.length * 8)
-      withClue(s"bit $bit of the batch log: ") {
+    for (bit <- start * 8 until content.length * 8)
+      withClue(s"bit $bit of the entry: ") {
         intercept[DamagedLogException](readAll(flip(content, bit), others))
       }
     val (path, data) = others.head
@@ -81,17 +105,16 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       withClue(s"bit $bit of the data file: ") {
         intercept[DamagedLogException](readAll(content, Map(path -> flip(data, bit))))
       }
-    for (bit <- 0 until data.length * 8)
+    for (bit <- 0 until data.length * 8 if !segment.contains(bit / 8))
       withClue(s"bit $bit of the data file, read by itself: ") {
-        intercept[DamagedLogException](readAll(flip(data, bit), Map.empty))
+        intercept[DamagedLogException](readData(flip(data, bit)))
       }
   }
 
   test("damage names the file, the offset and, for a segment, store and version") {
     val Sample(content, index, _) = small
     val part = index.entries(1).parts.head
-    val flipped = flip(content, part.offset.toInt * 8)
-    val error = intercept[DamagedLogException](readAll(flipped, Map.empty))
+    val error = intercept[DamagedLogException](readAll(flip(content, part.offset.toInt * 8), Map.empty))
     assert(error.parameters("file") == file.toString)
     assert(error.parameters("offset") == part.offset.toString)
     assert(error.parameters("segment") == s"0/1/8_$someRun.changelog")
@@ -99,39 +122,79 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(error.getMessage.contains(s"0/1/8_$someRun.changelog"))
   }
 
+  test("the right bytes of another segment are damage: of another store, partition, version, id or kind") {
+    val bytes = ascii("the same bytes")
+    val part = SegmentPart(None, 24, bytes.length, Checksums.ofPart(key(), bytes))
+    LogFileReader.verify(file, key(), part, bytes)
+    Seq(
+      key(partition = 1),
+      key(storeName = "a"),
+      key(version = 9),
+      key(id = Some("a")),
+      key(kind = SegmentKind.Checksum),
+      key().copy(operator = 1)
+    ).foreach(other => intercept[DamagedLogException](LogFileReader.verify(file, other, part, bytes)))
+  }
+
+  test("a segment's name and its bytes do not run into each other") {
+    val (changelog, checksum) = (key(), key(kind = SegmentKind.Checksum))
+    assert(Checksums.ofPart(changelog, ascii(".crc")) != Checksums.ofPart(checksum, Array.empty))
+  }
+
   test("a part of another length is damage even if its checksum were right") {
     val bytes = ascii("bytes")
-    val part = SegmentPart(None, 16, bytes.length + 1, LogFileWriter.crc(bytes))
+    val part = SegmentPart(None, 24, bytes.length + 1, Checksums.ofPart(key(), bytes))
     intercept[DamagedLogException](LogFileReader.verify(file, key(), part, bytes))
   }
 
-  test("a later format version is refused by name, not called damage") {
-    for (version <- Seq(2, 77, 65535)) {
-      val content = small.content
-      val header = LogFileWriter.header(LogFileKind.BatchLog, version)
-      val error = intercept[DstlException](LogFileReader.checkHeader(file, header ++ content.drop(header.length)))
+  test("a later format version, unknown required flags and unknown kinds are refused by name, not called damage") {
+    def refused(trailer: LogTrailer, why: String): Assertion = {
+      val error = intercept[DstlException](readEntry(new Array[Byte](24) ++ trailer.bytes))
       assert(error.condition == "DSTL_UNSUPPORTED_FORMAT")
-      assert(error.parameters("found") == version.toString)
-      val trailer = LogFileWriter.trailer(LogFileKind.BatchLog, version, 16, Array.empty, 0)
-      val atEnd = intercept[DstlException](LogFileReader.readTrailer(file, trailer, 52))
-      assert(atEnd.condition == "DSTL_UNSUPPORTED_FORMAT")
+      assert(error.parameters("found").contains(why))
+    }
+    val trailer = LogTrailer(92, 24, 0, 0, 0, someEntry, 1)
+    Seq(3, 77, 65535).foreach(version => refused(trailer.copy(version = version), version.toString))
+    Seq(1, 4, 0x80000000).foreach(flags => refused(trailer.copy(requiredFlags = flags), f"$flags%08x"))
+    refused(trailer.copy(kindCode = 9), "kind 9")
+  }
+
+  test("earlier format versions do not exist") {
+    Seq(0, 1).foreach { version =>
+      val trailer = LogTrailer(92, 24, 0, 0, 0, someEntry, 1, version)
+      val error = intercept[DamagedLogException](readEntry(new Array[Byte](24) ++ trailer.bytes))
+      assert(error.parameters("offset") == "24", "where the trailer begins")
     }
   }
 
-  test("format version 0 does not exist") {
-    intercept[DamagedLogException](LogFileReader.checkHeader(file, LogFileWriter.header(LogFileKind.BatchLog, 0)))
-    val trailer = LogFileWriter.trailer(LogFileKind.BatchLog, 0, 16, Array.empty, 0)
-    val error = intercept[DamagedLogException](LogFileReader.readTrailer(file, trailer, 52))
-    assert(error.parameters("offset") == "16", "where the trailer begins")
+  test("a file whose header and trailer disagree is damaged") {
+    Seq(
+      LogFileWriter.header(2),
+      LogFileWriter.header(1, version = 3),
+      LogFileWriter.header(1, requiredFlags = 1),
+      LogFileWriter.header(1, optionalFlags = 1)
+    ).foreach(header =>
+      intercept[DamagedLogException](readEntry(header ++ small.content.drop(LogFile.HeaderLength)))
+    )
   }
 
-  test("a file whose header and trailer disagree about its kind is damaged") {
-    val content = LogFileWriter.header(LogFileKind.DataFile, 1) ++ small.content.drop(LogFile.HeaderLength)
-    intercept[DamagedLogException](LogFileReader.readIndex(file, content))
+  test("a data file's index does not end an entry's log") {
+    intercept[IllegalArgumentException](new LogFileWriter(LogFileKind.Entry).finish(dataIndex()))
   }
 
-  test("a data file's index does not end a batch log") {
-    intercept[IllegalArgumentException](new LogFileWriter(LogFileKind.BatchLog).finish(dataFile()))
+  test("a segment of a batch with 64 stores takes at most 14 bytes of the index") {
+    val random = new scala.util.Random(1)
+    def length(stores: Int): Int = {
+      val log = new LogFileWriter(LogFileKind.Entry)
+      val entries = (0 until stores).map { partition =>
+        val bytes = random.nextBytes(400 + random.nextInt(3000))
+        SegmentEntry(key(partition = partition), 5000L + random.nextInt(64), Vector(log.append(key(partition), bytes)))
+      }
+      log.finish(entryIndex(entries: _*)).parts.takeRight(2).head.length
+    }
+    val each = (length(64) - length(0)) / 64.0
+    info(f"$each%.1f bytes a segment, ${length(0)} bytes without any")
+    assert(each <= 14)
   }
 
   private def flip(content: Array[Byte], bit: Int): Array[Byte] = {

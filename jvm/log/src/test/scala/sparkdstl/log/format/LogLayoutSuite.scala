@@ -7,44 +7,76 @@ import sparkdstl.log.format.FormatSamples.{number, someRun, uuid}
 
 class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
-  test("a batch log's name says its batch and run") {
-    forAll(number, uuid) { (batch, run) =>
-      val path = LogLayout.batchLog(batch, run)
-      assert(path.startsWith("batches/"))
-      assert(LogLayout.parseBatchLog(path.stripPrefix("batches/")).contains((batch, run)))
+  test("a data file's name is taken apart into what it was made of") {
+    forAll(number, uuid, number) { (epoch, run, sequence) =>
+      Seq("1", "driver", "12-3", "a-1-b").foreach { executor =>
+        val path = LogLayout.dataFile(epoch, run, executor, sequence, "5eed")
+        val name = DataFileName(epoch, run, executor, sequence, "5eed")
+        assert(LogLayout.parseDataFile(path).contains(name))
+        assert(name.path == path)
+      }
+      assert(LogLayout.parseDataDirectory(LogLayout.dataDirectory(epoch, run).stripPrefix("data/")).contains((
+        epoch,
+        run
+      )))
     }
   }
 
-  test("other names are not batch logs") {
+  test("an executor's name cannot lead out of the run's directory") {
+    Seq("..", "../x", "a/b", "", ".hidden", "_hidden", "é", "a:b", "x" * 1000, "\u0000").foreach { executor =>
+      val path = LogLayout.dataFile(1, someRun, executor, 2, "a")
+      assert(path.startsWith(s"data/1-$someRun/") && path.count(_ == '/') == 2, path)
+      assert(LogLayout.isDataFile(path), path)
+    }
+  }
+
+  test("an instance that a reader would refuse is refused at once") {
+    Seq("", "A", "a-b", "../x", "a" * 65).foreach { instance =>
+      intercept[IllegalArgumentException](LogLayout.dataFile(1, someRun, "1", 2, instance))
+    }
+    intercept[IllegalArgumentException](LogLayout.dataFile(-1, someRun, "1", 2, "a"))
+  }
+
+  test("other paths are not data files") {
+    val good = LogLayout.dataFile(1, someRun, "1", 2, "a")
+    assert(LogLayout.isDataFile(good))
     Seq(
       "",
-      "7.log",
-      s"7-$someRun",
-      s"$someRun.log",
-      s"-7-$someRun.log",
-      s"7-$someRun.log.tmp",
-      s".7-$someRun.log.crc",
-      s"a7-$someRun.log",
-      s"07-$someRun.log",
-      s"1234567890123456789-$someRun.log",
-      "7-1-1-1-1-1.log",
-      s"7-${someRun}0.log",
-      s"batches/7-$someRun.log",
-      s"7-${"abcdef00-0000-4000-8000-000000000000".toUpperCase}.log",
-      s"7-$someRun.log\n"
-    ).foreach { name =>
-      assert(LogLayout.parseBatchLog(name).isEmpty, name)
+      "/" + good,
+      "../" + good,
+      good + "\n",
+      good + "/x",
+      good + ".tmp",
+      good.stripSuffix(".log"),
+      good.replace("data/", "Data/"),
+      good.replace("data/", "data//"),
+      good.replace("/1-2-a", "/../1-2-a"),
+      good.replace("/1-2-a", "/1-02-a"),
+      good.replace("/1-2-a", "/1-2-A"),
+      good.replace("/1-2-a", "/.1-2-a"),
+      good.replace("/1-2-a", "/1:2-2-a"),
+      good.replace("/1-2-a", "/1-2"),
+      good.replace("/1-", "/01-"),
+      good.replace("/1-1111", "/1-111"),
+      good.replace("4111", "41AA"),
+      "s3a://" + good
+    ).foreach(path => assert(!LogLayout.isDataFile(path) && LogLayout.parseDataFile(path).isEmpty, path))
+  }
+
+  test("an epoch's name and a commit entry's are plain numbers") {
+    forAll(number) { number =>
+      assert(LogLayout.epoch(number) == s"epochs/$number")
+      assert(LogLayout.parseEpoch(number.toString).contains(number))
+      assert(LogLayout.parseBatch(number.toString).contains(number))
+    }
+    Seq("", "-1", "+1", "01", "1 ", "1\n", "1.tmp", ".1.crc", "٣", "1234567890123456789", "a").foreach { name =>
+      assert(LogLayout.parseEpoch(name).isEmpty && LogLayout.parseBatch(name).isEmpty, name)
     }
   }
 
-  test(
-    "a data file's name is one that an index may hold, and differs by run, executor, sequence, attempt and random part"
-  ) {
-    val names = for {
-      executor <- Seq("driver", "1", "12"); sequence <- Seq(0L, 3L); attempt <- Seq(0, 1); random <- Seq("a", "b")
-    } yield LogLayout.dataFile(someRun, executor, sequence, attempt, random)
-    names.foreach(name => assert(LogLayout.isDataFile(name), name))
-    assert(names.distinct.size == names.size)
-    assert(names.forall(_.startsWith(s"data/$someRun/")))
+  test("directories that are not a run's have no epoch") {
+    Seq("", "1", someRun.toString, s"-$someRun", s"01-$someRun", s"1-${someRun}x", s"1_$someRun").foreach { name =>
+      assert(LogLayout.parseDataDirectory(name).isEmpty, name)
+    }
   }
 }

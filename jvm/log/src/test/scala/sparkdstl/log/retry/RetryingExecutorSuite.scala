@@ -1,7 +1,5 @@
 package sparkdstl.log.retry
 
-import sparkdstl.log.runtime.Timer
-
 import java.io.IOException
 import java.util.concurrent.Executors
 

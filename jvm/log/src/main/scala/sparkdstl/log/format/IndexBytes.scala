@@ -1,0 +1,149 @@
+package sparkdstl.log.format
+
+import java.io.{ByteArrayOutputStream, DataOutputStream}
+import java.nio.ByteBuffer
+import java.nio.charset.CharacterCodingException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+/** Raised while decoding; the reader turns it into an error that names the file. */
+final private[log] class MalformedIndexException(message: String) extends RuntimeException(message)
+
+/** Raised while decoding what only a later release understands; the reader turns it into an error naming the file. */
+final private[log] class UnsupportedIndexException(val feature: String, val software: Option[String])
+    extends RuntimeException(feature)
+
+/** Writes the fields of an index. */
+private[format] final class IndexEncoder {
+  private val bytes = new ByteArrayOutputStream(1024)
+  private val out = new DataOutputStream(bytes)
+  private val utf8 = UTF_8.newEncoder()
+
+  def result: Array[Byte] = bytes.toByteArray
+
+  def byte(value: Int): Unit = out.writeByte(value)
+
+  def number(value: Long): Unit = {
+    require(value >= 0, s"$value is negative")
+    leb128(value)
+  }
+
+  /** Small in either direction is short. */
+  def signed(value: Long): Unit = leb128(value << 1 ^ value >> 63)
+
+  def fixed32(value: Int): Unit = out.writeInt(value)
+
+  def uuid(value: UUID): Unit = {
+    out.writeLong(value.getMostSignificantBits)
+    out.writeLong(value.getLeastSignificantBits)
+  }
+
+  def raw(value: Array[Byte]): Unit = {
+    number(value.length.toLong)
+    out.write(value)
+  }
+
+  def text(value: String): Unit = {
+    require(utf8.canEncode(value), s"'$value' has no encoding in UTF-8")
+    raw(value.getBytes(UTF_8))
+  }
+
+  def section(tag: Int)(write: IndexEncoder => Unit): Unit = {
+    val content = new IndexEncoder
+    write(content)
+    number(tag.toLong)
+    raw(content.result)
+  }
+
+  private def leb128(value: Long): Unit = {
+    var rest = value
+    while ((rest & ~0x7fL) != 0) {
+      out.writeByte((rest & 0x7f | 0x80).toInt)
+      rest >>>= 7
+    }
+    out.writeByte(rest.toInt)
+  }
+}
+
+/** Reads the fields of an index, and takes no memory for what is not there. */
+private[format] final class IndexDecoder(in: ByteBuffer) {
+  private val utf8 = UTF_8.newDecoder()
+
+  def remaining: Int = in.remaining()
+
+  def byte(): Int = {
+    need(1)
+    in.get() & 0xff
+  }
+
+  def number(): Long = {
+    val value = leb128()
+    if (value < 0) throw new MalformedIndexException("a number of more than 63 bits")
+    value
+  }
+
+  def signed(): Long = {
+    val value = leb128()
+    value >>> 1 ^ -(value & 1)
+  }
+
+  def int(): Int = asInt(number())
+
+  def asInt(value: Long): Int =
+    if (value >= 0 && value <= Int.MaxValue) value.toInt
+    else throw new MalformedIndexException(s"$value where 0 to ${Int.MaxValue} is allowed")
+
+  def fixed32(): Int = {
+    need(4)
+    in.getInt
+  }
+
+  def uuid(): UUID = {
+    need(16)
+    new UUID(in.getLong, in.getLong)
+  }
+
+  def text(): String =
+    try utf8.decode(slice(int())).toString
+    catch { case _: CharacterCodingException => throw new MalformedIndexException("text that is not UTF-8") }
+
+  /** The next bytes, not copied. */
+  def slice(length: Int): ByteBuffer = {
+    need(length)
+    val part = in.slice(in.position(), length)
+    in.position(in.position() + length)
+    part
+  }
+
+  /** A count and so many values, of which each takes `minimumSize` bytes or more: a false count is found out early. */
+  def many[T](minimumSize: Int)(read: => T): Vector[T] = {
+    val count = number()
+    if (count > in.remaining() / minimumSize)
+      throw new MalformedIndexException(s"$count values announced where ${in.remaining()} bytes are left")
+    val values = Vector.newBuilder[T]
+    var index = 0L
+    while (index < count) {
+      values += read
+      index += 1
+    }
+    values.result()
+  }
+
+  private def need(length: Int): Unit =
+    if (in.remaining() < length)
+      throw new MalformedIndexException(s"it ends at ${in.limit()} where $length more bytes were expected")
+
+  private def leb128(): Long = {
+    var value = 0L
+    var shift = 0
+    var next = byte()
+    while ((next & 0x80) != 0) {
+      if (shift == 63) throw new MalformedIndexException("a number of more than 64 bits")
+      value |= (next & 0x7fL) << shift
+      shift += 7
+      next = byte()
+    }
+    if (shift == 63 && next > 1) throw new MalformedIndexException("a number of more than 64 bits")
+    value | (next & 0x7fL) << shift
+  }
+}

@@ -1,0 +1,83 @@
+package sparkdstl.log.format
+
+import java.util.UUID
+
+/**
+ * A data file's name, taken apart.
+ *
+ * @param executor
+ *   who wrote it
+ * @param sequence
+ *   of the file among those of this executor
+ * @param instance
+ *   tells apart what would else have the same name: attempts at writing the file, and processes
+ */
+final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String) {
+
+  /** Relative to the log's base path. */
+  def path: String = s"${LogLayout.dataDirectory(epoch, run)}/$executor-$sequence-$instance.log"
+}
+
+/**
+ * Where the objects of a log lie, relative to its base path. Names that were read from storage are parsed strictly: a
+ * name is accepted only if it is the one that would be given to what it says.
+ */
+object LogLayout {
+  val DataDirectory = "data"
+  val EpochsDirectory = "epochs"
+
+  private val Number = """(0|[1-9][0-9]{0,17})"""
+  private val Run = """([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"""
+  private val Executor = """([A-Za-z0-9][A-Za-z0-9_-]{0,199})"""
+  private val Instance = """([0-9a-z]{1,64})"""
+  private val NumberName = Number.r
+  private val DataDirectoryName = s"$Number-$Run".r
+  private val DataFilePath = s"$DataDirectory/$Number-$Run/$Executor-$Number-$Instance\\.log".r
+
+  /** Where all data files of a run are. */
+  def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
+
+  /**
+   * @param executor
+   *   as Spark names it; characters that have no place in a name are replaced
+   * @param instance
+   *   lower-case letters and digits, at most 64
+   */
+  def dataFile(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String): String = {
+    val plain = executor.take(199).map(c => if (isPlain(c)) c else '_')
+    val name = if (plain.headOption.exists(Character.isLetterOrDigit)) plain else s"x$plain"
+    val path = DataFileName(epoch, run, name, sequence, instance).path
+    require(isDataFile(path), s"'$path' is not the name of a data file")
+    path
+  }
+
+  /** A data file's path relative to the base, as read from an index, taken apart; None if it is not one. */
+  def parseDataFile(path: String): Option[DataFileName] = path match {
+    case DataFilePath(epoch, run, executor, sequence, instance) =>
+      Some(DataFileName(epoch.toLong, UUID.fromString(run), executor, sequence.toLong, instance))
+    case _ => None
+  }
+
+  /** Whether it is the path of a data file, and so stays inside the log's data directory. */
+  def isDataFile(path: String): Boolean = DataFilePath.matches(path)
+
+  /** Epoch and run of a directory in [[DataDirectory]], by its name; None if it is not a run's. */
+  def parseDataDirectory(name: String): Option[(Long, UUID)] = name match {
+    case DataDirectoryName(epoch, run) => Some((epoch.toLong, UUID.fromString(run)))
+    case _ => None
+  }
+
+  /** The object whose creation claims an epoch. */
+  def epoch(number: Long): String = s"$EpochsDirectory/$number"
+
+  /** The number of an object in [[EpochsDirectory]], by its name; None if it claims none. */
+  def parseEpoch(name: String): Option[Long] = parseNumber(name)
+
+  /** The batch of a commit entry, by its name; None for other objects in `commits/`. */
+  def parseBatch(name: String): Option[Long] = parseNumber(name)
+
+  private def parseNumber(name: String): Option[Long] = Option.when(NumberName.matches(name))(name.toLong)
+
+  private def isPlain(c: Char): Boolean =
+    c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}

@@ -1,0 +1,80 @@
+package sparkdstl.log.format
+
+import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.core.json.JsonWriteFeature
+import com.fasterxml.jackson.databind.json.JsonMapper
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.LogErrors
+
+/**
+ * The part of a commit entry before its log: the two lines that Spark writes and reads, and our note, which no program
+ * needs.
+ */
+private[format] object SparkEntry {
+
+  /**
+   * Spark's reader decodes up to so many characters behind the line that it wants. Bytes of a log are no text and would
+   * make it fail, so that many ASCII characters stand before them.
+   */
+  val Distance = 2048
+
+  private val NoteBeginning = """{"dstl":"""
+  private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
+
+  /** `content` with the note as its third line, filled up so that a log can follow. */
+  def withNote(
+      content: Array[Byte],
+      batch: Long,
+      link: EntryLink,
+      writer: Writer,
+      base: Option[String]
+  ): Array[Byte] = {
+    val lines = withoutLineEnd(content)
+    val breaks = lines.count(_ == '\n')
+    require(breaks == 1, s"Spark's commit entry of batch $batch has ${breaks + 1} lines, not 2")
+    val text = note(batch, link, writer, base)
+    val line = s"\n$text${" " * (Distance - 1 - text.length)}\n"
+    lines ++ line.getBytes(US_ASCII)
+  }
+
+  private def note(batch: Long, link: EntryLink, writer: Writer, base: Option[String]): String = {
+    val node = mapper.createObjectNode()
+    node.put("dstl", LogFile.FormatVersion).put("run", writer.run.toString).put("epoch", writer.epoch)
+    node.put("entry", link.entry.toString)
+    link.previous.foreach(previous => node.put("previous", previous.toString))
+    node.put("host", writer.host).put("application", writer.application).put("batch", batch)
+    base.foreach(node.put("base", _))
+    mapper.writeValueAsString(node)
+  }
+
+  private def withoutLineEnd(content: Array[Byte]): Array[Byte] = {
+    val end = content.lastIndexWhere(byte => byte != '\n' && byte != '\r') + 1
+    if (end == content.length) content else content.take(end)
+  }
+
+  /** Whether a third line is our note, or as much of one as was not cut off. */
+  def hasNote(content: Array[Byte]): Boolean = {
+    val second = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
+    val line = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
+    second >= 0 && line.nonEmpty && NoteBeginning.startsWith(line)
+  }
+
+  /** The state store checkpoint ids in the second line: operator, partition, id. */
+  def checkpointIds(entry: Path, content: Array[Byte]): Seq[(Long, Int, String)] =
+    try {
+      val end = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
+      val lines = new String(if (end < 0) content else content.take(end), UTF_8).split('\n')
+      for {
+        operator <- mapper.readTree(lines(1)).path("stateUniqueIds").properties().asScala.toSeq
+        (stores, partition) <- operator.getValue.elements().asScala.toSeq.zipWithIndex
+        id <- stores.elements().asScala
+      } yield (operator.getKey.toLong, partition, id.textValue())
+    } catch {
+      case NonFatal(e) => throw LogErrors.damaged(entry, 0, s"its second line is not Spark's: ${e.getMessage}", e)
+    }
+}

@@ -1,0 +1,210 @@
+package sparkdstl.log.format
+
+import java.io.{ByteArrayInputStream, InputStream}
+import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
+
+import scala.io.Source
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+import sparkdstl.log.error.{DamagedLogException, DstlException}
+import sparkdstl.log.format.FormatSamples._
+import sparkdstl.log.storage.ObjectTail
+
+/** Commit entries: that Spark reads its lines, we read our log, and nothing is taken for what it is not. */
+class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+  private val spark = "v1\n{\"nextBatchWatermarkMs\":0}"
+  private val random = new scala.util.Random(7)
+
+  implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
+    PropertyCheckConfiguration(minSuccessful = 200, sizeRange = 20)
+
+  private def encode(segments: CommittedSegment*): Array[Byte] = encodeAfter(spark, segments: _*)
+
+  private def encodeAfter(spark: String, segments: CommittedSegment*): Array[Byte] =
+    CommitEntry.encode(spark.getBytes(UTF_8), batch, link, writer, None, segments.toVector).payload.toArray
+
+  private def someSegment: CommittedSegment = CommittedSegment(key(), 5, Vector(Left(ascii("changes"))))
+
+  /** As Spark's CommitLog reads an entry. */
+  private def sparkReads(in: InputStream): (String, String) = {
+    val lines = Source.fromInputStream(in, "UTF-8").getLines()
+    assert(lines.hasNext)
+    val version = lines.next()
+    assert(lines.hasNext)
+    (version, lines.next())
+  }
+
+  test("any entry is read as it was written, and its own parts' bytes verify") {
+    forAll(entry) { case (batch, link, by, base, segments) =>
+      val encoded = CommitEntry.encode(spark.getBytes(UTF_8), batch, link, by, base, segments)
+      val content = encoded.payload.toArray
+      val path = new Path(s"/c/commits/$batch")
+      val (index, logStart) = readEntry(content, path)
+      assert(index == encoded.index)
+      assert((index.batch, index.link, index.writer, index.base) == ((Some(batch), Some(link), by, base)))
+      assert(CommitEntry.entryId(path, whole(content)).contains(link.entry))
+      val asked = segments.iterator.map(segment => segment.key -> segment).toMap
+      assert(index.entries.map(_.key).toSet == asked.keySet && index.entries.size == asked.size)
+      for (entry <- index.entries; (part, number) <- entry.parts.zipWithIndex) {
+        assert(entry.attempt == asked(entry.key).attempt)
+        asked(entry.key).parts(number) match {
+          case Right(stored) => assert(part == stored)
+          case Left(bytes) =>
+            val from = (logStart + part.offset).toInt
+            val read = content.slice(from, from + part.length)
+            assert(read.sameElements(bytes))
+            LogFileReader.verify(path, entry.key, part, read)
+        }
+      }
+    }
+  }
+
+  test("inline bytes are passed on, not copied") {
+    val bytes = ascii("changes")
+    val segment = CommittedSegment(key(), 5, Vector(Left(bytes)))
+    val payload = CommitEntry.encode(ascii(spark), batch, link, writer, None, Vector(segment)).payload
+    assert(payload.parts.exists(_ eq bytes))
+  }
+
+  test("exactly 2,048 ASCII bytes stand between the second line and the log, unless the note needs more") {
+    val content = encode(someSegment)
+    val log = content.indexOfSlice(LogFile.HeaderMagic)
+    val between = content.slice(spark.length + 1, log)
+    assert(between.length == 2048 && content(spark.length) == '\n')
+    assert(between.forall(_ >= 0) && between.last == '\n' && between.count(_ == '\n') == 1)
+    val long = CommitEntry.encode(ascii(spark), batch, link, writer.copy(host = "h" * 5000), None, Vector.empty)
+    assert(long.payload.parts.head.length > 5000 && long.payload.parts.head.length < 5500)
+  }
+
+  test("the note says to people who wrote the entry, in ASCII whatever the names are") {
+    val by = writer.copy(host = "Müller☃\n")
+    val entry = CommitEntry.encode(
+      ascii(spark),
+      batch,
+      EntryLink(someEntry, Some(someRun)),
+      by,
+      Some("s3a://b/ü"),
+      Vector.empty
+    )
+    val line = new String(entry.payload.parts.head, US_ASCII).split('\n')(2)
+    assert(line.startsWith("{\"dstl\":2,"))
+    val note = new ObjectMapper().readTree(line)
+    assert(note.get("run").textValue == someRun.toString && note.get("epoch").longValue == 3)
+    assert(note.get("entry").textValue == someEntry.toString && note.get("previous").textValue == someRun.toString)
+    assert(note.get("host").textValue == by.host && note.get("application").textValue == by.application)
+    assert(note.get("batch").longValue == batch && note.get("base").textValue == "s3a://b/ü")
+  }
+
+  test("Spark's lines stay what they are, with a line's end behind them or not") {
+    Seq(spark, spark + "\n", spark + "\r\n").foreach { content =>
+      assert(new String(encodeAfter(content), UTF_8).startsWith(spark + "\n{\"dstl\""))
+    }
+    Seq("", "v1", "v1\n{}\n{}").foreach(content => intercept[IllegalArgumentException](encodeAfter(content)))
+  }
+
+  private val edges = for (block <- Seq(2048, 8192); times <- Seq(1, 2, 3, 4, 5); near <- -70 to 70 by 2)
+    yield block * times + near
+
+  test("Spark reads its lines whatever their length, and whatever bytes follow") {
+    val lengths = (30 to 300 by 5) ++ edges ++ Seq.fill(60)(300 + random.nextInt(200000))
+    val tails = Vector.fill(8)(random.nextBytes(300000))
+    lengths.distinct.foreach { length =>
+      val text = "{" + "x" * (length - 2) + "}"
+      val segment = CommittedSegment(key(), 5, Vector(Left(tails(random.nextInt(tails.size)))))
+      val content = encodeAfter(s"v1\n$text", segment)
+      withClue(s"a second line of $length bytes: ") {
+        assert(sparkReads(new ByteArrayInputStream(content)) == (("v1", text)))
+        assert(sparkReads(new Trickle(content)) == (("v1", text)))
+      }
+    }
+  }
+
+  test("Spark reads its lines when they are not ASCII") {
+    val tail = random.nextBytes(300000)
+    for (length <- edges.filter(_ % 8 == 2)) {
+      val text = "{" + Seq("é", "☃", "😀")(length % 3) * (length / 2) + "}"
+      val content = encodeAfter(s"v2\n$text", CommittedSegment(key(), 5, Vector(Left(tail))))
+      assert(sparkReads(new ByteArrayInputStream(content)) == (("v2", text)))
+    }
+  }
+
+  test("without the distance Spark could not read them: these tests can fail") {
+    val text = "{" + "x" * 100 + "}"
+    val bad = Array.fill[Byte](300000)(-1)
+    intercept[java.nio.charset.MalformedInputException](
+      sparkReads(new ByteArrayInputStream(ascii(s"v1\n$text\n") ++ Array.fill[Byte](1000)(' ') ++ bad))
+    )
+  }
+
+  /** Gives what it has in pieces of odd sizes, as a network does. */
+  private final class Trickle(content: Array[Byte]) extends InputStream {
+    private val in = new ByteArrayInputStream(content)
+    override def read(): Int = in.read()
+    override def read(bytes: Array[Byte], offset: Int, length: Int): Int =
+      in.read(bytes, offset, math.min(length, 1 + random.nextInt(3000)))
+    override def available(): Int = if (random.nextBoolean()) 0 else in.available()
+  }
+
+  test("an entry of stock Spark is plain") {
+    Seq(spark, spark + "\n", "v1\n{}", "v2\n{\"stateUniqueIds\":{}}", "v1", "", "v1\n{}\n\n").foreach { content =>
+      assert(CommitEntry.inspect(file, whole(ascii(content))) == EntryInspection.Plain)
+      assert(CommitEntry.entryId(file, whole(ascii(content))).isEmpty)
+    }
+  }
+
+  test("an entry of ours that was cut off, anywhere behind its second line, is damaged") {
+    val content = encode(someSegment, CommittedSegment(key(partition = 1), 6, Vector(Left(random.nextBytes(500)))))
+    for (length <- spark.length + 2 until content.length)
+      withClue(s"the first $length bytes: ") {
+        intercept[DamagedLogException](CommitEntry.inspect(file, whole(content.take(length))))
+      }
+  }
+
+  test("a tail without a trailer asks for the whole entry, unless that is too large") {
+    def inspect(length: Long) = CommitEntry.inspect(file, ObjectTail(Array.fill[Byte](100)('x'), length))
+    assert(inspect(101) == EntryInspection.NeedsTail(101))
+    assert(inspect(256L << 20) == EntryInspection.NeedsTail(256 << 20))
+    assert(intercept[DstlException](inspect((256L << 20) + 1)).condition == "DSTL_LOG_TOO_LARGE")
+  }
+
+  test("a tail asks for so much of the entry's end as holds the index, and needs no more") {
+    val content = encode((0 until 100).map(n => CommittedSegment(key(n), n.toLong, Vector(Left(ascii("x"))))): _*)
+    def inspect(size: Int) = CommitEntry.inspect(file, ObjectTail(content.takeRight(size), content.length.toLong))
+    val EntryInspection.NeedsTail(needed) = inspect(LogFile.TrailerLength): @unchecked
+    val all = inspect(content.length)
+    for (size <- LogFile.TrailerLength to content.length)
+      assert(inspect(size) == (if (size < needed) EntryInspection.NeedsTail(needed) else all))
+    assert(inspect(LogFile.TrailerLength - 1) == EntryInspection.NeedsTail(content.length))
+  }
+
+  test("an entry under another batch's name is not believed") {
+    val content = encode(someSegment)
+    Seq("8", "07", "7.tmp", "copy").foreach { name =>
+      val error = intercept[DamagedLogException](CommitEntry.inspect(new Path(s"/c/commits/$name"), whole(content)))
+      assert(error.getMessage.contains("the entry of batch 7"))
+    }
+  }
+
+  test("an entry whose trailer names another id than its index is damaged") {
+    val body = IndexCodec.encode(entryIndex())
+    val stored = LogFileWriter.pack(body)
+    val trailer =
+      LogTrailer(24L + stored.length + 68, 24, stored.length, body.length, Checksums.of(stored), someRun, 1)
+    intercept[DamagedLogException](readEntry(LogFileWriter.header(1) ++ stored ++ trailer.bytes))
+  }
+
+  test("the checkpoint ids are those of Spark's second line") {
+    val json = """{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a","b"],["c","d"]],"12":[["e"]]}}"""
+    val expected = Seq((0L, 0, "a"), (0L, 0, "b"), (0L, 1, "c"), (0L, 1, "d"), (12L, 0, "e"))
+    assert(CommitEntry.checkpointIds(file, ascii(s"v2\n$json")) == expected)
+    assert(CommitEntry.checkpointIds(file, encodeAfter(s"v2\n$json", someSegment)) == expected)
+    assert(CommitEntry.checkpointIds(file, ascii(spark)).isEmpty)
+    Seq("", "v1", "v1\n{", "v1\nx", "v2\n{\"stateUniqueIds\":{\"a\":[[\"b\"]]}}").foreach { content =>
+      intercept[DamagedLogException](CommitEntry.checkpointIds(file, ascii(content)))
+    }
+  }
+}
