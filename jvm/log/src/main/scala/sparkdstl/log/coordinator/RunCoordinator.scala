@@ -92,6 +92,9 @@ final class RunCoordinator private (
   /** Whether `commits/<batch>` is known not to exist, unless another driver has taken over. */
   def knowsAbsent(batch: Long): Boolean = synchronized(phase == Running && batch > newest)
 
+  /** Whether tasks have sealed anything for `batch`. */
+  def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
+
   /** Answers an executor. Never fails. */
   def answer(from: String, message: ToDriver): Future[FromDriver] = message match {
     case ToDriver.Open =>

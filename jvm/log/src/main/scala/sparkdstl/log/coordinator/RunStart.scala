@@ -1,6 +1,5 @@
 package sparkdstl.log.coordinator
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
@@ -84,7 +83,7 @@ private[coordinator] final class RunStart(
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
     }
 
-  private def mark(what: String): Array[Byte] = s"$what $run $host\n".getBytes(UTF_8)
+  private def mark(what: String): Array[Byte] = NewestEpoch.mark(what, run, host)
 
   private def isOurs(what: String)(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark(what))
 

@@ -74,6 +74,14 @@ object LogErrors {
       cause
     )
 
+  def brokenChain(entry: Path, batch: Long): DamagedLogException =
+    damaged(
+      entry,
+      0,
+      s"it was built on another entry of batch ${batch - 1} than the one that is there; one of the two was restored, or " +
+        "written by a driver that came too late"
+    )
+
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =
     new DstlException(
       "DSTL_LOG_TOO_LARGE",

@@ -35,6 +35,14 @@ object ProtocolErrors {
       cause
     )
 
+  def begunByOther(offsets: Path, other: Option[(UUID, String)]): FencedException =
+    new FencedException(
+      s"Batch ${offsets.getName} was begun by another driver" +
+        other.fold("") { case (run, host) => s" (the newest run is $run on host $host)" } +
+        s", which has written $offsets. Two queries must not share a checkpoint: stop one of them. Nothing of this " +
+        "driver's batch counts."
+    )
+
   def overtaken(commits: Path, batch: Long, newest: Long, other: Option[(UUID, String)]): FencedException =
     new FencedException(
       s"While this driver was at batch $batch of $commits, another driver" +

@@ -67,6 +67,15 @@ final class SegmentReader(
         else Future.successful(found)
     }
 
+  /** The segments of a store in the entry of `batch`. */
+  def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
+    case EntryFound.Logged(entry) => entry.index.entries.filter(_.key.storeDirectory == storeDirectory)
+    case EntryFound.Absent | EntryFound.Plain => Vector.empty
+  }
+
+  /** Whether there is a commit entry of `batch` now. */
+  def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
+
   /** The bytes of one part of the segment. */
   def part(found: FoundSegment, index: Int): Future[Array[Byte]] = {
     val part = found.segment.parts(index)

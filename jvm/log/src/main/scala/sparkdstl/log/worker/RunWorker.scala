@@ -62,6 +62,12 @@ final class RunWorker(
     }
   }
 
+  /** Whether the driver coordinates the run, as far as it has been asked. */
+  def isCoordinated: Boolean = synchronized(opening).exists(_.value.exists(_.toOption.exists {
+    case _: FromDriver.Opened => true
+    case _ => false
+  }))
+
   /**
    * Where a task attempt writes. None if the driver coordinates no run here: changelogs are plain files then.
    *

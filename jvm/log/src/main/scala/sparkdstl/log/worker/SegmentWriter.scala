@@ -28,9 +28,18 @@ final class SegmentWriter private[worker] (
   private val uploading = mutable.ArrayBuffer.empty[SegmentUploads#Upload]
   private var rest = Array.emptyByteArray
   private var discarded = false
+  private var waited = 0L
 
   /** Takes a full chunk. Completes when there is memory for it: the caller waits before it makes more. */
-  def add(chunk: Array[Byte]): Future[Unit] = uploads().put(key, chunk).map { upload =>
+  def add(chunk: Array[Byte]): Future[Unit] = {
+    val started = runtime.timer.nowNanos
+    uploads().put(key, chunk).map { upload =>
+      synchronized { waited += runtime.timer.nowNanos - started }
+      take(upload)
+    }
+  }
+
+  private def take(upload: SegmentUploads#Upload): Unit = {
     val late = synchronized {
       if (!discarded) uploading += upload
       discarded
@@ -40,6 +49,9 @@ final class SegmentWriter private[worker] (
 
   /** The segment ends with these bytes. */
   def end(last: Array[Byte]): Unit = synchronized { rest = last }
+
+  /** For how long chunks have waited for memory, in nanoseconds. */
+  private[worker] def blockedNanos: Long = synchronized(waited)
 
   /** Bytes that are not with the uploader. */
   private[worker] def restLength: Int = synchronized(rest.length)

@@ -73,6 +73,9 @@ final class TaskWriter private[worker] (
   def storeDirectories: Vector[String] =
     synchronized((writing ++ ended).iterator.map(_.key.storeDirectory).toVector.distinct)
 
+  /** For how long the task has waited for memory to hold its chunks, in nanoseconds. */
+  def blockedNanos: Long = synchronized((writing ++ ended).iterator.map(_.blockedNanos).sum)
+
   /** Whether there is anything to seal. */
   def isEmpty: Boolean = synchronized(ended.isEmpty)
 

@@ -68,9 +68,11 @@ private[dstl] object TaskLog extends Logging {
     if (context.isFailed() || context.isInterrupted()) giveUp(worker, writer)
     else if (!writer.isEmpty) {
       FailPoints.hit("executor.mid-task", writer.batch)
+      val started = System.nanoTime()
       try {
         Waiting.on(writer.seal())
         report(context, worker, writer)
+        LogMetrics.report(context, System.nanoTime() - started, writer.blockedNanos, worker.lastBarrier)
       } catch {
         case refused: SealRefusedException if refused.stale.nonEmpty =>
           logInfo(s"Task attempt ${writer.attempt} runs again: ${refused.getMessage}")
