@@ -1,6 +1,5 @@
-package sparkdstl.log.retry
+package sparkdstl.log.runtime
 
-import sparkdstl.log.runtime.{Cancellable, Timer}
 
 import scala.collection.mutable
 
