@@ -100,7 +100,7 @@ final class Requests(
     if (quiet || timeout.isEmpty) promise.trySuccess(quiet): Unit
     promise.future.onComplete { _ =>
       timeout.foreach(_.cancel())
-      synchronized { waitingForQuiet -= promise }
+      synchronized(waitingForQuiet -= promise)
     }(runtime.executor)
     promise.future
   }
@@ -109,7 +109,7 @@ final class Requests(
   def underWay: Int = synchronized(attemptsUnderWay)
 
   private object accounts extends RequestAccounts {
-    override def attemptStarted(): Unit = Requests.this.synchronized { attemptsUnderWay += 1 }
+    override def attemptStarted(): Unit = Requests.this.synchronized(attemptsUnderWay += 1)
 
     override def attemptEnded(): Unit = {
       val quiet = Requests.this.synchronized {

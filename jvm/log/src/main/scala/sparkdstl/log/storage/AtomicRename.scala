@@ -30,8 +30,7 @@ private[storage] object AtomicRename {
         val context = FileContext.getFileContext(fileSystem.makeQualified(base).toUri, configuration)
         // Elsewhere Hadoop replaces by deleting the target before it renames.
         new FileContextRename(context, Set("hdfs", "viewfs").contains(fileSystem.getUri.getScheme))
-      }
-      catch { case _: UnsupportedFileSystemException => new FileSystemRename(fileSystem) }
+      } catch { case _: UnsupportedFileSystemException => new FileSystemRename(fileSystem) }
 }
 
 /** Local files. Hadoop's local rename looks first and acts later; a hard link is made by one of several only. */

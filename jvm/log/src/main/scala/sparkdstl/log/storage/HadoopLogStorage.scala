@@ -61,7 +61,7 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
       // A connection that broke looks the same as an object that is too short.
       case e: EOFException =>
         val actual = statusOf(path).getLen
-        throw if (actual < end) new ObjectEndsBefore(path, end, actual).initCause(e) else e
+        throw if (actual < end) new ObjectEndsBefore(path, offset, length, actual).initCause(e) else e
     }
   }
 

@@ -49,7 +49,7 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
 
   override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] = attempt {
     val content = contentOf(path)
-    if (offset + length > content.length) throw new ObjectEndsBefore(path, offset + length, content.length.toLong)
+    if (offset + length > content.length) throw new ObjectEndsBefore(path, offset, length, content.length.toLong)
     content.slice(offset.toInt, offset.toInt + length)
   }
 

@@ -16,8 +16,8 @@ import sparkdstl.log.error.DstlException
 final class AttemptNotMade(why: String, cause: Throwable = null) extends IOException(why, cause)
 
 /** An object is shorter than it must be: reading it again would give the same. */
-final class ObjectEndsBefore(path: Path, end: Long, actual: Long)
-    extends EOFException(s"$path ends at byte $actual: wanted it to reach byte $end")
+final class ObjectEndsBefore(path: Path, offset: Long, length: Int, actual: Long)
+    extends EOFException(s"$path is $actual bytes long: wanted $length bytes from offset $offset")
 
 /** What storage clients mean by their errors. They share no hierarchy, and most are not on our class path. */
 object StorageErrors {

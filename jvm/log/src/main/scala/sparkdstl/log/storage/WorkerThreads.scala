@@ -69,7 +69,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       try threads.execute(work)
       catch {
         case error: Throwable =>
-          synchronized { leave(work) }
+          synchronized(leave(work))
           work.abandon(new AttemptNotMade(s"no thread could be had: $error", error))
       }
     }

@@ -95,7 +95,7 @@ final class LogUploader[T <: Chunk](
         }
         if (refused) acquisition.cancel(): Unit
         acquisition.granted.transform { granted =>
-          synchronized { blocked -= acquisition }
+          synchronized(blocked -= acquisition)
           metrics.blockedNanos.add(runtime.timer.nowNanos - begunNanos)
           taken(chunk, granted)
         }(runtime.executor)

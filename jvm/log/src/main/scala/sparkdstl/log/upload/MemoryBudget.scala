@@ -42,7 +42,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   }
 
   def release(bytes: Long): Unit = {
-    synchronized { used -= bytes }
+    synchronized(used -= bytes)
     grantWhatIsFree()
   }
 
@@ -55,7 +55,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   /** Calls `action`, without any lock, whenever somebody begins to wait: it may cause others to release. */
   def onShortage(action: () => Unit): Cancellable = {
     val listener = new Listener(action)
-    synchronized { listeners += listener }
+    synchronized(listeners += listener)
     () => synchronized { val _ = listeners -= listener }
   }
 

@@ -38,7 +38,7 @@ final class ObjectDiscarder(
 
   /** Deletes `paths` some time. There need be nothing. */
   def discard(paths: Seq[Path]): Unit = {
-    synchronized { if (!closed) waiting ++= paths }
+    synchronized(if (!closed) waiting ++= paths)
     deleteWhatWaits()
   }
 

@@ -5,7 +5,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.config.RetryPolicyName
 
 class RequestOptionsSuite extends AnyFunSuite {
-  private val hedged = RequestOptions(RetryPolicyName.Hedged, timeoutMillis = 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private val hedged =
+    RequestOptions(RetryPolicyName.Hedged, timeoutMillis = 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
 
   private def observed(millis: Seq[Long]): Latencies = {
     val window = new LatencyWindow(200)

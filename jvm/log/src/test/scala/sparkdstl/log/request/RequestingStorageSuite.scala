@@ -71,7 +71,8 @@ class RequestingStorageSuite extends AnyFunSuite {
     val f = new Fixture
     f.put("theirs")
     outcome(f.create()) match {
-      case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) => assert(new String(bytes) == "theirs" && length == 6)
+      case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) =>
+        assert(new String(bytes) == "theirs" && length == 6)
       case other => fail(other.toString)
     }
     assert(f.content == "theirs")

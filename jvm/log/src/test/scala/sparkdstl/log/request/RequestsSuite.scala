@@ -228,7 +228,9 @@ class RequestsSuite extends AnyFunSuite {
     f.timer.advance(2500)
     val error = running.unknown
     assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-    Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words => assert(error.getMessage.contains(words)))
+    Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
+      assert(error.getMessage.contains(words))
+    )
     assert((1 to 3).forall(running.attempts.isCancelled))
     f.timer.advance(1000000)
     assert(running.attempts.begun == 3 && f.timer.pending == 0)

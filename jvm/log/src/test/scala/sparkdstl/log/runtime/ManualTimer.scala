@@ -1,6 +1,5 @@
 package sparkdstl.log.runtime
 
-
 import scala.collection.mutable
 
 /** Time stands still until a test moves it. Actions run on the thread that moves it, in order of their time. */

@@ -109,7 +109,9 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
     }
 
     holds("a list shows the objects of one directory") { (storage, base) =>
-      Seq("d/1", "d/2", "d/below/3", "other/4").foreach(name => get(storage.put(new Path(base, name), Payload(bytes(name)))))
+      Seq("d/1", "d/2", "d/below/3", "other/4").foreach(name =>
+        get(storage.put(new Path(base, name), Payload(bytes(name))))
+      )
       val listed = get(storage.list(new Path(base, "d")))
       assert(listed.map(_.path.getName).toSet == Set("1", "2"))
       assert(listed.forall(_.length == 3))

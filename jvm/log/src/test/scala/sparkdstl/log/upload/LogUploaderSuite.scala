@@ -233,18 +233,26 @@ class LogUploaderSuite extends AnyFunSuite {
     val (f, hangs) = hanging(maxInFlight = 100)
     val uploading = f.put("uploading", 60)
     f.uploader.flush()
-    val waiting = f.put("waiting", 10)
+    val flushed = f.put("flushed", 10)
     val blocked = f.tryPut("blocked", 60)
-    // To be blocked has the waiting chunk uploaded; this one waits when all is closed.
-    val last = f.put("last", 10)
+    val behind = f.tryPut("behind", 10)
     val closed = f.uploader.close()
-    Seq(blocked, f.tryPut("late"), last.location).foreach(f => assert(failure(f).isInstanceOf[UploaderClosed]))
-    result(waiting.location)
+    Seq(blocked, behind, f.tryPut("late")).foreach(put => assert(failure(put).isInstanceOf[UploaderClosed]))
+    result(flushed.location)
     assert(!closed.isCompleted && f.budget.waiters == 0)
     hangs.head.release()
     result(uploading.location)
     result(closed)
     assert(f.uploader.close().isCompleted && f.budget.inUse == 0 && f.timer.pending == 0)
+  }
+
+  test("closing fails chunks whose upload has not begun") {
+    val f = new UploaderFixture
+    val chunk = f.put("a")
+    result(f.uploader.close())
+    f.uploader.flush()
+    assert(failure(chunk.location).isInstanceOf[UploaderClosed])
+    assert(f.budget.inUse == 0 && f.store.asked.isEmpty && f.timer.pending == 0)
   }
 
   test("requests that are closed fail the uploads under way") {
