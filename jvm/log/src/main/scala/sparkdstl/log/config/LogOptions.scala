@@ -5,7 +5,7 @@ import java.util.Locale
 import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
 
-/** How small single writes and log files are retried. */
+/** When a request to storage is tried again. */
 sealed abstract class RetryPolicyName(val text: String)
 
 object RetryPolicyName {
@@ -24,6 +24,7 @@ final case class LogOptions(
     enabled: Boolean,
     inMemory: Boolean,
     publish: String,
+    requireExclusiveCreate: Boolean,
     basePath: Option[String],
     commitAsync: Boolean,
     commitTimeoutMs: Long,
@@ -31,6 +32,8 @@ final case class LogOptions(
     inlineMaxBatchSize: Long,
     preemptivePersistThreshold: Long,
     persistSizeThreshold: Long,
+    persistDelayMs: Long,
+    fencingRelistAfterMs: Long,
     uploadThreads: Int,
     uploadMaxInFlight: Long,
     retryPolicy: RetryPolicyName,
@@ -86,6 +89,14 @@ object LogOptions {
       "`auto` asks the file system."
   )
 
+  val RequireExclusiveCreate: LogOption[Boolean] = LogOption(
+    "storage.requireExclusiveCreate",
+    Flag,
+    "false",
+    "Whether a query refuses to start where storage cannot create an object exclusively. Without that, two drivers on one " +
+      "checkpoint may both commit a batch; when false, the query says so at its start and looks again around each commit."
+  )
+
   val BasePath: LogOption[String] = new LogOption(
     "basePath",
     Directory,
@@ -110,9 +121,8 @@ object LogOptions {
     "commit.timeout",
     Duration(Second, 24 * Hour),
     "10min",
-    "How long the barrier waits for a batch's changes to be durable, and any single write for an answer, before the " +
-      "batch fails. A storage that stalls for " +
-      "less only makes the batch wait.",
+    "How long the barrier waits for a batch's changes to be durable, and any single request for an answer, before the " +
+      "batch fails. Errors are retried until then, and a storage that stalls for less only makes the batch wait.",
     "execution.checkpointing.timeout"
   )
 
@@ -120,7 +130,7 @@ object LogOptions {
     "inline.maxSegmentSize",
     Size(0, 16 * MiB),
     "128k",
-    "Segments up to this size travel to the driver with the task's seal and are stored in the batch log itself; larger " +
+    "Segments up to this size travel to the driver with the task's seal and are stored in the commit entry itself; larger " +
       "ones are uploaded by their executor. 0 uploads everything.",
     "state.storage.fs.memory-threshold"
   )
@@ -151,12 +161,28 @@ object LogOptions {
     "dstl.dfs.batch.persist-size-threshold"
   )
 
+  val PersistDelay: LogOption[Long] = LogOption(
+    "batch.persistDelay",
+    Duration(10, Hour),
+    "1s",
+    "How long a segment waits on its executor for others to be grouped with before it is uploaded all the same. This is " +
+      "what may be lost with an executor while tasks still run."
+  )
+
+  val FencingRelistAfter: LogOption[Long] = LogOption(
+    "fencing.relistAfter",
+    Duration(Second, 24 * Hour),
+    "1min",
+    "A run that has committed nothing for so long lists `commits/` before and after it creates an entry, to find out " +
+      "whether another run has taken the query over and moved on."
+  )
+
   val UploadThreads: LogOption[Int] = LogOption(
     "upload.numThreads",
     Number(1, 256),
     "5",
-    "How many files an executor uploads at once for one query. " +
-      "Hedges have threads of their own, up to `upload.maxAttempts` times as many in all.",
+    "How many requests a process makes at once to the storage of its logs, for all queries together: the largest that " +
+      "any of them asks for. Hedges have threads of their own, up to `upload.maxAttempts` times as many in all.",
     "dstl.dfs.upload.num-threads"
   )
 
@@ -164,7 +190,8 @@ object LogOptions {
     "upload.maxInFlight",
     Size(MiB, 64 * GiB),
     "100m",
-    "How many bytes may wait for upload on an executor for one query. A task that would go beyond waits.",
+    "How many bytes may wait for upload in a process, for all queries together: the largest that any of them asks for. " +
+      "A task that would go beyond waits.",
     "dstl.dfs.upload.max-in-flight"
   )
 
@@ -172,9 +199,10 @@ object LogOptions {
     "upload.retryPolicy",
     Choice("none", "fixed", "hedged"),
     "hedged",
-    "`none`: one attempt, however long it takes. `fixed`: another attempt after an error or after `upload.timeout`. " +
-      "`hedged`: another attempt as soon as the newest is slower than 95 % of the recent ones were. The first attempt to " +
-      "succeed counts; an attempt is never ended by another's start.",
+    "For every request to storage. `none`: one attempt, however long it takes. `fixed`: another attempt after an error, " +
+      "and beside one that is silent for `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
+      "95 % of the recent ones of its kind were, for at most one request in ten. The first attempt to succeed counts; an " +
+      "attempt is never ended by another's start.",
     "dstl.dfs.upload.retry-policy"
   )
 
@@ -182,7 +210,7 @@ object LogOptions {
     "upload.timeout",
     Duration(1, Hour),
     "1s",
-    "After how long without an answer another attempt starts; for `hedged` the upper bound.",
+    "After how long without an answer another attempt starts beside the newest; for `hedged` the upper bound.",
     "dstl.dfs.upload.timeout"
   )
 
@@ -190,7 +218,8 @@ object LogOptions {
     "upload.maxAttempts",
     Number(1, 20),
     "3",
-    "How many attempts a write has. It fails when all have ended in an error; while one is still silent, it is waited for.",
+    "How many attempts of one request may be under way at once. Attempts after errors are not limited in number: they are " +
+      "made until `commit.timeout`.",
     "dstl.dfs.upload.max-attempts"
   )
 
@@ -198,7 +227,8 @@ object LogOptions {
     "upload.nextAttemptDelay",
     Duration(0, Hour),
     "500ms",
-    "How long to wait after an attempt that failed, give or take up to half of it at random.",
+    "How long to wait after an attempt that failed, give or take up to half of it at random. Doubles with each further " +
+      "error, to at most 10 s.",
     "dstl.dfs.upload.next-attempt-delay"
   )
 
@@ -238,6 +268,7 @@ object LogOptions {
     Enabled,
     Storage,
     Publish,
+    RequireExclusiveCreate,
     BasePath,
     CommitMode,
     CommitTimeout,
@@ -245,6 +276,8 @@ object LogOptions {
     InlineMaxBatchSize,
     PreemptivePersistThreshold,
     PersistSizeThreshold,
+    PersistDelay,
+    FencingRelistAfter,
     UploadThreads,
     UploadMaxInFlight,
     UploadRetryPolicy,
@@ -281,6 +314,7 @@ object LogOptions {
       enabled = value(Enabled),
       inMemory = value(Storage) == "memory",
       publish = value(Publish),
+      requireExclusiveCreate = value(RequireExclusiveCreate),
       basePath = optional(BasePath),
       commitAsync = value(CommitMode) == "async",
       commitTimeoutMs = value(CommitTimeout),
@@ -288,6 +322,8 @@ object LogOptions {
       inlineMaxBatchSize = value(InlineMaxBatchSize),
       preemptivePersistThreshold = value(PreemptivePersistThreshold),
       persistSizeThreshold = value(PersistSizeThreshold),
+      persistDelayMs = value(PersistDelay),
+      fencingRelistAfterMs = value(FencingRelistAfter),
       uploadThreads = value(UploadThreads),
       uploadMaxInFlight = value(UploadMaxInFlight),
       retryPolicy = RetryPolicyName.of(value(UploadRetryPolicy)),

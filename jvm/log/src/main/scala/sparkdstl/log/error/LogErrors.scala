@@ -2,6 +2,8 @@ package sparkdstl.log.error
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.storage.StorageErrors
+
 /** Every error of the log module, in one place, each with its condition name. */
 object LogErrors {
 
@@ -89,4 +91,26 @@ object LogErrors {
       s"Log file $file would take $length bytes to read at once; the limit is $limit. It was not written by " +
         "spark-dstl, or it is damaged."
     )
+
+  /**
+   * @param request
+   *   what was asked of what
+   * @param lastError
+   *   of its attempts
+   */
+  def requestTimeout(
+      request: String,
+      timeoutMillis: Long,
+      attempts: Int,
+      lastError: Option[Throwable]
+  ): DstlException = {
+    val because = lastError.fold("None of them was answered")(e => s"The last error: ${StorageErrors.describe(e)}")
+    new DstlException(
+      "DSTL_REQUEST_TIMEOUT",
+      Map("request" -> request, "timeoutMillis" -> timeoutMillis.toString, "attempts" -> attempts.toString),
+      s"$request did not succeed within $timeoutMillis ms, in $attempts attempt(s). $because. Look whether storage can " +
+        "be reached; to wait longer, set spark.sql.streaming.stateStore.dstl.commit.timeout.",
+      lastError.orNull
+    )
+  }
 }

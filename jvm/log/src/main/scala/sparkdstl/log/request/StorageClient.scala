@@ -39,7 +39,11 @@ trait StorageClient {
    * Creates exclusively. An attempt that finds an object there reads it back (retried like any read); whether that is
    * ours, `isOurs` says of its last 64 KiB, or all if it is not longer.
    */
-  def create(path: Path, content: Payload, timeoutMillis: Long)(isOurs: ObjectTail => Boolean): Future[Outcome[Creation]]
+  def create(
+      path: Path,
+      content: Payload,
+      timeoutMillis: Long
+  )(isOurs: ObjectTail => Boolean): Future[Outcome[Creation]]
 
   /** None when there is nothing. */
   def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]]

@@ -1,14 +1,17 @@
 package sparkdstl.log.storage
 
-import java.io.{EOFException, FileNotFoundException, IOException}
+import java.io.{EOFException, FileNotFoundException}
 import java.util.UUID
 
 import scala.collection.mutable.ArrayBuffer
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{ChecksumFileSystem, CommonPathCapabilities, FileStatus, FileSystem, Path, RemoteIterator}
+import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.util.functional.FutureIO.awaitFuture
+
+import sparkdstl.log.error.LogErrors
 
 /**
  * Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
@@ -26,45 +29,41 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
-  override def put(path: Path, content: Array[Byte]): Unit = publisher.replace(path, content)
+  override def put(path: Path, content: Payload): Unit = publisher.put(path, content)
 
-  override def putIfAbsent(path: Path, content: Array[Byte]): Unit = publisher.create(path, content)
+  override def replace(path: Path, content: Payload): Unit = publisher.replace(path, content)
+
+  override def replacesAtomically: Boolean = publisher.replacesAtomically
+
+  override def create(path: Path, content: Payload): Unit = publisher.create(path, content)
 
   override def read(path: Path, maxLength: Long): Array[Byte] = {
     val status = statusOf(path)
-    if (status.getLen > math.min(maxLength, Int.MaxValue.toLong))
-      throw new IOException(s"$path is ${status.getLen} bytes long, $maxLength are allowed")
-    val builder = fileSystem
-      .openFile(path)
-      .opt(FS_OPTION_OPENFILE_READ_POLICY, FS_OPTION_OPENFILE_READ_POLICY_WHOLE_FILE)
-      .withFileStatus(status)
-    val stream = awaitFuture(builder.build())
-    try {
-      val content = new Array[Byte](status.getLen.toInt)
-      stream.readFully(0, content)
-      content
-    } finally stream.close()
+    val limit = math.min(maxLength, HadoopLogStorage.LargestArray)
+    if (status.getLen > limit) throw LogErrors.tooLarge(path, status.getLen, limit)
+    readPart(open(path, FS_OPTION_OPENFILE_READ_POLICY_WHOLE_FILE).withFileStatus(status), 0, status.getLen.toInt)
+  }
+
+  override def readTail(path: Path, maxLength: Int): ObjectTail = {
+    val status = statusOf(path)
+    val length = math.min(status.getLen, maxLength.toLong).toInt
+    // An object store that is given the status does not ask for it again.
+    val builder = open(path, FS_OPTION_OPENFILE_READ_POLICY_RANDOM).withFileStatus(status)
+    ObjectTail(readPart(builder, status.getLen - length, length), status.getLen)
   }
 
   override def readRange(path: Path, offset: Long, length: Int): Array[Byte] = {
     // Naming a length spares object stores a request for it; only what is before that length is read.
-    val builder = fileSystem
-      .openFile(path)
-      .opt(FS_OPTION_OPENFILE_READ_POLICY, FS_OPTION_OPENFILE_READ_POLICY_RANDOM)
-      .opt(FS_OPTION_OPENFILE_LENGTH, (offset + length).toString)
-    val stream = awaitFuture(builder.build())
-    try {
-      val content = new Array[Byte](length)
-      stream.readFully(offset, content)
-      content
-    } catch {
-      case e: EOFException => throw endOfFile(path, offset, length, e)
-    } finally stream.close()
+    val end = offset + length
+    val builder = open(path, FS_OPTION_OPENFILE_READ_POLICY_RANDOM).opt(FS_OPTION_OPENFILE_LENGTH, end.toString)
+    try readPart(builder, offset, length)
+    catch {
+      // A connection that broke looks the same as an object that is too short.
+      case e: EOFException =>
+        val actual = statusOf(path).getLen
+        throw if (actual < end) new ObjectEndsBefore(path, offset, length, actual).initCause(e) else e
+    }
   }
-
-  override def length(path: Path): Long = statusOf(path).getLen
-
-  override def exists(path: Path): Boolean = fileSystem.exists(path)
 
   override def list(directory: Path): Seq[StoredObject] =
     objects(directory)(fileSystem.listStatusIterator(directory)).filterNot(o => TemporaryNames.isTemporary(o.path))
@@ -97,14 +96,29 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
       case _: FileNotFoundException if !fileSystem.exists(directory) => Nil
     }
 
-  private def endOfFile(path: Path, offset: Long, length: Int, cause: EOFException): EOFException = {
-    val error = new EOFException(s"$path ends before byte ${offset + length}: wanted $length bytes from offset $offset")
-    error.initCause(cause)
-    error
+  private def open(path: Path, readPolicy: String): FutureDataInputStreamBuilder =
+    fileSystem.openFile(path).opt(FS_OPTION_OPENFILE_READ_POLICY, readPolicy)
+
+  /** After an error nothing is asked of the stream but to close, and what it says to that hides no error. */
+  private def readPart(builder: FutureDataInputStreamBuilder, offset: Long, length: Int): Array[Byte] = {
+    val stream = awaitFuture(builder.build())
+    val content = new Array[Byte](length)
+    try stream.readFully(offset, content)
+    catch {
+      case e: Throwable =>
+        try stream.close()
+        catch { case NonFatal(onClose) => e.addSuppressed(onClose) }
+        throw e
+    }
+    stream.close()
+    content
   }
 }
 
 object HadoopLogStorage {
+
+  /** No array can be larger on any JVM. */
+  private val LargestArray = Int.MaxValue - 16L
 
   /** Storage on the file system of `base`, a directory that need not exist yet. */
   def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage = {

@@ -4,17 +4,23 @@ import java.io.IOException
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FSDataOutputStream, FileSystem, Path, StreamCapabilities}
+import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path, StreamCapabilities}
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
 
 /** Makes an object appear whole or not at all. An error on closing a stream is an error of the write. */
 private[storage] trait ObjectPublisher {
 
+  /** Publishes `content` at a name that nobody else uses: that something is there means that it was done before. */
+  def put(path: Path, content: Payload): Unit
+
   /** Publishes `content`, replacing what is there. */
-  def replace(path: Path, content: Array[Byte]): Unit
+  def replace(path: Path, content: Payload): Unit
+
+  /** See [[ObjectStore.replacesAtomically]]. */
+  def replacesAtomically: Boolean
 
   /** Publishes `content` if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. */
-  def create(path: Path, content: Array[Byte]): Unit
+  def create(path: Path, content: Payload): Unit
 }
 
 /** Writes at the object's own path, on file systems that publish when a stream is closed, such as S3A. */
@@ -23,15 +29,17 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   // Spares S3A the probe for a directory of that name. Other file systems ignore it.
   private val skipProbes = "fs.s3a.create.performance"
 
-  override def replace(path: Path, content: Array[Byte]): Unit =
+  override def put(path: Path, content: Payload): Unit = replace(path, content)
+
+  override def replacesAtomically: Boolean = true
+
+  override def replace(path: Path, content: Payload): Unit =
     write(fileSystem.createFile(path).create().overwrite(true).recursive().opt(skipProbes, true).build(), content)
 
-  override def create(path: Path, content: Array[Byte]): Unit =
+  override def create(path: Path, content: Payload): Unit =
     try write(openExclusively(path), content)
     catch {
       case e: IOException if StorageErrors.meansAlreadyExists(e) => throw StorageErrors.alreadyExists(path, e)
-      case e: IOException if StorageErrors.meansConcurrentRequest(e) && fileSystem.exists(path) =>
-        throw StorageErrors.alreadyExists(path, e)
     }
 
   private def openExclusively(path: Path): FSDataOutputStream =
@@ -46,8 +54,8 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
     .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true)
     .build()
 
-  private def write(stream: FSDataOutputStream, content: Array[Byte]): Unit = {
-    try stream.write(content)
+  private def write(stream: FSDataOutputStream, content: Payload): Unit = {
+    try content.parts.foreach(stream.write(_))
     catch {
       case e: Throwable =>
         abandon(stream, e)
@@ -75,13 +83,20 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
 private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: AtomicRename, randomName: () => String)
     extends ObjectPublisher {
 
-  override def replace(path: Path, content: Array[Byte]): Unit =
+  // What is renamed to a name that nobody else uses need not replace anything, so that a late attempt can do no harm.
+  override def put(path: Path, content: Payload): Unit =
+    try create(path, content)
+    catch { case _: FileAlreadyExistsException => }
+
+  override def replacesAtomically: Boolean = rename.replacesAtomically
+
+  override def replace(path: Path, content: Payload): Unit =
     throughTemporary(path, content)(rename.replace(_, path))
 
-  override def create(path: Path, content: Array[Byte]): Unit =
+  override def create(path: Path, content: Payload): Unit =
     throughTemporary(path, content)(rename.create(_, path))
 
-  private def throughTemporary(path: Path, content: Array[Byte])(publish: Path => Unit): Unit = {
+  private def throughTemporary(path: Path, content: Payload)(publish: Path => Unit): Unit = {
     val temporary = TemporaryNames.beside(path, randomName())
     try {
       write(temporary, content)
@@ -93,9 +108,9 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
     }
   }
 
-  private def write(temporary: Path, content: Array[Byte]): Unit = {
+  private def write(temporary: Path, content: Payload): Unit = {
     val stream = fileSystem.create(temporary, true)
-    try stream.write(content)
+    try content.parts.foreach(stream.write(_))
     catch {
       case e: Throwable =>
         try stream.close()

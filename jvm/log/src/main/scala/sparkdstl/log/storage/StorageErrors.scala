@@ -1,7 +1,8 @@
 package sparkdstl.log.storage
 
-import java.io.IOException
+import java.io.{EOFException, FileNotFoundException, IOException}
 import java.lang.reflect.InvocationTargetException
+import java.nio.file.NoSuchFileException
 
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -9,14 +10,28 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.{FileAlreadyExistsException, ParentNotDirectoryException, Path}
 import org.apache.hadoop.security.AccessControlException
 
+import sparkdstl.log.error.DstlException
+
+/** An attempt was cancelled before it was begun, or could not be begun: it has no effect. */
+final class AttemptNotMade(why: String, cause: Throwable = null) extends IOException(why, cause)
+
+/** An object is shorter than it must be: reading it again would give the same. */
+final class ObjectEndsBefore(path: Path, offset: Long, length: Int, actual: Long)
+    extends EOFException(s"$path is $actual bytes long: wanted $length bytes from offset $offset")
+
 /** What storage clients mean by their errors. They share no hierarchy, and most are not on our class path. */
 object StorageErrors {
   private val PreconditionFailed = 412
   private val Conflict = 409
   private val StatusInMessage = """Status Code: (\d{3})""".r.unanchored
 
+  // Of the statuses that refuse a request, those that tell nothing about an earlier one: it came too late, met another
+  // one under way, or nobody waited for the answer.
+  private val TellsNothing = Set(408, Conflict, 499)
+
   /** Whether the same request may succeed when made again. Unknown errors may: most are passing ones. */
   def isRetryable(error: Throwable): Boolean = error match {
+    case _: DstlException | _: ObjectEndsBefore => false
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
     case _: AccessControlException | _: java.nio.file.AccessDeniedException => false
     case _: ParentNotDirectoryException | _: UnsupportedOperationException | _: IllegalArgumentException => false
@@ -24,14 +39,39 @@ object StorageErrors {
     case e => NonFatal(e)
   }
 
+  /** Whether `error` is storage's own answer that a request has no effect, and never will have. */
+  def isDefinite(error: Throwable): Boolean = error match {
+    case _: AttemptNotMade | _: DstlException => true
+    case _: FileNotFoundException | _: NoSuchFileException => true
+    case _: UnsupportedOperationException | _: IllegalArgumentException => true
+    case e =>
+      !isRetryable(e) && NonFatal(e) || meansAlreadyExists(e) ||
+      causes(e).flatMap(statusOf).exists(status => status >= 400 && status < 500 && !TellsNothing(status))
+  }
+
+  /** Whether `error` says that the object asked for is not there. */
+  def meansMissing(error: Throwable): Boolean = error match {
+    // S3A's for a bucket that is not there: that is not an answer about an object.
+    case e if e.getClass.getSimpleName == "UnknownStoreException" => false
+    case _: FileNotFoundException | _: NoSuchFileException => true
+    case _ => false
+  }
+
+  /** `error` with what is at the root of it: clients wrap errors several times. */
+  def describe(error: Throwable): String = {
+    val root = causes(error).toSeq.last
+    if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString
+    else s"$error; caused by $root"
+  }
+
   /** Whether `error` says that an exclusive create lost because an object is there. */
-  private[storage] def meansAlreadyExists(error: Throwable): Boolean = causes(error).exists {
+  private[log] def meansAlreadyExists(error: Throwable): Boolean = causes(error).exists {
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => true
     case e => e.getClass.getSimpleName == "RemoteFileChangedException" || statusOf(e).contains(PreconditionFailed)
   }
 
   /** Whether `error` says that another request for the same object was under way. What came of that one is unknown. */
-  private[storage] def meansConcurrentRequest(error: Throwable): Boolean =
+  private[log] def meansConcurrentRequest(error: Throwable): Boolean =
     causes(error).exists(statusOf(_).contains(Conflict))
 
   private[storage] def alreadyExists(path: Path, cause: Throwable): IOException =

@@ -4,6 +4,8 @@ import java.io.IOException
 
 import scala.concurrent.Future
 
+import sparkdstl.log.storage.{Payload, StorageErrors}
+
 /** A piece of a file to be uploaded. */
 trait Chunk {
 
@@ -37,7 +39,7 @@ trait ChunkFileEncoder[T] {
  * @param positions
  *   one for each chunk, in their order
  */
-final case class EncodedFile(content: Array[Byte], positions: IndexedSeq[ChunkPosition])
+final case class EncodedFile(content: Payload, positions: IndexedSeq[ChunkPosition])
 
 final case class ChunkPosition(offset: Long, length: Int, crc: Int)
 
@@ -49,15 +51,12 @@ trait PendingChunk {
 
   /**
    * Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted
-   * is deleted. Further calls do nothing.
+   * is deleted once its upload has ended. Further calls do nothing.
    */
   def discard(): Unit
 }
 
-/**
- * A file could not be uploaded. The cause is the last error; the errors of other attempts are suppressed exceptions of
- * that cause.
- */
+/** A file could not be uploaded, or may not be there; `cause` is the request's. */
 final class UploadFailed(file: String, labels: Seq[String], cause: Throwable)
     extends IOException(UploadFailed.message(file, labels, cause), cause)
 
@@ -66,7 +65,7 @@ private object UploadFailed {
 
   private def message(file: String, labels: Seq[String], cause: Throwable): String = {
     val more = if (labels.size > Shown) ", ..." else ""
-    s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(Shown).mkString(", ")}$more): ${cause.getMessage}"
+    s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(Shown).mkString(", ")}$more): ${StorageErrors.describe(cause)}"
   }
 }
 

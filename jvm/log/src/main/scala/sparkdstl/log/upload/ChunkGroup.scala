@@ -8,7 +8,8 @@ import scala.util.{Failure, Success, Try}
  * The chunks of one file, from collecting them to the last reference to the file.
  *
  * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until
- * discarded; when the file is uploaded and none is wanted, it is deleted.
+ * discarded; when the file is uploaded and none is wanted, it is deleted. A file that may be there although its upload
+ * did not succeed is not this class's to delete.
  *
  * @param release
  *   gives bytes of memory back

@@ -2,180 +2,218 @@ package sparkdstl.log.upload
 
 import java.util.concurrent.atomic.AtomicInteger
 
-import scala.concurrent.ExecutionContext
+import scala.collection.mutable
+import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.retry.{Attempts, RetryingExecutor, UploadMetrics, Won}
-import sparkdstl.log.runtime.Timer
-import sparkdstl.log.storage.LogStorage
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 
 /**
  * @param persistSizeThreshold
  *   a group of this many bytes is uploaded without being asked for
- * @param maxInFlight
- *   bytes that may wait or be uploaded at a time before [[LogUploader.put]] blocks
+ * @param persistDelayMillis
+ *   a chunk that has waited so long, in milliseconds, is uploaded without being asked for
+ * @param timeoutMillis
+ *   of an upload, in milliseconds
  */
-final case class UploaderOptions(persistSizeThreshold: Long, maxInFlight: Long)
+final case class UploaderOptions(persistSizeThreshold: Long, persistDelayMillis: Long, timeoutMillis: Long)
+
+object UploaderOptions {
+  def of(options: LogOptions): UploaderOptions =
+    UploaderOptions(options.persistSizeThreshold, options.persistDelayMs, options.commitTimeoutMs)
+}
 
 /**
- * Names of the objects that an upload may leave in storage, relative to the base. No two may be equal, nor equal to
- * those of any other uploader there ever was on that base.
+ * Names of the objects that an uploader leaves in storage, relative to the base. No two may be equal, nor equal to those
+ * of any other uploader there ever was on that base.
  */
 trait ObjectNames {
 
   /**
    * @param file
    *   from 1 on, for each file of this uploader
-   * @param attempt
-   *   from 1 on, for each attempt to upload that file
    */
-  def of(file: Int, attempt: Int): String
+  def of(file: Int): String
 }
 
 /**
- * Uploads chunks in groups: as one file once they are large enough, or when asked to [[flush]]. Thread-safe.
+ * Uploads chunks in groups: as one file once they are large enough, have waited long enough, or when asked to
+ * [[flush]], or when somebody waits for memory. Thread-safe; nothing blocks.
  *
  * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still
- * wait. Losing attempts that are still stuck hold their file's bytes too; their number is bounded by the executor's
- * threads.
+ * wait.
  *
- * Objects: each attempt writes its own. The winner's is kept while anybody wants one of its chunks; the others are
- * deleted when their attempt has ended, with success or error.
+ * Objects: a file has one name, by which it may be put any number of times. It is kept while anybody wants one of its
+ * chunks, and deleted afterwards, as is one that may be there although its upload did not succeed.
  *
- * @param executor
- *   runs the uploads; closed by its owner, which fails the uploads under way
+ * @param budget
+ *   may be shared with others; closed by its owner
  * @param discarder
  *   deletes what nobody needs
  */
 final class LogUploader[T <: Chunk](
-    storage: LogStorage,
+    storage: StorageClient,
     base: Path,
     names: ObjectNames,
     encoder: ChunkFileEncoder[T],
-    executor: RetryingExecutor,
+    budget: MemoryBudget,
     discarder: ObjectDiscarder,
     options: UploaderOptions,
-    timer: Timer,
+    runtime: ProtocolRuntime,
     metrics: UploadMetrics
-) extends AutoCloseable {
+) {
 
-  private val budget = new MemoryBudget(options.maxInFlight)
   private val files = new AtomicInteger
+  private val ended = Promise[Unit]()
+  private val shortage = budget.onShortage(() => flush())
 
-  // Guarded by this. The open group takes chunks; a closed uploader takes none.
+  // All guarded by this. The open group takes chunks; a closed uploader takes none.
   private var open = newGroup()
+  private var delay = Option.empty[Cancellable] // of the open group's oldest chunk
+  private val blocked = mutable.LinkedHashSet.empty[MemoryBudget#Acquisition]
+  private var uploadsUnderWay = 0
   private var closed = false
 
   /**
-   * Takes a chunk for upload. Blocks while more than `maxInFlight` bytes wait or are being uploaded.
-   *
-   * @throws InterruptedException
-   *   when interrupted while blocked; the chunk was not taken
-   * @throws IllegalStateException
-   *   when the uploader is closed
+   * Takes a chunk for upload. Completes when there is memory for it; a caller that does not want it any more by then
+   * discards it. Fails with [[UploaderClosed]], and has taken nothing then.
    */
-  def put(chunk: T): PendingChunk = {
-    if (!budget.tryAcquire(chunk.size.toLong)) block(chunk.size.toLong)
-    val pending =
-      try add(chunk)
-      catch {
-        case e: Throwable =>
-          budget.release(chunk.size.toLong)
-          throw e
-      }
-    // Who is blocked has flushed before this chunk came: nobody else would.
-    if (openSize >= options.persistSizeThreshold || budget.waiters > 0) flush()
-    pending
+  def put(chunk: T): Future[PendingChunk] = {
+    val begunNanos = runtime.timer.nowNanos
+    val acquisition = budget.acquire(chunk.size.toLong)
+    acquisition.granted.value match {
+      case Some(granted) => Future.fromTry(taken(chunk, granted))
+      case None =>
+        val refused = synchronized {
+          if (!closed) blocked += acquisition
+          closed
+        }
+        if (refused) acquisition.cancel(): Unit
+        acquisition.granted.transform { granted =>
+          synchronized(blocked -= acquisition)
+          metrics.blockedNanos.add(runtime.timer.nowNanos - begunNanos)
+          taken(chunk, granted)
+        }(runtime.executor)
+    }
   }
 
-  /** Starts the upload of whatever waits. Returns without waiting for storage. */
+  /** Starts the upload of whatever waits. */
   def flush(): Unit = {
-    val group = synchronized {
-      val group = open
-      if (!closed) open = newGroup()
-      Option.when(!closed)(group)
-    }
+    val group = synchronized(Option.when(!closed)(takeOpenGroup()))
     group.foreach(upload)
   }
 
-  /** Bytes that wait or are being uploaded. */
-  def bytesInFlight: Long = budget.inUse
-
   /**
-   * Takes no more chunks, fails those that wait for their group and the callers that are blocked. What is being
-   * uploaded goes on.
+   * Takes no more chunks, and fails those that wait for memory or for their group. Completes when what is being
+   * uploaded has ended.
    */
-  override def close(): Unit = {
-    val last = synchronized {
-      val last = Option.when(!closed)(open)
+  def close(): Future[Unit] = {
+    val (last, refused) = synchronized {
+      val last = Option.when(!closed)(takeOpenGroup())
       closed = true
-      last
+      (last, blocked.toVector)
     }
-    budget.close()
+    shortage.cancel()
+    refused.foreach(_.cancel())
     last.foreach { group =>
       group.seal()
       group.failed(label => new UploaderClosed(label))
+      over()
     }
+    ended.future
   }
 
-  private def block(bytes: Long): Unit = {
-    val begun = timer.nowNanos
-    try budget.acquire(bytes)(() => flush())
-    finally metrics.blockedNanos.add(timer.nowNanos - begun)
+  private def taken(chunk: T, granted: Try[Unit]): Try[PendingChunk] = granted match {
+    case Success(_) =>
+      val pending = synchronized(if (closed) None else open.add(chunk))
+      if (pending.isEmpty) budget.release(chunk.size.toLong)
+      pending.foreach(_ => uploadIfDue())
+      pending.toRight(new UploaderClosed(chunk.label)).toTry
+    case Failure(_) => Failure(new UploaderClosed(chunk.label))
   }
 
-  private def add(chunk: T): PendingChunk = synchronized {
-    if (closed) throw new IllegalStateException("the uploader is closed")
-    open.add(chunk).getOrElse(throw new IllegalStateException("the open group is sealed"))
+  private def uploadIfDue(): Unit = {
+    // Who is blocked has flushed before this chunk came: nobody else would.
+    val due = budget.waiters > 0 || synchronized(open.size >= options.persistSizeThreshold)
+    if (due || !armDelay()) flush()
   }
 
-  private def openSize: Long = synchronized(open).size
+  /** Has the open group uploaded in time. False when there is no timer for it. */
+  private def armDelay(): Boolean = synchronized {
+    if (delay.isEmpty && !closed) {
+      val group = open
+      delay =
+        try Some(runtime.timer.schedule(options.persistDelayMillis)(() => flushIfOpen(group)))
+        catch { case NonFatal(_) => None }
+    }
+    delay.isDefined
+  }
+
+  private def flushIfOpen(group: ChunkGroup[T]): Unit = {
+    val due = synchronized(Option.when(!closed && (group eq open))(takeOpenGroup()))
+    due.foreach(upload)
+  }
+
+  /** Lock held. */
+  private def takeOpenGroup(): ChunkGroup[T] = {
+    val group = open
+    delay.foreach(_.cancel())
+    delay = None
+    open = newGroup()
+    uploadsUnderWay += 1
+    group
+  }
 
   private def newGroup() = new ChunkGroup[T](budget.release, file => discarder.discard(new Path(base, file)))
 
   private def upload(group: ChunkGroup[T]): Unit = {
     val chunks = group.seal()
-    if (chunks.nonEmpty) {
-      val file = files.incrementAndGet()
-      val labels = chunks.map(_.label)
-      def fail(error: Throwable): Unit = group.failed(_ => new UploadFailed(names.of(file, 1), labels, error))
+    if (chunks.isEmpty) over()
+    else {
+      val file = names.of(files.incrementAndGet())
+      def fail(error: Throwable): Unit = {
+        metrics.uploadsFailed.increment()
+        group.failed(_ => new UploadFailed(file, chunks.map(_.label), error))
+      }
+      metrics.uploadsStarted.increment()
       try start(group, file, encoder.encode(chunks), fail)
       catch {
-        case e: Throwable =>
-          fail(e)
-          if (!NonFatal(e)) throw e
+        case error: Throwable =>
+          fail(error)
+          over()
+          if (!NonFatal(error)) throw error
       }
     }
   }
 
-  private def start(group: ChunkGroup[T], file: Int, encoded: EncodedFile, fail: Throwable => Unit): Unit =
-    executor
-      .run(new FileUpload(file, encoded.content))
-      .onComplete(conclude(group, encoded.positions, encoded.content.length, fail))(ExecutionContext.parasitic)
-
-  private def conclude(group: ChunkGroup[T], positions: IndexedSeq[ChunkPosition], size: Int, fail: Throwable => Unit)(
-      outcome: Try[Won[String]]
-  ): Unit = outcome match {
-    case Success(won) =>
-      metrics.uploadedBytes.add(size.toLong)
-      group.uploaded(won.result, positions)
-    case Failure(error) => fail(error)
+  private def start(group: ChunkGroup[T], file: String, encoded: EncodedFile, fail: Throwable => Unit): Unit = {
+    val path = new Path(base, file)
+    storage.put(path, encoded.content, options.timeoutMillis).onComplete { result =>
+      result.get match {
+        case Outcome.Done(_) =>
+          metrics.uploadsSucceeded.increment()
+          metrics.uploadedBytes.add(encoded.content.length)
+          group.uploaded(file, encoded.positions)
+        case Outcome.Failed(error) => fail(error)
+        case Outcome.Unknown(error) =>
+          fail(error)
+          discarder.discardLater(path)
+      }
+      over()
+    }(runtime.executor)
   }
 
-  /** Puts one file, by a name of each attempt's own. */
-  private final class FileUpload(file: Int, content: Array[Byte]) extends Attempts[String] {
-    override def name: String = s"upload of ${names.of(file, 1)}"
-
-    override def run(attempt: Int): String = {
-      val objectName = names.of(file, attempt)
-      storage.put(new Path(base, objectName), content)
-      objectName
+  /** A group that was taken has come to its end. */
+  private def over(): Unit = {
+    val last = synchronized {
+      uploadsUnderWay -= 1
+      closed && uploadsUnderWay == 0
     }
-
-    override def lost(attempt: Int, outcome: Try[String]): Unit =
-      discarder.discard(new Path(base, names.of(file, attempt)))
+    if (last) ended.trySuccess(()): Unit
   }
 }

@@ -1,61 +1,134 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.{Executor, RejectedExecutionException}
-
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.retry.UploadMetrics
-import sparkdstl.log.storage.LogStorage
+import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 
 /**
- * Deletes objects in the background, those that have gathered meanwhile in one call to storage. What cannot be deleted is
- * logged and counted, and troubles nobody else: it costs space, and a later run looks for what was left behind.
+ * Deletes objects in the background, those that have gathered meanwhile in one request. What cannot be deleted is tried
+ * again, later each time, and troubles nobody else: it costs space, and a later run looks for what was left behind.
+ * Thread-safe.
+ *
+ * @param timeoutMillis
+ *   of one request, in milliseconds
  */
-final class ObjectDiscarder(storage: LogStorage, executor: Executor, metrics: UploadMetrics) {
+final class ObjectDiscarder(
+    storage: StorageClient,
+    runtime: ProtocolRuntime,
+    timeoutMillis: Long,
+    metrics: UploadMetrics
+) extends AutoCloseable {
+  import ObjectDiscarder._
 
-  // Guarded by this; when it is not empty, a deletion is on its way.
+  // All guarded by this. An object is in at most one of the first three.
   private val waiting = mutable.LinkedHashSet.empty[Path]
+  private val failed = mutable.LinkedHashSet.empty[Path]
+  private var underWay = Seq.empty[Path]
+  private var failuresInARow = 0
+  private val timers = mutable.Set.empty[Cancellable]
+  private var closed = false
 
   /** Deletes `path` some time. There need be nothing. */
   def discard(path: Path): Unit = discard(Seq(path))
 
   /** Deletes `paths` some time. There need be nothing. */
   def discard(paths: Seq[Path]): Unit = {
-    val first = synchronized {
-      val wasEmpty = waiting.isEmpty
-      waiting ++= paths
-      wasEmpty && waiting.nonEmpty
+    synchronized(if (!closed) waiting ++= paths)
+    deleteWhatWaits()
+  }
+
+  /** Deletes `path` when what is still under way for it is likely to have ended: it may appear after this call. */
+  def discardLater(path: Path): Unit = after(LateMillis)(() => discard(path))
+
+  /** How many objects are still to be deleted, as far as is known. */
+  def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
+
+  /** Begins no deletion any more. */
+  override def close(): Unit = {
+    val unneeded = synchronized {
+      closed = true
+      waiting.clear()
+      failed.clear()
+      val unneeded = timers.toVector
+      timers.clear()
+      unneeded
     }
-    if (first)
-      try executor.execute(() => delete(take()))
-      catch { case e: RejectedExecutionException => failed(take(), e) }
+    unneeded.foreach(_.cancel())
   }
 
-  private def take(): Seq[Path] = synchronized {
-    val taken = waiting.toSeq
-    waiting.clear()
-    taken
+  private def deleteWhatWaits(): Unit = {
+    val paths = synchronized {
+      if (underWay.isEmpty) {
+        underWay = waiting.take(PageSize).toVector
+        waiting --= underWay
+        underWay
+      } else Nil
+    }
+    if (paths.nonEmpty)
+      storage.delete(paths, timeoutMillis).onComplete(result => ended(paths, result.get))(runtime.executor)
   }
 
-  private def delete(paths: Seq[Path]): Unit =
-    try {
-      storage.delete(paths)
-      metrics.discardedObjects.add(paths.size.toLong)
-    } catch { case NonFatal(e) => failed(paths, e) }
+  private def ended(paths: Seq[Path], outcome: Outcome[Unit]): Unit = {
+    synchronized { underWay = Nil }
+    outcome match {
+      case Outcome.Done(_) =>
+        metrics.discardedObjects.add(paths.size.toLong)
+        synchronized { failuresInARow = 0 }
+      case Outcome.Failed(error) => notDeleted(paths, error)
+      case Outcome.Unknown(error) => notDeleted(paths, error)
+    }
+    deleteWhatWaits()
+  }
 
-  private def failed(paths: Seq[Path], error: Throwable): Unit = {
+  private def notDeleted(paths: Seq[Path], error: Throwable): Unit = {
     metrics.discardFailures.add(paths.size.toLong)
-    ObjectDiscarder.log.warn(
-      s"Could not delete ${paths.size} object(s) that nobody needs, such as ${paths.head}",
+    val (failures, givenUp) = synchronized {
+      failuresInARow += 1
+      val kept = if (closed) Nil else paths.take(math.max(0, MaxFailed - failed.size))
+      failed ++= kept
+      (failuresInARow, paths.size - kept.size)
+    }
+    metrics.discardsGivenUp.add(givenUp.toLong)
+    log.warn(
+      s"Could not delete ${paths.size} object(s) that nobody needs, such as ${paths.head}" +
+        (if (givenUp > 0) s"; $givenUp will be left in storage" else "; they are tried again"),
       error
     )
+    after(math.min(MaxDelayMillis, FirstDelayMillis << math.min(failures - 1, 20)))(() => tryAgain())
+  }
+
+  private def tryAgain(): Unit = {
+    synchronized {
+      waiting ++= failed
+      failed.clear()
+    }
+    deleteWhatWaits()
+  }
+
+  private def after(delayMillis: Long)(action: () => Unit): Unit = {
+    lazy val timer: Cancellable = runtime.timer.schedule(delayMillis) { () =>
+      val wanted = synchronized(timers.remove(timer))
+      if (wanted) action()
+    }
+    synchronized {
+      if (!closed)
+        try timers += timer: Unit
+        catch { case NonFatal(error) => log.warn("Objects that nobody needs are left in storage", error) }
+    }
   }
 }
 
 private object ObjectDiscarder {
   private val log = LoggerFactory.getLogger(classOf[ObjectDiscarder])
+
+  val PageSize = 1000
+  val MaxFailed = 10000
+  val FirstDelayMillis = 1000L
+  val MaxDelayMillis = 300000L
+  val LateMillis = 60000L
 }

@@ -81,3 +81,35 @@ private final class BulkDeleting(size: Int, failing: Set[String]) extends RawLoc
     override def getIOStatistics: IOStatistics = null
   }
 }
+
+/** A file system of files of ten bytes whose reading fails, and which then only say that they are closed. */
+private final class FailingReads extends RawLocalFileSystem {
+  var readsAfterError = 0
+
+  override def getFileStatus(path: Path): FileStatus = new FileStatus(10, false, 1, 1, 0, path)
+
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = new FSDataInputStream(new Stream)
+
+  private final class Stream extends FSInputStream {
+    private var failed = false
+
+    override def read(): Int = {
+      if (failed) {
+        readsAfterError += 1
+        throw new IOException("Stream is closed")
+      }
+      failed = true
+      throw new IOException("no route to host")
+    }
+
+    override def read(position: Long, buffer: Array[Byte], offset: Int, length: Int): Int = read()
+
+    override def close(): Unit = throw new IOException("Stream is closed")
+
+    override def seek(position: Long): Unit = ()
+
+    override def getPos: Long = 0
+
+    override def seekToNewSource(target: Long): Boolean = false
+  }
+}

@@ -1,6 +1,7 @@
 package sparkdstl.log.storage
 
 import java.io.{File, IOException}
+import java.util.concurrent.Executors
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
@@ -8,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.{CountingFileSystem, FaultyFileSystem, Operation, TemporaryDirectory}
 
-class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
+class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   private val configuration =
     FaultyFileSystem.configure(CountingFileSystem.configure(new Configuration(false)))
   configuration.set("fs.file.impl", classOf[LocalFileSystem].getName)
@@ -21,24 +22,43 @@ class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
       assert(litter.isEmpty)
     }
 
-  logStorage("local files")(withStorage("file", PublishMode.Auto))
-  logStorage("direct writes")(withStorage("counting", PublishMode.Auto))
+  /** Behind threads, as it is used. */
+  private def withStore(scheme: String, mode: PublishMode)(check: (ObjectStore, Path) => Any): Any =
+    withStorage(scheme, mode) { (storage, base) =>
+      val store = new ThreadedObjectStore(storage, 8, 3, Executors.newCachedThreadPool())
+      try check(store, base)
+      finally store.close()
+    }
+
+  objectStore("local files")(withStore("file", PublishMode.Auto))
+  objectStore("direct writes")(withStore("counting", PublishMode.Auto))
+
+  private def payload(text: String): Payload = Payload(bytes(text))
+
+  private def exists(storage: LogStorage, path: Path): Boolean =
+    storage.list(path.getParent).exists(_.path.getName == path.getName)
 
   test("renames where there is nothing better: what was put is read, and an exclusive put finds a conflict") {
     withStorage("counting", PublishMode.Rename) { (storage, base) =>
       val path = new Path(base, "x")
-      storage.putIfAbsent(path, bytes("first"))
-      intercept[FileAlreadyExistsException](storage.putIfAbsent(path, bytes("second")))
-      storage.put(path, bytes("third"))
+      storage.create(path, payload("first"))
+      intercept[FileAlreadyExistsException](storage.create(path, payload("second")))
+      storage.put(path, payload("first"))
+      storage.replace(path, payload("third"))
       assert(storage.read(path, 100) sameElements bytes("third"))
+      storage.delete(Seq(path))
+      storage.replace(path, payload("fourth"))
+      assert(storage.read(path, 100) sameElements bytes("fourth"))
+      assert(!storage.replacesAtomically)
     }
   }
 
   test("a file system that publishes on close is written directly: one request") {
     withStorage("counting", PublishMode.Auto) { (storage, base) =>
       CountingFileSystem.reset()
-      storage.put(new Path(base, "d/x"), bytes("x"))
-      storage.putIfAbsent(new Path(base, "d/y"), bytes("y"))
+      storage.put(new Path(base, "d/x"), payload("x"))
+      storage.create(new Path(base, "d/y"), payload("y"))
+      assert(storage.replacesAtomically)
       val counts = CountingFileSystem.snapshot()
       assert(counts.written.map(_.getName) == Seq("x", "y"))
       assert(counts(Operation.Rename) == 0)
@@ -49,7 +69,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
     TemporaryDirectory.within { directory =>
       val base = new Path(directory.toURI)
       val storage = HadoopLogStorage(configuration, base)
-      storage.put(new Path(base, "d/x"), bytes("x"))
+      storage.put(new Path(base, "d/x"), payload("x"))
       val unfinished = TemporaryNames.beside(new Path(base, "d/y"), "random")
       base.getFileSystem(configuration).asInstanceOf[LocalFileSystem].getRaw.create(unfinished).close()
       assert(storage.list(new Path(base, "d")).map(_.path.getName) == Seq("x"))
@@ -72,13 +92,13 @@ class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
     }
 
     def write(storage: LogStorage, path: Path): Unit =
-      if (exclusive) storage.putIfAbsent(path, bytes("x")) else storage.put(path, bytes("x"))
+      if (exclusive) storage.create(path, payload("x")) else storage.put(path, payload("x"))
 
     test(s"${mode.name} $put: an error on closing the stream is the caller's, and nothing is visible") {
       TemporaryDirectory.within { directory =>
         val (storage, path) = storageOn(directory, FailingStreams.OnClose)
         assert(intercept[IOException](write(storage, path)).getMessage == "injected on close")
-        assert(!storage.exists(path))
+        assert(!exists(storage, path))
         assert(storage.listUnpublished(path.getParent).isEmpty)
       }
     }
@@ -87,9 +107,32 @@ class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
       TemporaryDirectory.within { directory =>
         val (storage, path) = storageOn(directory, FailingStreams.OnWrite)
         assert(intercept[IOException](write(storage, path)).getMessage == "injected on write")
-        assert(!storage.exists(path))
+        assert(!exists(storage, path))
         assert(storage.listUnpublished(path.getParent).isEmpty)
       }
+    }
+  }
+
+  test("an error on reading is not hidden by what the stream says when it is closed") {
+    val fileSystem = new FailingReads
+    fileSystem.initialize(java.net.URI.create("file:///"), configuration)
+    val storage = new HadoopLogStorage(fileSystem, new DirectPublisher(fileSystem), new Path("/base"))
+    val reads = Seq[Path => Any](storage.read(_, 100), storage.readTail(_, 100), storage.readRange(_, 0, 3))
+    reads.foreach { read =>
+      val error = intercept[IOException](read(new Path("/base/x")))
+      assert(error.getMessage == "no route to host")
+      assert(error.getSuppressed.map(_.getMessage).toSeq == Seq("Stream is closed"))
+    }
+    assert(fileSystem.readsAfterError == 0)
+  }
+
+  test("the end of an object takes one status and one open") {
+    withStorage("counting", PublishMode.Auto) { (storage, base) =>
+      storage.put(new Path(base, "x"), payload("0123456789"))
+      CountingFileSystem.reset()
+      assert(storage.readTail(new Path(base, "x"), 3).bytes sameElements bytes("789"))
+      val counts = CountingFileSystem.snapshot()
+      assert(counts(Operation.Head) == 1 && counts(Operation.Open) == 1)
     }
   }
 
@@ -102,9 +145,9 @@ class HadoopLogStorageSuite extends AnyFunSuite with LogStorageBehaviour {
       val base = new Path(s"faulty://${directory.getPath}")
       val storage = HadoopLogStorage(stalling, base)
       Thread.currentThread().interrupt()
-      intercept[IOException](storage.put(new Path(base, "x"), bytes("x")))
+      intercept[IOException](storage.put(new Path(base, "x"), payload("x")))
       assert(Thread.interrupted())
-      assert(!storage.exists(new Path(base, "x")))
+      assert(!exists(storage, new Path(base, "x")))
     }
   }
 

@@ -55,4 +55,48 @@ class StorageErrorsSuite extends AnyFunSuite {
       new IOException(null: String)
     ).foreach(error => assert(StorageErrors.isRetryable(error), error))
   }
+
+  test("storage's own refusals are definite") {
+    Seq(
+      new FileAlreadyExistsException("x"),
+      new AccessControlException("no"),
+      new FileNotFoundException("x"),
+      new UnsupportedOperationException("x"),
+      new IOException("/x: File name too long"),
+      new AttemptNotMade("no thread"),
+      new ServiceException(400),
+      new ServiceException(412),
+      new IOException("wrapped", new ServiceException(403))
+    ).foreach(error => assert(StorageErrors.isDefinite(error), error))
+  }
+
+  test("what is no answer, or one about another request, leaves open what became of a write") {
+    Seq(
+      new IOException("reset"),
+      new java.io.InterruptedIOException("interrupted"),
+      new IOException("wrapped", new FileNotFoundException("x")),
+      new ServiceException(500),
+      new ServiceException(503),
+      new ServiceException(408),
+      new ServiceException(409),
+      new OutOfMemoryError("heap")
+    ).foreach(error => assert(!StorageErrors.isDefinite(error), error))
+  }
+
+  /** As S3A's is. */
+  class UnknownStoreException extends FileNotFoundException("no such bucket")
+
+  test("a missing bucket is not a missing object") {
+    assert(StorageErrors.meansMissing(new FileNotFoundException("x")))
+    assert(!StorageErrors.meansMissing(new UnknownStoreException))
+    assert(!StorageErrors.meansMissing(new IOException("x")))
+  }
+
+  test("a description shows the root once") {
+    val error = new IOException("outer", new IOException("middle", new IOException("root")))
+    assert(StorageErrors.describe(error) == "java.io.IOException: outer; caused by java.io.IOException: root")
+    assert(StorageErrors.describe(new IOException(new IOException("root"))) ==
+      "java.io.IOException: java.io.IOException: root")
+    assert(StorageErrors.describe(new IOException("alone")) == "java.io.IOException: alone")
+  }
 }

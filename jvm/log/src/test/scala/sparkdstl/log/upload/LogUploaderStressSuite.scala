@@ -3,18 +3,22 @@ package sparkdstl.log.upload
 import java.util.Random
 import java.util.concurrent.{ConcurrentLinkedQueue, Executors}
 
+import scala.concurrent.{Await, ExecutionContext}
+import scala.concurrent.duration.DurationInt
 import scala.jdk.CollectionConverters._
-import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
-import sparkdstl.log.storage.FaultyStorage
-import sparkdstl.log.storage.FaultyStorage.Behaviour
+import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests}
+import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
+import sparkdstl.log.storage._
+import sparkdstl.testing.{FaultyFileSystem, TemporaryDirectory}
 
-/** Many chunks from several threads through storage that fails, loses replies and stalls. */
+/** Many chunks from several threads through threads to storage that fails and loses replies. */
 class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private implicit val signaler: Signaler = ThreadSignaler
 
@@ -22,45 +26,63 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private val chunksEach = 250
   private val size = 100
 
-  /** Of all puts, 5 % fail, 5 % lose their reply, 5 % hang until released. */
-  private final class Faults(seed: Long) extends ((Int, Path) => Behaviour) {
-    private val random = new Random(seed)
-    private val hanging = new ConcurrentLinkedQueue[FaultyStorage.Hang]
-
-    override def apply(put: Int, path: Path): Behaviour = random.nextInt(20) match {
-      case 0 => FaultyStorage.Fail()
-      case 1 => FaultyStorage.LoseReply
-      case 2 =>
-        val hang = new FaultyStorage.Hang(ignoresInterrupts = random.nextBoolean())
-        hanging.add(hang)
-        hang
-      case _ => FaultyStorage.Work
-    }
-
-    def release(): Unit = hanging.asScala.foreach(_.release())
-  }
-
   private case class Written(label: String, chunk: PendingChunk, wanted: Boolean)
 
-  for (seed <- 1 to 5)
+  private final class Chance(seed: Long) extends RandomSource {
+    private val random = new Random(seed)
+    override def nextDouble(): Double = random.nextDouble()
+    override def nextUuid(): java.util.UUID = new java.util.UUID(random.nextLong(), random.nextLong())
+  }
+
+  private final class Fixture(base: Path, seed: Long) {
+    private val configuration = FaultyFileSystem.configure(new org.apache.hadoop.conf.Configuration(false))
+    configuration.set(FaultyFileSystem.FailRatio, "0.1")
+    configuration.set(FaultyFileSystem.LostReplyRatio, "0.1")
+    configuration.set(FaultyFileSystem.Seed, seed.toString)
+    configuration.setBoolean("fs.faulty.impl.disable.cache", true)
+    val blocking: LogStorage = HadoopLogStorage(configuration, base)
+    val store = new ThreadedObjectStore(blocking, 3, 3, Executors.newCachedThreadPool())
+    val timer = new ManualTimer
+    private val continuations = Executors.newFixedThreadPool(2)
+    private val runtime = new ProtocolRuntime(timer, new Chance(seed), ExecutionContext.fromExecutor(continuations))
+    val requests: Requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), runtime)
+    private val storage = new RequestingStorage(store, requests)
+    private val metrics = new UploadMetrics
+    val budget = new MemoryBudget(5000)
+    val discarder = new ObjectDiscarder(storage, runtime, 600000, metrics)
+    val uploader = new LogUploader[TestChunk](
+      storage,
+      base,
+      file => s"files/$file.log",
+      TestChunk.Encoder,
+      budget,
+      discarder,
+      UploaderOptions(1000, 1000, 100000000),
+      runtime,
+      metrics
+    )
+
+    def close(): Unit = {
+      requests.close()
+      store.close()
+      continuations.shutdownNow(): Unit
+    }
+  }
+
+  for (seed <- 1 to 3)
     test(s"every wanted chunk is readable, nothing else is left, and all memory comes back (seed $seed)") {
-      failAfter(Span(120, Seconds)) {
-        val faults = new Faults(seed.toLong)
-        val f = new UploaderFixture(faults, persistSizeThreshold = 1000, maxInFlight = 5000, numThreads = 3)
-        try {
-          val written = writeAll(f, faults, seed.toLong)
-          faults.release()
-          settle(f)
-          check(f, written)
-        } finally {
-          faults.release()
-          f.close()
+      TemporaryDirectory.within { directory =>
+        failAfter(Span(120, Seconds)) {
+          val base = new Path(s"faulty://${directory.getPath}")
+          val f = new Fixture(base, seed.toLong)
+          try check(f, base, writeAll(f, seed.toLong))
+          finally f.close()
         }
       }
     }
 
   /** Puts from several threads, every tenth chunk discarded, while time moves on. */
-  private def writeAll(f: UploaderFixture, faults: Faults, seed: Long): Seq[Written] = {
+  private def writeAll(f: Fixture, seed: Long): Seq[Written] = {
     val written = new ConcurrentLinkedQueue[Written]
     val pool = Executors.newFixedThreadPool(writers)
     val running = (1 to writers).map { writer =>
@@ -68,47 +90,37 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
         val random = new Random(seed * 100 + writer)
         (1 to chunksEach).foreach { n =>
           val label = s"$writer/$n"
-          val chunk = f.put(label, size)
+          val chunk = Await.result(f.uploader.put(TestChunk.of(label, size)), 2.minutes)
           val wanted = random.nextInt(10) > 0
           if (!wanted) chunk.discard()
           written.add(Written(label, chunk, wanted))
         }
       }): Runnable)
     }
-    advanceUntil(f, faults)(running.forall(_.isDone))
+    advanceUntil(f)(running.forall(_.isDone))
     running.foreach(_.get())
     pool.shutdown()
-    f.uploader.flush()
-    advanceUntil(f, faults)(written.asScala.forall(_.chunk.location.isCompleted))
+    val closed = { f.uploader.flush(); f.uploader.close() }
+    advanceUntil(f)(closed.isCompleted && f.discarder.pending == 0 && f.requests.underWay == 0)
     written.asScala.toSeq
   }
 
-  /** Moves time on. What hangs is let go now and then, for all attempts of an upload may. */
-  private def advanceUntil(f: UploaderFixture, faults: Faults)(done: => Boolean): Unit =
-    Iterator.from(1).takeWhile(_ => !done).foreach { step =>
+  private def advanceUntil(f: Fixture)(done: => Boolean): Unit =
+    while (!done) {
       // The time limit interrupts.
       if (Thread.interrupted()) throw new InterruptedException
       f.timer.advance(100)
-      if (step % 100 == 0) faults.release()
+      Thread.onSpinWait()
     }
 
-  /** Returns once all attempts have ended and all deletions were made. */
-  private def settle(f: UploaderFixture): Unit = {
-    while (f.executor.busyThreads > 0 && !Thread.currentThread().isInterrupted) Thread.onSpinWait()
-    f.deletions.runAll()
-  }
-
-  private def check(f: UploaderFixture, written: Seq[Written]): Any = {
-    val located = written.filter(_.wanted).flatMap { w =>
-      w.chunk.location.value.get match {
-        case Success(_) => Some(f.located(w.label, size, w.chunk).file)
-        // All three attempts may fail, if rarely.
-        case Failure(_: UploadFailed) => None
-        case Failure(error) => throw error
-      }
+  private def check(f: Fixture, base: Path, written: Seq[Written]): Any = {
+    val files = written.filter(_.wanted).map { w =>
+      val location = w.chunk.location.value.get.get
+      val bytes = f.blocking.readRange(new Path(base, location.file), location.offset, location.length)
+      assert(bytes sameElements TestChunk.of(w.label, size).bytes, w.label)
+      location.file
     }
-    assert(located.size > written.size / 2)
-    assert(f.objects == located.map(new Path(_).getName).toSet)
-    assert(f.uploader.bytesInFlight == 0)
+    val left = f.blocking.listRecursively(base).map(o => s"files/${o.path.getName}").toSet
+    assert(left == files.toSet && f.budget.inUse == 0)
   }
 }

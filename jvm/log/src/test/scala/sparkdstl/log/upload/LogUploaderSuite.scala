@@ -2,110 +2,94 @@ package sparkdstl.log.upload
 
 import java.io.IOException
 
-import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
-import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatest.time.{Seconds, Span}
 
-import sparkdstl.log.retry.RetryingExecutorClosed
-import sparkdstl.log.storage.FaultyStorage
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 
-class LogUploaderSuite extends AnyFunSuite with TimeLimits {
-  import FaultyStorage.{Behaviour, Fail, Hang, LoseReply, Work}
+class LogUploaderSuite extends AnyFunSuite {
   import UploaderFixture.{failure, result}
 
-  private implicit val signaler: Signaler = ThreadSignaler
-
-  /** The limit ends a test whose threads wait for each other for ever. */
-  private def holds(name: String)(fixture: => UploaderFixture)(check: UploaderFixture => Any): Unit =
-    test(name)(failAfter(Span(20, Seconds)) {
-      val f = fixture
-      try check(f)
-      finally f.close()
-    })
-
-  /** The first puts go as scripted, all others work. */
-  private def first(behaviours: Behaviour*): (Int, Path) => Behaviour =
-    (put, _) => behaviours.applyOrElse(put - 1, (_: Int) => Work)
-
-  /** A put on a thread of its own, blocked when this is made. */
-  private final class BlockedPut(f: UploaderFixture, label: String, size: Int) {
-    @volatile private var outcome: Either[Throwable, PendingChunk] = Left(new IllegalStateException("still blocked"))
-    private val thread = new Thread(() =>
-      outcome =
-        try Right(f.put(label, size))
-        catch { case e: Throwable => Left(e) }
-    )
-    thread.start()
-    while (thread.getState != Thread.State.WAITING) Thread.onSpinWait()
-
-    def interrupt(): Unit = thread.interrupt()
-
-    def end(): Either[Throwable, PendingChunk] = {
-      thread.join()
-      outcome
-    }
+  private def hanging(count: Int = 1, maxInFlight: Long = 10000): (UploaderFixture, Seq[Hang]) = {
+    val f = new UploaderFixture(maxInFlight = maxInFlight)
+    val hangs = Seq.fill(count)(new Hang)
+    f.store.script("put", hangs: _*)
+    (f, hangs)
   }
 
   // Grouping.
 
-  holds("chunks wait for each other and go in one file when flushed")(new UploaderFixture) { f =>
+  test("chunks wait for each other and go in one file when flushed") {
+    val f = new UploaderFixture
     val chunks = (1 to 5).map(n => f.put(s"$n", n * 10))
-    assert(f.metrics.snapshot().uploadsStarted == 0)
+    assert(f.store.asked.isEmpty)
     f.uploader.flush()
     val locations = chunks.zipWithIndex.map { case (chunk, index) =>
       f.located(s"${index + 1}", (index + 1) * 10, chunk)
     }
     assert(locations.map(_.file).distinct.size == 1)
-    assert(f.storage.puts.get == 1)
-    assert(f.uploader.bytesInFlight == 0)
+    assert(f.store.asked == Seq("put") && f.budget.inUse == 0 && f.timer.pending == 0)
   }
 
-  holds("a group is uploaded when it reaches the threshold")(new UploaderFixture(persistSizeThreshold = 1000)) { f =>
+  test("a group is uploaded when it reaches the threshold") {
+    val f = new UploaderFixture(persistSizeThreshold = 1000)
     val one = f.put("a", 500)
-    assert(f.metrics.snapshot().uploadsStarted == 0)
+    assert(f.store.asked.isEmpty)
     val two = f.put("b", 500)
     assert(f.located("a", 500, one).file == f.located("b", 500, two).file)
   }
 
-  holds("a flush with nothing wanted waiting does nothing")(new UploaderFixture) { f =>
+  test("a group is uploaded when its oldest chunk has waited long enough") {
+    val f = new UploaderFixture
+    val one = f.put("a")
+    f.timer.advance(3000)
+    val two = f.put("b")
+    f.timer.advance(1999)
+    assert(f.store.asked.isEmpty)
+    f.timer.advance(1)
+    assert(f.located("a", 10, one).file == f.located("b", 10, two).file)
+    // The next group's time begins with its own first chunk.
+    val three = f.put("c")
+    f.timer.advance(4999)
+    assert(f.store.count("put") == 1)
+    f.timer.advance(1)
+    f.located("c", 10, three)
+  }
+
+  test("a flush with nothing wanted waiting does nothing") {
+    val f = new UploaderFixture
     f.uploader.flush()
     f.put("a").discard()
     f.uploader.flush()
-    assert(f.metrics.snapshot().uploadsStarted == 0)
+    assert(f.store.asked.isEmpty && f.timer.pending == 0)
   }
 
-  holds("every chunk keeps its location, however many groups went before the last flush")(
-    new UploaderFixture(maxInFlight = 100000)
-  ) { f =>
+  test("every chunk keeps its location, however many groups went before the last flush") {
+    val f = new UploaderFixture(maxInFlight = 100000)
     val chunks = (1 to 102).map(n => s"$n" -> f.put(s"$n", 300))
     f.uploader.flush()
-    val files = chunks.map { case (label, chunk) => f.located(label, 300, chunk).file }
-    assert(files.distinct.size == 26)
+    assert(chunks.map { case (label, chunk) => f.located(label, 300, chunk).file }.distinct.size == 26)
   }
 
   // Memory.
 
-  holds("a put blocks while memory is taken, goes on when it is free, and the time is counted")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+  test("a put waits while memory is taken, goes on when it is free, and the time is counted") {
+    val (f, hangs) = hanging(maxInFlight = 100)
     val one = f.put("a", 80)
-    val blocked = new BlockedPut(f, "b", 80)
-    assert(f.uploader.bytesInFlight == 80)
-    f.timer.awaitScheduled(1)
-    f.timer.advance(1000)
+    val blocked = f.tryPut("b", 80)
+    assert(!blocked.isCompleted && f.budget.inUse == 80)
+    f.timer.advance(700)
+    hangs.head.release()
     f.located("a", 80, one)
-    val two = blocked.end().toOption.get
-    assert(f.metrics.snapshot().blockedNanos == 1000L * 1000 * 1000)
+    val two = result(blocked)
+    assert(f.metrics.snapshot().blockedNanos == 700000000L)
     f.uploader.flush()
     f.located("b", 80, two)
-    assert(f.uploader.bytesInFlight == 0)
+    assert(f.budget.inUse == 0)
   }
 
-  holds("a put that is blocked by what merely waits in its group flushes it")(
-    new UploaderFixture(maxInFlight = 100)
-  ) { f =>
+  test("a put that waits for what merely waits in its group has it uploaded") {
+    val f = new UploaderFixture(maxInFlight = 100)
     val one = f.put("a", 80)
     val two = f.put("b", 80)
     f.located("a", 80, one)
@@ -113,214 +97,170 @@ class LogUploaderSuite extends AnyFunSuite with TimeLimits {
     f.located("b", 80, two)
   }
 
-  holds("a chunk larger than all memory goes alone")(new UploaderFixture(maxInFlight = 100)) { f =>
+  test("a put that waits for what waits in another uploader's group has that uploaded") {
+    val f = new UploaderFixture(maxInFlight = 100)
+    val other = f.newUploader("others")
+    val one = result(other.put(TestChunk.of("a", 80)))
+    f.put("b", 80)
+    f.located("a", 80, one)
+  }
+
+  test("a chunk larger than all memory goes alone") {
+    val f = new UploaderFixture(maxInFlight = 100)
     val small = f.put("small", 10)
     val large = f.put("large", 5000)
     assert(f.located("small", 10, small).file != f.located("large", 5000, large).file)
-    assert(f.uploader.bytesInFlight == 0)
+    assert(f.budget.inUse == 0)
   }
 
-  holds("an interrupt ends a blocked put, which has taken nothing")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+  test("a chunk that is discarded as soon as there is memory for it leaves nothing") {
+    import scala.concurrent.ExecutionContext.parasitic
+    val (f, hangs) = hanging(maxInFlight = 100)
     f.put("a", 80)
-    val blocked = new BlockedPut(f, "b", 80)
-    blocked.interrupt()
-    assert(blocked.end().swap.toOption.get.isInstanceOf[InterruptedException])
-    assert(f.uploader.bytesInFlight == 80)
+    f.tryPut("b", 80).foreach(_.discard())(parasitic)
+    hangs.head.release()
+    f.uploader.flush()
+    assert(f.budget.inUse == 0 && f.store.count("put") == 1)
   }
 
-  holds("memory comes back when an upload fails")(
-    new UploaderFixture((_, _) => Fail(() => new AccessControlException))
-  ) { f =>
+  test("memory comes back when an upload fails") {
+    val f = new UploaderFixture
+    f.store.script("put", Fail(new AccessControlException("no")))
     val chunk = f.put("a", 80)
     f.uploader.flush()
-    failure(chunk.location)
-    assert(f.uploader.bytesInFlight == 0)
+    assert(failure(chunk.location).getMessage.contains("no"))
+    assert(f.budget.inUse == 0 && f.store.asked == Seq("put"))
   }
 
-  holds("memory comes back when a file cannot be encoded, and the chunks fail")(
-    new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))
-  ) { f =>
+  test("memory comes back when a file cannot be encoded, and the chunks fail") {
+    val f = new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))
     val chunk = f.put("a", 80)
     f.uploader.flush()
     assert(failure(chunk.location).getCause.getMessage == "injected")
-    assert(f.uploader.bytesInFlight == 0)
+    assert(f.budget.inUse == 0)
+    result(f.uploader.close())
   }
 
-  // Traps.
+  // Uploads.
 
-  holds("an upload whose first attempt fails succeeds by its second")(new UploaderFixture(first(Fail()))) { f =>
+  test("a file has one name, however often it is put, and nothing is left of other attempts") {
+    val f = new UploaderFixture
+    f.store.script("put", Fail(), LoseReply())
     val chunk = f.put("a")
     f.uploader.flush()
-    f.timer.awaitScheduled(2)
     f.timer.advance(500)
-    assert(f.located("a", 10, chunk).file.endsWith("-2.log"))
-    assert(f.objects == Set("1-2.log"))
+    f.timer.advance(1000)
+    f.located("a", 10, chunk)
+    assert(f.objects == Set("1.log") && f.store.count("put") == 3 && f.store.count("delete") == 0)
   }
 
-  private val allSlow = Seq.fill(3)(new Hang)
-
-  holds("an upload whose attempts all time out waits, and a late success counts")(
-    new UploaderFixture(first(allSlow: _*))
-  ) {
-    f =>
-      val chunk = f.put("a")
-      f.uploader.flush()
-      for (attempt <- 1 to 2) {
-        allSlow(attempt - 1).awaitEntered()
-        f.timer.advance(1000)
-      }
-      allSlow(2).awaitEntered()
-      f.timer.advance(100000)
-      assert(!chunk.location.isCompleted)
-      allSlow.head.release()
-      f.located("a", 10, chunk)
-  }
-
-  holds("an error on the way is never reported as done")(
-    new UploaderFixture((_, _) => Fail(() => new IOException("on close")))
-  ) { f =>
+  test("quick errors do not end an upload that has time left") {
+    val f = new UploaderFixture
+    f.store.script("put", Seq.fill(6)(Fail(new IOException("503"))): _*)
     val chunk = f.put("a")
     f.uploader.flush()
-    for (scheduled <- Seq(2, 4)) {
-      f.timer.awaitScheduled(scheduled)
-      f.timer.advance(500)
-    }
+    f.timer.advance(59000)
+    f.located("a", 10, chunk)
+  }
+
+  test("an upload whose attempts are all silent waits, and a late success counts") {
+    val (f, hangs) = hanging(count = 3)
+    val chunk = f.put("a")
+    f.uploader.flush()
+    f.timer.advance(50000)
+    assert(!chunk.location.isCompleted && f.store.count("put") == 3)
+    hangs.head.release()
+    f.located("a", 10, chunk)
+  }
+
+  test("an upload without an answer fails its chunks, gives memory back, and is deleted later") {
+    val (f, hangs) = hanging(count = 3)
+    val chunk = f.put("a")
+    f.uploader.flush()
+    f.timer.advance(60000)
     val error = failure(chunk.location)
-    assert(error.isInstanceOf[UploadFailed])
-    assert(error.getMessage.contains("files/1-1.log") && error.getMessage.contains("1 chunk(s) (a)"))
-    assert(error.getCause.getSuppressed.length == 2)
+    assert(error.isInstanceOf[UploadFailed] && error.getMessage.contains("files/1.log"))
+    assert(error.getMessage.contains("1 chunk(s) (a)") && error.getMessage.contains("DSTL_REQUEST_TIMEOUT"))
+    assert(f.budget.inUse == 0)
+    hangs.head.release()
+    assert(f.objects == Set("1.log"))
+    f.timer.advance(60000)
     assert(f.objects.isEmpty)
-  }
-
-  private val stuck = Seq.fill(2)(new Hang)
-
-  holds("as many stuck attempts as there are threads hold back neither their hedges nor other uploads")(
-    new UploaderFixture(first(stuck: _*), numThreads = 2)
-  ) { f =>
-    val chunks = (1 to 6).map { n =>
-      val chunk = f.put(s"$n")
-      f.uploader.flush()
-      chunk
-    }
-    stuck.foreach(_.awaitEntered())
-    f.timer.advance(1000)
-    chunks.zipWithIndex.foreach { case (chunk, index) => f.located(s"${index + 1}", 10, chunk) }
-    assert(f.uploader.bytesInFlight == 0)
-  }
-
-  // What is left in storage.
-
-  private val late = new Hang
-
-  holds("the object of an attempt that loses by a late success is deleted when it ends")(
-    new UploaderFixture(first(late))
-  ) { f =>
-    val chunk = f.put("a")
-    f.uploader.flush()
-    late.awaitEntered()
-    f.timer.advance(1000)
-    f.located("a", 10, chunk)
-    assert(f.objects == Set("1-2.log"))
-    late.release()
-    f.deletions.awaitSubmitted(1)
-    assert(f.objects == Set("1-2.log"))
-    assert(f.metrics.snapshot().discardedObjects == 1)
-    f.located("a", 10, chunk)
-  }
-
-  holds("an object whose reply was lost is deleted, the retry's is kept")(new UploaderFixture(first(LoseReply))) { f =>
-    val chunk = f.put("a")
-    f.uploader.flush()
-    f.timer.awaitScheduled(2)
-    f.timer.advance(500)
-    assert(f.located("a", 10, chunk).file.endsWith("-2.log"))
-    assert(f.objects == Set("1-2.log"))
-  }
-
-  holds("an object that cannot be deleted is counted, and fails nothing")(new UploaderFixture(first(LoseReply))) { f =>
-    f.storage.deletesFail = true
-    val chunk = f.put("a")
-    f.uploader.flush()
-    f.timer.awaitScheduled(2)
-    f.timer.advance(500)
-    f.located("a", 10, chunk)
-    assert(f.objects == Set("1-1.log", "1-2.log"))
-    assert(f.metrics.snapshot().discardFailures == 1)
   }
 
   // Discarding.
 
-  holds("a chunk discarded while it waits is not uploaded, and gives its memory back")(new UploaderFixture) { f =>
+  test("a chunk discarded while it waits is not uploaded, and gives its memory back") {
+    val f = new UploaderFixture
     val kept = f.put("kept", 10)
     val dropped = f.put("dropped", 20)
     dropped.discard()
     dropped.discard()
-    assert(f.uploader.bytesInFlight == 10)
+    assert(f.budget.inUse == 10)
     f.uploader.flush()
-    f.located("kept", 10, kept)
+    assert(f.located("kept", 10, kept).offset == 0)
     assert(failure(dropped.location).isInstanceOf[ChunkDiscarded])
-    assert(f.storage.read(new Path(f.base, "files/1-1.log"), 1000).length == 10)
+    assert(f.metrics.snapshot().uploadedBytes == 10)
   }
 
-  holds("a file is deleted once none of its chunks is wanted")(new UploaderFixture) { f =>
+  test("a file is deleted once none of its chunks is wanted") {
+    val f = new UploaderFixture
     val chunks = Seq("a", "b").map(f.put(_))
     f.uploader.flush()
     chunks.foreach(chunk => result(chunk.location))
     chunks.head.discard()
     chunks.head.discard()
-    assert(f.objects == Set("1-1.log"))
+    assert(f.objects == Set("1.log"))
     f.located("b", 10, chunks(1))
     chunks(1).discard()
     assert(f.objects.isEmpty)
   }
 
-  private val slow = new Hang
-
-  holds("an aborted task leaves no object behind, though its upload was under way")(new UploaderFixture(first(slow))) {
-    f =>
-      val chunk = f.put("a")
-      f.uploader.flush()
-      slow.awaitEntered()
-      chunk.discard()
-      assert(failure(chunk.location).isInstanceOf[ChunkDiscarded])
-      assert(f.uploader.bytesInFlight == 10)
-      slow.release()
-      f.deletions.awaitSubmitted(1)
-      assert(f.objects.isEmpty)
-      assert(f.uploader.bytesInFlight == 0)
+  test("a file that nobody wants any more is deleted when its upload has ended, not before") {
+    val (f, hangs) = hanging()
+    val chunk = f.put("a")
+    f.uploader.flush()
+    chunk.discard()
+    assert(failure(chunk.location).isInstanceOf[ChunkDiscarded])
+    assert(f.budget.inUse == 10 && f.store.count("delete") == 0)
+    hangs.head.release()
+    assert(f.objects.isEmpty && f.budget.inUse == 0 && f.store.count("delete") == 1)
   }
 
   // The end.
 
-  holds("closing wakes who is blocked, and refuses what comes")(
-    new UploaderFixture(first(new Hang), maxInFlight = 100)
-  ) { f =>
+  test("closing fails those that wait, refuses what comes, and ends with the last upload") {
+    val (f, hangs) = hanging(maxInFlight = 100)
     val uploading = f.put("uploading", 60)
     f.uploader.flush()
-    val blocked = new BlockedPut(f, "blocked", 60)
-    f.close()
-    f.close()
-    assert(blocked.end().swap.toOption.get.isInstanceOf[IllegalStateException])
-    intercept[IllegalStateException](f.put("late"))
-    assert(failure(uploading.location).getCause.isInstanceOf[RetryingExecutorClosed])
+    val flushed = f.put("flushed", 10)
+    val blocked = f.tryPut("blocked", 60)
+    val behind = f.tryPut("behind", 10)
+    val closed = f.uploader.close()
+    Seq(blocked, behind, f.tryPut("late")).foreach(put => assert(failure(put).isInstanceOf[UploaderClosed]))
+    result(flushed.location)
+    assert(!closed.isCompleted && f.budget.waiters == 0)
+    hangs.head.release()
+    result(uploading.location)
+    result(closed)
+    assert(f.uploader.close().isCompleted && f.budget.inUse == 0 && f.timer.pending == 0)
   }
 
-  holds("closing fails chunks whose upload has not begun")(new UploaderFixture) { f =>
-    val chunk = f.put("a", 10)
-    f.uploader.close()
+  test("closing fails chunks whose upload has not begun") {
+    val f = new UploaderFixture
+    val chunk = f.put("a")
+    result(f.uploader.close())
     f.uploader.flush()
     assert(failure(chunk.location).isInstanceOf[UploaderClosed])
-    assert(f.uploader.bytesInFlight == 0)
+    assert(f.budget.inUse == 0 && f.store.asked.isEmpty && f.timer.pending == 0)
   }
 
-  holds("an error that no attempt would mend fails the upload at once")(
-    new UploaderFixture((_, _) => Fail(() => new AccessControlException("no")))
-  ) { f =>
+  test("requests that are closed fail the uploads under way") {
+    val (f, _) = hanging()
     val chunk = f.put("a")
     f.uploader.flush()
-    assert(failure(chunk.location).getMessage.contains("no"))
-    assert(f.storage.puts.get == 1)
+    f.requests.close()
+    assert(failure(chunk.location).isInstanceOf[UploadFailed])
+    result(f.uploader.close())
   }
 }

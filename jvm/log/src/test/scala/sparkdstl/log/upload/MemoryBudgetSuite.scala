@@ -1,75 +1,82 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.CountDownLatch
+import java.util.concurrent.CancellationException
 
 import org.scalatest.funsuite.AnyFunSuite
 
 class MemoryBudgetSuite extends AnyFunSuite {
 
-  /** A thread that acquires, known to wait when this returns. */
-  private final class Waiter(budget: MemoryBudget, bytes: Long) {
-    private val waiting = new CountDownLatch(1)
-    @volatile private var failure: Option[Throwable] = None
-    private val thread = new Thread(() =>
-      try budget.acquire(bytes)(() => waiting.countDown())
-      catch { case e: Throwable => failure = Some(e) }
-    )
-    thread.start()
-    waiting.await()
+  private def isGranted(acquisition: MemoryBudget#Acquisition): Boolean =
+    acquisition.granted.value.exists(_.isSuccess)
 
-    def interrupt(): Unit = thread.interrupt()
-
-    /** The error it ended with, if any. */
-    def outcome(): Option[Throwable] = {
-      thread.join()
-      failure
-    }
-  }
+  private def failure(acquisition: MemoryBudget#Acquisition): Throwable = acquisition.granted.value.get.failed.get
 
   test("bytes are granted while they are free") {
     val budget = new MemoryBudget(10)
-    assert(budget.tryAcquire(6) && budget.tryAcquire(4) && !budget.tryAcquire(1))
+    assert(isGranted(budget.acquire(6)) && isGranted(budget.acquire(4)))
+    val waiting = budget.acquire(1)
+    assert(!isGranted(waiting) && budget.waiters == 1)
     budget.release(4)
-    assert(budget.tryAcquire(4))
-    assert(budget.inUse == 10)
+    assert(isGranted(waiting) && budget.inUse == 7)
   }
 
   test("more than all is granted when nothing is in use, and only then") {
     val budget = new MemoryBudget(10)
-    assert(budget.tryAcquire(100))
-    assert(!budget.tryAcquire(1))
+    assert(isGranted(budget.acquire(100)))
+    val small = budget.acquire(1)
+    val large = budget.acquire(100)
+    assert(!isGranted(small))
     budget.release(100)
-    assert(budget.tryAcquire(1))
-    assert(!budget.tryAcquire(100))
+    assert(isGranted(small) && !isGranted(large))
+    budget.release(1)
+    assert(isGranted(large))
   }
 
   test("who waits gets its bytes once they are released, and nobody overtakes") {
     val budget = new MemoryBudget(10)
-    budget.tryAcquire(5)
-    val large = new Waiter(budget, 10)
-    assert(!budget.tryAcquire(1))
+    budget.acquire(5)
+    val large = budget.acquire(10)
+    val small = budget.acquire(1)
+    assert(!isGranted(large) && !isGranted(small))
     budget.release(5)
-    assert(large.outcome().isEmpty)
-    assert(budget.inUse == 10 && budget.waiters == 0)
+    assert(isGranted(large) && !isGranted(small))
+    assert(budget.inUse == 10 && budget.waiters == 1)
   }
 
-  test("an interrupt ends the wait, takes nothing and lets others pass") {
+  test("a cancelled request takes nothing and lets others pass; one that was granted stays") {
     val budget = new MemoryBudget(10)
-    budget.tryAcquire(5)
-    val large = new Waiter(budget, 10)
-    val small = new Waiter(budget, 2)
-    large.interrupt()
-    assert(large.outcome().exists(_.isInstanceOf[InterruptedException]))
-    assert(small.outcome().isEmpty)
-    assert(budget.inUse == 7)
+    val first = budget.acquire(5)
+    val large = budget.acquire(10)
+    val small = budget.acquire(2)
+    assert(large.cancel() && !large.cancel() && !first.cancel())
+    assert(failure(large).isInstanceOf[CancellationException])
+    assert(isGranted(small) && budget.inUse == 7)
   }
 
   test("closing fails those that wait and those that come") {
     val budget = new MemoryBudget(10)
-    budget.tryAcquire(5)
-    val waiter = new Waiter(budget, 10)
+    budget.acquire(5)
+    val waiter = budget.acquire(10)
     budget.close()
-    assert(waiter.outcome().exists(_.isInstanceOf[IllegalStateException]))
-    intercept[IllegalStateException](budget.tryAcquire(1))
+    Seq(waiter, budget.acquire(1)).foreach(refused => assert(failure(refused).isInstanceOf[IllegalStateException]))
+    assert(budget.inUse == 5)
+  }
+
+  test("a budget that grows grants what waits, and never shrinks") {
+    val budget = new MemoryBudget(10)
+    budget.acquire(10)
+    val waiter = budget.acquire(10)
+    budget.ensureAtLeast(20)
+    budget.ensureAtLeast(5)
+    assert(isGranted(waiter) && budget.inUse == 20)
+  }
+
+  test("a shortage is told to those who listen, and what they release is granted at once") {
+    val budget = new MemoryBudget(10)
+    budget.acquire(10)
+    val listening = budget.onShortage(() => budget.release(10))
+    assert(isGranted(budget.acquire(4)) && budget.inUse == 4)
+    listening.cancel()
+    assert(!isGranted(budget.acquire(10)) && budget.inUse == 4)
   }
 }

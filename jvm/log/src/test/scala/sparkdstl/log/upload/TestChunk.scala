@@ -2,6 +2,8 @@ package sparkdstl.log.upload
 
 import java.util.zip.CRC32C
 
+import sparkdstl.log.storage.Payload
+
 /**
  * @param bytes
  *   what is stored
@@ -23,7 +25,7 @@ object TestChunk {
       val positions = chunks.zip(offsets).map { case (chunk, offset) =>
         ChunkPosition(offset, chunk.size, crcOf(chunk.bytes))
       }
-      EncodedFile(chunks.flatMap(_.bytes).toArray, positions.toIndexedSeq)
+      EncodedFile(Payload(chunks.map(_.bytes).toVector), positions.toIndexedSeq)
     }
   }
 

@@ -1,71 +1,69 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.Executors
-
-import scala.concurrent.{Await, Future}
-import scala.concurrent.duration.DurationInt
+import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.retry.{ManualExecutor, ManualTimer, RetryPolicy, RetryingExecutor, UploadMetrics}
-import sparkdstl.log.storage.{FaultyStorage, MemoryLogStorage, StorageErrors}
+import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 
-/** An uploader over storage that behaves as `behaviour` says for each put. Deletions are made when the test says so. */
+/** An uploader over storage that behaves as scripted. */
 final class UploaderFixture(
-    behaviour: (Int, Path) => FaultyStorage.Behaviour = (_, _) => FaultyStorage.Work,
     persistSizeThreshold: Long = 1000,
     maxInFlight: Long = 10000,
-    numThreads: Int = 2,
     encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder
-) extends AutoCloseable {
-
-  private val threads = Executors.newCachedThreadPool()
+) {
   val base = new Path("memory:/base")
-  val storage = new FaultyStorage(new MemoryLogStorage(() => 0L), behaviour)
+  val store = new ScriptedStore
   val timer = new ManualTimer
   val metrics = new UploadMetrics
-  val deletions = new ManualExecutor
-  private val policy = RetryPolicy.Hedged(maxAttempts = 3, timeoutMillis = 1000, nextAttemptDelayMillis = 500)
-  val executor =
-    new RetryingExecutor(policy, numThreads, timer, threads, StorageErrors.isRetryable, () => 0.5, metrics)
+  val budget = new MemoryBudget(maxInFlight)
+  private val runtime = TestRuntime(timer)
+  private val options = RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500)
+  val requests: Requests = Requests(options, runtime)
+  private val storage = new RequestingStorage(store, requests)
+  val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
+  val uploader: LogUploader[TestChunk] = newUploader("files")
 
-  val uploader = new LogUploader[TestChunk](
+  /** Another on the same budget. */
+  def newUploader(directory: String): LogUploader[TestChunk] = new LogUploader[TestChunk](
     storage,
     base,
-    (file, attempt) => s"files/$file-$attempt.log",
+    file => s"$directory/$file.log",
     encoder,
-    executor,
-    new ObjectDiscarder(storage, deletions, metrics),
-    UploaderOptions(persistSizeThreshold, maxInFlight),
-    timer,
+    budget,
+    discarder,
+    UploaderOptions(persistSizeThreshold, persistDelayMillis = 5000, timeoutMillis = 60000),
+    runtime,
     metrics
   )
 
-  def put(label: String, size: Int = 10): PendingChunk = uploader.put(TestChunk.of(label, size))
+  def tryPut(label: String, size: Int = 10): Future[PendingChunk] = uploader.put(TestChunk.of(label, size))
 
-  /** Names of all objects in storage, once pending deletions were made. */
-  def objects: Set[String] = {
-    deletions.runAll()
-    storage.listRecursively(base).map(_.path.getName).toSet
-  }
+  def put(label: String, size: Int = 10): PendingChunk = UploaderFixture.result(tryPut(label, size))
+
+  /** Names of all objects in storage. */
+  def objects: Set[String] =
+    UploaderFixture.result(store.memory.listRecursively(base).result).map(_.path.getName).toSet
 
   /** Where the chunk is; its bytes there were compared. */
   def located(label: String, size: Int, pending: PendingChunk): ChunkLocation = {
     val location = UploaderFixture.result(pending.location)
-    val bytes = storage.readRange(new Path(base, location.file), location.offset, location.length)
+    val read = store.memory.readRange(new Path(base, location.file), location.offset, location.length)
+    val bytes = UploaderFixture.result(read.result)
     assert(bytes sameElements TestChunk.of(label, size).bytes, s"$label at $location")
     assert(location.crc == TestChunk.crcOf(bytes), s"$label at $location")
     location
   }
-
-  override def close(): Unit = {
-    uploader.close()
-    executor.close()
-  }
 }
 
 object UploaderFixture {
-  def result[T](future: Future[T]): T = Await.result(future, 1.minute)
 
-  def failure(future: Future[_]): Throwable = Await.ready(future, 1.minute).value.get.failed.get
+  /** Of a future that must have been completed. */
+  def result[T](future: Future[T]): T =
+    future.value.getOrElse(throw new AssertionError("has not ended")).get
+
+  def failure(future: Future[_]): Throwable =
+    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
 }

@@ -1,4 +1,4 @@
-package sparkdstl.log.retry
+package sparkdstl.log.runtime
 
 import java.util.{Collections, List => JavaList}
 import java.util.concurrent.{AbstractExecutorService, TimeUnit}

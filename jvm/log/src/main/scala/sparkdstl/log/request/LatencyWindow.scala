@@ -1,4 +1,4 @@
-package sparkdstl.log.retry
+package sparkdstl.log.request
 
 /** Remembers the last `capacity` latencies and tells their percentiles. Thread-safe. */
 final class LatencyWindow(capacity: Int) {
@@ -21,7 +21,7 @@ final class LatencyWindow(capacity: Int) {
 }
 
 /** Latencies of a moment, in nanoseconds. */
-final class Latencies private[retry] (sorted: Array[Long]) {
+final class Latencies private[request] (sorted: Array[Long]) {
   def count: Int = sorted.length
 
   /** The smallest latency that `share` (0 to 1) of all do not exceed; 0 when there are none. */

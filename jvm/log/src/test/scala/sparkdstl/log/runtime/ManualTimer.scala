@@ -1,6 +1,4 @@
-package sparkdstl.log.retry
-
-import sparkdstl.log.runtime.{Cancellable, Timer}
+package sparkdstl.log.runtime
 
 import scala.collection.mutable
 

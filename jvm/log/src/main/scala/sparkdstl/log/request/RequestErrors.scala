@@ -1,0 +1,41 @@
+package sparkdstl.log.request
+
+import java.io.IOException
+
+import sparkdstl.log.error.DstlException
+import sparkdstl.log.storage.StorageErrors
+
+/** All attempts have ended in errors. The last one is the cause, earlier ones are suppressed exceptions. */
+final class RequestFailed(name: String, attempts: Int, last: Throwable)
+    extends IOException(s"$name failed, in $attempts attempt(s): ${StorageErrors.describe(last)}", last)
+
+/** Nobody waits for the request any more, or nobody serves it. */
+final class RequestEnded(name: String, why: String, last: Option[Throwable])
+    extends IOException(
+      s"$name was given up: $why${last.fold("")(e => s"; last error: ${StorageErrors.describe(e)}")}",
+      last.orNull
+    )
+
+/** The errors of a request's attempts: the last one, and a few before it. */
+private[request] final case class AttemptErrors(last: Option[Throwable] = None, earlier: Vector[Throwable] = Vector()) {
+
+  def +(error: Throwable): AttemptErrors =
+    AttemptErrors(Some(error), (earlier ++ last).takeRight(AttemptErrors.Remembered))
+
+  /** The error of a request that has no attempt under way, of which there were some. */
+  def conclusion(name: String, attempts: Int): Throwable = last match {
+    // What we have to say ourselves needs no frame.
+    case Some(ours: DstlException) => ours
+    case Some(error) => withEarlier(new RequestFailed(name, attempts, error))
+    case None => new IOException(s"$name failed before it began")
+  }
+
+  def withEarlier(error: Throwable): Throwable = {
+    earlier.foreach(error.addSuppressed)
+    error
+  }
+}
+
+private object AttemptErrors {
+  val Remembered = 5
+}

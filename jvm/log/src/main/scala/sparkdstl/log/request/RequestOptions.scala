@@ -1,0 +1,75 @@
+package sparkdstl.log.request
+
+import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+
+/**
+ * When a request is tried again.
+ *
+ * @param policy
+ *   `none`: one attempt, however long it takes. `fixed`: another beside the newest when that is silent for
+ *   `timeoutMillis`. `hedged`: another as soon as the newest is slower than recent ones were. After an error there is
+ *   another attempt with the latter two
+ * @param timeoutMillis
+ *   the silence, in milliseconds, after which another attempt may always be started
+ * @param maxAttempts
+ *   how many attempts of a request may be under way at once
+ * @param nextAttemptDelayMillis
+ *   from an error to the next attempt, in milliseconds; doubles with each further error
+ */
+final case class RequestOptions(
+    policy: RetryPolicyName,
+    timeoutMillis: Long,
+    maxAttempts: Int,
+    nextAttemptDelayMillis: Long
+) {
+  require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
+
+  /** Whether an error leads to another attempt. */
+  def retries: Boolean = policy != RetryPolicyName.NoRetry
+
+  /**
+   * How long the newest attempt may be silent before another is started beside it; None for as long as it likes.
+   *
+   * Nothing is known from fewer than [[RequestOptions.MinSamples]] attempts: then it is `timeoutMillis`. Where all are
+   * about equally fast, the 95th percentile is noise, so an attempt is given [[RequestOptions.FloorMillis]], and twice
+   * the median.
+   *
+   * @param observed
+   *   latencies of recent attempts of the same kind
+   */
+  def silenceMillis(observed: Latencies): Option[Long] = policy match {
+    case RetryPolicyName.NoRetry => None
+    case RetryPolicyName.Fixed => Some(timeoutMillis)
+    case RetryPolicyName.Hedged if observed.count < RequestOptions.MinSamples => Some(timeoutMillis)
+    case RetryPolicyName.Hedged =>
+      val slowNanos = math.max(observed.percentileNanos(0.95), 2 * observed.percentileNanos(0.5))
+      Some(math.min(timeoutMillis, math.max(RequestOptions.FloorMillis, slowNanos / 1000000)))
+  }
+
+  /**
+   * How long to wait after the `errors`th error of a request, in milliseconds.
+   *
+   * @param chance
+   *   uniform in 0 to 1: spreads the delay over 0.5 to 1.5 times its length
+   */
+  def retryDelayMillis(errors: Int, chance: Double): Long = {
+    val first = math.max(nextAttemptDelayMillis, 1L)
+    val longest = math.max(RequestOptions.MaxDelayMillis, first)
+    val doubled = first << math.min(errors - 1, 20)
+    math.round(math.min(doubled, longest) * (0.5 + chance))
+  }
+}
+
+object RequestOptions {
+  val MinSamples = 20
+  val FloorMillis = 10L
+  val MaxDelayMillis = 10000L
+
+  def of(options: LogOptions): RequestOptions =
+    RequestOptions(
+      options.retryPolicy,
+      options.uploadTimeoutMs,
+      options.uploadMaxAttempts,
+      options.nextAttemptDelayMs
+    )
+}

@@ -1,0 +1,189 @@
+package sparkdstl.log.request
+
+import java.io.IOException
+
+import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.{Failure, Success, Try}
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.LogErrors
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageErrors, StoredObject}
+
+/** Asks an [[sparkdstl.log.storage.ObjectStore]] by way of [[Requests]]. */
+final class RequestingStorage(store: ObjectStore, requests: Requests) extends StorageClient {
+  import RequestingStorage._
+
+  private implicit val executor: ExecutionContext = requests.runtime.executor
+
+  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
+    requests.run(RequestKind.effect("put", content.length), s"put of $path", timeoutMillis) { _ =>
+      // The name is nobody else's: what is there already an earlier attempt has put there.
+      mapping(store.put(path, content)) {
+        case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(())
+        case result => result
+      }
+    }.outcome
+
+  override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] = {
+    val kind =
+      if (store.replacesAtomically) RequestKind.effect("replace", content.length)
+      else RequestKind.cautiousEffect("replace", content.length)
+    requests.run(kind, s"replacement of $path", timeoutMillis)(_ => store.replace(path, content)).outcome
+  }
+
+  override def create(path: Path, content: Payload, timeoutMillis: Long)(
+      isOurs: ObjectTail => Boolean
+  ): Future[Outcome[Creation]] = new ExclusiveCreate(path, content, timeoutMillis, isOurs).begin()
+
+  override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
+    requests
+      .run(RequestKind.question("read", maxLength), s"read of $path", timeoutMillis)(_ =>
+        unlessMissing(store.read(path, maxLength))
+      )
+      .outcome
+
+  override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =
+    requests
+      .run(RequestKind.question("readTail", maxLength.toLong), s"read of the end of $path", timeoutMillis)(_ =>
+        unlessMissing(store.readTail(path, maxLength))
+      )
+      .outcome
+
+  override def readRange(
+      path: Path,
+      offset: Long,
+      length: Int,
+      timeoutMillis: Long
+  ): Future[Outcome[Option[Array[Byte]]]] = {
+    val name = s"read of $length bytes from $offset of $path"
+    requests
+      .run(RequestKind.question("readRange", length.toLong), name, timeoutMillis)(_ =>
+        unlessMissing(store.readRange(path, offset, length))
+      )
+      .outcome
+  }
+
+  override def list(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    requests
+      .run(RequestKind.question("list"), s"listing of $directory", timeoutMillis)(_ => store.list(directory))
+      .outcome
+
+  override def listRecursively(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    requests
+      .run(RequestKind.question("listRecursively"), s"listing of $directory and below", timeoutMillis)(_ =>
+        store.listRecursively(directory)
+      )
+      .outcome
+
+  override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    requests
+      .run(RequestKind.question("listUnpublished"), s"listing of unfinished objects below $directory", timeoutMillis)(
+        _ => store.listUnpublished(directory)
+      )
+      .outcome
+
+  override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] =
+    if (paths.isEmpty) Future.successful(Outcome.Done(()))
+    else {
+      val name = s"deletion of ${paths.head}${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}"
+      requests.run(RequestKind.effect("delete"), name, timeoutMillis)(_ => store.delete(paths)).outcome
+    }
+
+  private def unlessMissing[T](attempt: Attempt[T]): Attempt[Option[T]] = mapping(attempt) {
+    case Success(value) => Success(Some(value))
+    case Failure(error) if StorageErrors.meansMissing(error) => Success(None)
+    case Failure(error) => Failure(error)
+  }
+
+  private def mapping[T, U](attempt: Attempt[T])(result: Try[T] => Try[U]): Attempt[U] =
+    new Attempt(attempt.result.transform(result), () => attempt.cancel())
+
+  /**
+   * Creates, and where something is found reads it back: it may be what an earlier attempt, or the client below in this
+   * one, has written although the reply was lost. When it is gone by then, all begins anew.
+   */
+  private final class ExclusiveCreate(
+      path: Path,
+      content: Payload,
+      timeoutMillis: Long,
+      isOurs: ObjectTail => Boolean
+  ) {
+    private val name = s"creation of $path"
+    private val timer = requests.runtime.timer
+    private val begunNanos = timer.nowNanos
+
+    def begin(): Future[Outcome[Creation]] = round(1)
+
+    private def remainingMillis: Long = timeoutMillis - (timer.nowNanos - begunNanos) / 1000000
+
+    private def round(number: Int): Future[Outcome[Creation]] =
+      tryToCreate().flatMap {
+        case Outcome.Done(Created) => Future.successful(Outcome.Done(Creation.Ours))
+        case Outcome.Done(Found(conflict)) => readBack(number, conflict)
+        case Outcome.Failed(error) if number == 1 => Future.successful(Outcome.Failed(error))
+        // What storage has refused now it may have done in an earlier round.
+        case Outcome.Failed(error) => Future.successful(Outcome.Unknown(error))
+        case unknown: Outcome.Unknown => Future.successful(unknown)
+      }
+
+    private def tryToCreate(): Future[Outcome[Tried]] =
+      requests.run[Tried](RequestKind.effect("create", content.length), name, remainingMillis) { _ =>
+        mapping(store.create(path, content)) {
+          case Success(_) => Success(Created)
+          case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(Found(error))
+          case Failure(error) if StorageErrors.meansConcurrentRequest(error) => Success(Found(error))
+          case Failure(error) => Failure(error)
+        }
+      }.outcome
+
+    private def readBack(number: Int, conflict: Throwable): Future[Outcome[Creation]] =
+      readTail(path, TailLength, remainingMillis).flatMap {
+        case Outcome.Done(Some(tail)) => Future.successful(judge(tail))
+        case Outcome.Done(None) => again(number, conflict)
+        case Outcome.Failed(error) => Future.successful(Outcome.Unknown(unread(error, conflict)))
+        case Outcome.Unknown(error) => Future.successful(Outcome.Unknown(unread(error, conflict)))
+      }
+
+    private def judge(found: ObjectTail): Outcome[Creation] =
+      try Outcome.Done(if (isOurs(found)) Creation.Ours else Creation.Taken(found))
+      catch { case NonFatal(error) => Outcome.Unknown(error) }
+
+    /** As after an error: what was there a moment ago is not there any more. */
+    private def again(number: Int, conflict: Throwable): Future[Outcome[Creation]] = {
+      val delay = requests.options.retryDelayMillis(number, requests.runtime.random.nextDouble())
+      if (!requests.options.retries || delay >= remainingMillis)
+        Future.successful(Outcome.Unknown(LogErrors.requestTimeout(name, timeoutMillis, number, Some(conflict))))
+      else after(delay).flatMap(_ => round(number + 1))
+    }
+
+    private def after(delayMillis: Long): Future[Unit] = {
+      val promise = Promise[Unit]()
+      // Without a timer there is no delay; the next round ends all the same, as it needs a timer itself.
+      try timer.schedule(delayMillis)(() => promise.success(())): Unit
+      catch { case NonFatal(_) => promise.success(()) }
+      promise.future
+    }
+
+    private def unread(error: Throwable, conflict: Throwable): Throwable = {
+      val cause = new IOException(
+        s"$name found an object there, and could not read it to see whose it is: ${StorageErrors.describe(error)}",
+        error
+      )
+      cause.addSuppressed(conflict)
+      cause
+    }
+  }
+}
+
+private object RequestingStorage {
+
+  /** What an exclusive create reads back, in bytes. */
+  val TailLength: Int = 64 * 1024
+
+  /** What an attempt to create has met. */
+  sealed trait Tried
+  case object Created extends Tried
+  final case class Found(conflict: Throwable) extends Tried
+}

@@ -1,0 +1,143 @@
+package sparkdstl.log.request
+
+import scala.collection.mutable
+import scala.concurrent.{Future, Promise}
+import scala.util.control.NonFatal
+
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.Attempt
+
+/** A request under way. */
+trait PendingRequest[T] {
+
+  /** Never fails. */
+  def outcome: Future[Outcome[T]]
+
+  /** Ends the request at once, unless it has ended. Something that has an effect ends unknown if it may have it. */
+  def cancel(): Unit
+}
+
+/**
+ * Makes requests: each has a deadline and as many attempts as it takes.
+ *
+ * - Silence: when the newest attempt is silent for longer than its kind's attempts lately were, another starts beside
+ *   it ([[RequestOptions.silenceMillis]]) as far as the [[HedgeBudget]] allows; when it is silent for
+ *   `options.timeoutMillis`, always. Never more than `options.maxAttempts` are under way at once.
+ * - Errors: after one there is another attempt, later with each error, until the deadline. Not after an error that
+ *   another attempt would not mend ([[sparkdstl.log.storage.StorageErrors.isRetryable]]).
+ * - Outcome: the first success counts. A question fails when no attempt is left or when its deadline passes. Something
+ *   with an effect fails only if each of its attempts has ended in storage's own answer that it was not done; else it
+ *   ends unknown, after attempts that are still silent were given until the deadline.
+ *
+ * With the outcome all other attempts are cancelled and no further one is started. Thread-safe; nothing blocks.
+ *
+ * @param latencies
+ *   what is known of the storage asked; may be shared by several of these
+ * @param hedges
+ *   may be shared by several of these
+ */
+final class Requests(
+    val options: RequestOptions,
+    val runtime: ProtocolRuntime,
+    val metrics: RequestMetrics,
+    latencies: AttemptLatencies,
+    hedges: HedgeBudget
+) extends AutoCloseable {
+
+  // All guarded by this.
+  private val undecided = mutable.LinkedHashSet.empty[RunningRequest[_]]
+  private val waitingForQuiet = mutable.LinkedHashSet.empty[Promise[Boolean]]
+  private var attemptsUnderWay = 0
+  private var closed = false
+
+  /**
+   * Starts a request. Does not throw.
+   *
+   * @param name
+   *   what is asked of what, for errors: "put of s3a://..."
+   * @param timeoutMillis
+   *   until the deadline, in milliseconds
+   * @param attempt
+   *   starts the attempt of that number, from 1 on, without blocking
+   */
+  def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): PendingRequest[T] = {
+    val request =
+      new RunningRequest[T](kind, name, timeoutMillis, attempt, options, runtime, metrics, latencies, hedges, accounts)
+    hedges.earn()
+    val accepted = synchronized {
+      if (!closed) undecided += request
+      !closed
+    }
+    if (accepted) request.start() else request.giveUp(Requests.Closed)
+    request
+  }
+
+  /**
+   * Ends all requests at once, as failed or unknown, and all that come. Attempts are cancelled; those that take no
+   * notice go on (see [[whenQuiet]]).
+   */
+  override def close(): Unit = {
+    val abandoned = synchronized {
+      closed = true
+      undecided.toVector
+    }
+    abandoned.foreach(_.giveUp(Requests.Closed))
+  }
+
+  /**
+   * Completes when no attempt is under way any more: with true, or with false after `timeoutMillis` milliseconds.
+   * Meant for after [[close]]: before it, another attempt may start at any time.
+   */
+  def whenQuiet(timeoutMillis: Long): Future[Boolean] = {
+    val promise = Promise[Boolean]()
+    val timeout =
+      try Some(runtime.timer.schedule(timeoutMillis)(() => promise.trySuccess(false): Unit))
+      catch { case NonFatal(_) => None }
+    val quiet = synchronized {
+      if (attemptsUnderWay > 0 && timeout.isDefined) waitingForQuiet += promise
+      attemptsUnderWay == 0
+    }
+    if (quiet || timeout.isEmpty) promise.trySuccess(quiet): Unit
+    promise.future.onComplete { _ =>
+      timeout.foreach(_.cancel())
+      synchronized(waitingForQuiet -= promise)
+    }(runtime.executor)
+    promise.future
+  }
+
+  /** How many attempts have not ended, those of requests that have an outcome included. */
+  def underWay: Int = synchronized(attemptsUnderWay)
+
+  private object accounts extends RequestAccounts {
+    override def attemptStarted(): Unit = Requests.this.synchronized(attemptsUnderWay += 1)
+
+    override def attemptEnded(): Unit = {
+      val quiet = Requests.this.synchronized {
+        attemptsUnderWay -= 1
+        if (attemptsUnderWay == 0) waitingForQuiet.toVector else Vector.empty
+      }
+      quiet.foreach(_.trySuccess(true))
+    }
+
+    override def decided(request: RunningRequest[_]): Unit = Requests.this.synchronized {
+      val _ = undecided -= request
+    }
+  }
+}
+
+object Requests {
+  private val Closed = "no more requests are made here"
+
+  /** With knowledge and a budget of its own. */
+  def apply(options: RequestOptions, runtime: ProtocolRuntime): Requests =
+    new Requests(options, runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
+}
+
+/** Where requests are accounted for. */
+private[request] trait RequestAccounts {
+  def attemptStarted(): Unit
+
+  /** Called after whatever follows from the attempt's end. */
+  def attemptEnded(): Unit
+  def decided(request: RunningRequest[_]): Unit
+}

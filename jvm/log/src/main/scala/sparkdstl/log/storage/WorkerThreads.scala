@@ -1,0 +1,154 @@
+package sparkdstl.log.storage
+
+import java.util.concurrent.Executor
+
+import scala.collection.mutable
+import scala.concurrent.{Future, Promise}
+import scala.util.{Failure, Success, Try}
+
+import sparkdstl.log.runtime.Cancellable
+
+/**
+ * Runs blocking attempts on a bounded number of threads, of which cancelled attempts give way to those that matter.
+ *
+ * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that was
+ * cancelled first is interrupted and counts no more, though it may take its time to end. At most `maxThreads` such
+ * linger at a time, so there are never more than twice `maxThreads` threads.
+ *
+ * @param threads
+ *   starts every task at once, or throws; owned by the caller
+ * @param onInterrupt
+ *   called for each attempt that is interrupted to give way
+ */
+private[storage] final class WorkerThreads(initialThreads: Int, threads: Executor, onInterrupt: () => Unit) {
+  require(initialThreads > 0, s"at least one thread is needed, not $initialThreads")
+
+  // All guarded by this. Every piece of work is in at most one of these.
+  private val waiting = mutable.LinkedHashSet.empty[Work[_]]
+  private val running = mutable.LinkedHashSet.empty[Work[_]]
+  private val disposable = mutable.LinkedHashSet.empty[Work[_]]
+  private val lingering = mutable.LinkedHashSet.empty[Work[_]]
+  private var maxThreads = initialThreads
+  private var closed = false
+
+  /** Runs `action` as soon as there is a thread for it. */
+  def submit[T](action: () => T): Work[T] = {
+    val work = new Work(action)
+    val refused = synchronized {
+      if (!closed) waiting += work
+      closed
+    }
+    if (refused) work.abandon(new AttemptNotMade("storage is closed")) else startWhatMay()
+    work
+  }
+
+  /** Lets at least so many attempts run at a time. */
+  def ensureAtLeast(count: Int): Unit = {
+    synchronized { maxThreads = math.max(maxThreads, count) }
+    startWhatMay()
+  }
+
+  /** How many attempts hold a thread, those that linger after an interrupt included. */
+  def busy: Int = synchronized(running.size + disposable.size + lingering.size)
+
+  /** Interrupts what runs, drops what waits, and takes nothing more. */
+  def close(): Unit = {
+    val dropped = synchronized {
+      closed = true
+      val dropped = waiting.toVector
+      waiting.clear()
+      (running ++ disposable ++ lingering).foreach(_.interrupt())
+      dropped
+    }
+    dropped.foreach(_.abandon(new AttemptNotMade("storage was closed before a thread was free")))
+  }
+
+  /** Starts waiting work as far as there are threads. Work that no thread can be had for fails. */
+  private def startWhatMay(): Unit =
+    Iterator.continually(synchronized(admit())).takeWhile(_.isDefined).flatten.foreach { work =>
+      try threads.execute(work)
+      catch {
+        case error: Throwable =>
+          synchronized(leave(work))
+          work.abandon(new AttemptNotMade(s"no thread could be had: $error", error))
+      }
+    }
+
+  /** Moves the oldest waiting work to running, if there is a thread for it. Lock held. */
+  private def admit(): Option[Work[_]] =
+    waiting.headOption.filter(_ => running.size + disposable.size < maxThreads || makeRoom()).map { work =>
+      waiting -= work
+      running += work
+      work
+    }
+
+  /** Interrupts the attempt that was cancelled first. Lock held. */
+  private def makeRoom(): Boolean =
+    disposable.headOption.filter(_ => lingering.size < maxThreads).exists { work =>
+      disposable -= work
+      lingering += work
+      work.interrupt()
+      onInterrupt()
+      true
+    }
+
+  /** Lock held. */
+  private def leave(work: Work[_]): Unit = {
+    running -= work
+    disposable -= work
+    val _ = lingering -= work
+  }
+
+  /** One attempt's way through the threads. */
+  final class Work[T] private[WorkerThreads] (action: () => T) extends Runnable with Cancellable {
+    private val promise = Promise[T]()
+
+    // Guarded by the outer instance: the thread that runs this now, and an interrupt that came before it did.
+    private var thread: Option[Thread] = None
+    private var interruptedEarly = false
+
+    def result: Future[T] = promise.future
+
+    /** Whether it has a thread, or had one. */
+    def hasBegun: Boolean = WorkerThreads.this.synchronized(!waiting.contains(this))
+
+    /** If it waits it is dropped, if it runs it may be interrupted to give way. */
+    override def cancel(): Unit = {
+      val dropped = WorkerThreads.this.synchronized {
+        if (running.remove(this)) disposable += this
+        waiting.remove(this)
+      }
+      if (dropped) abandon(new AttemptNotMade("cancelled before a thread was free"))
+      startWhatMay()
+    }
+
+    override def run(): Unit = {
+      WorkerThreads.this.synchronized {
+        thread = Some(Thread.currentThread())
+        if (interruptedEarly) Thread.currentThread().interrupt()
+      }
+      val outcome =
+        try Success(action())
+        catch { case error: Throwable => Failure(error) }
+      // From here on the interrupt for this work can reach no other that uses the thread next.
+      WorkerThreads.this.synchronized {
+        thread = None
+        leave(this)
+      }
+      val _ = Thread.interrupted()
+      complete(outcome)
+      startWhatMay()
+    }
+
+    private[WorkerThreads] def interrupt(): Unit = thread match {
+      case Some(busy) => busy.interrupt()
+      case None => interruptedEarly = true
+    }
+
+    private[WorkerThreads] def abandon(error: Throwable): Unit = complete(Failure(error))
+
+    private def complete(outcome: Try[T]): Unit = {
+      val _ = promise.tryComplete(outcome)
+    }
+  }
+}

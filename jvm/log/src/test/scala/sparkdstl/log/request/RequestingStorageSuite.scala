@@ -1,0 +1,242 @@
+package sparkdstl.log.request
+
+import java.io.IOException
+
+import scala.concurrent.Future
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.security.AccessControlException
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
+import sparkdstl.log.storage.{ObjectTail, Payload}
+
+class RequestingStorageSuite extends AnyFunSuite {
+  private val path = new Path("/commits/9")
+  private val ours = Payload("ours".getBytes)
+  private val taken = new FileAlreadyExistsException("412: already exists")
+
+  private final class Conflict extends IOException("a conflicting operation is in progress") {
+    def statusCode(): Int = 409
+  }
+
+  private class Fixture(atomic: Boolean = true) {
+    val timer = new ManualTimer
+    val store = new ScriptedStore(atomic)
+    val requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), TestRuntime(timer))
+    val storage = new RequestingStorage(store, requests)
+
+    def create(timeoutMillis: Long = 600000): Future[Outcome[Creation]] =
+      storage.create(path, ours, timeoutMillis)(tail => new String(tail.bytes) == "ours")
+
+    def put(text: String): Unit = store.memory.put(path, Payload(text.getBytes)): Unit
+
+    def content: String = new String(store.memory.read(path, 1000).result.value.get.get)
+  }
+
+  private def outcome[T](future: Future[Outcome[T]]): Outcome[T] =
+    future.value.getOrElse(fail("no outcome yet")).get
+
+  private def unknown(future: Future[Outcome[_]]): Throwable = future.value.map(_.get) match {
+    case Some(Outcome.Unknown(cause)) => cause
+    case other => fail(s"not unknown: $other")
+  }
+
+  // Exclusive creation.
+
+  test("a creation asks nothing but to create") {
+    val f = new Fixture
+    assert(outcome(f.create()) == Outcome.Done(Creation.Ours))
+    assert(f.store.asked == Seq("create") && f.timer.pending == 0)
+  }
+
+  test("a creation that finds its own content in the first attempt has succeeded: the client below repeated it") {
+    val f = new Fixture
+    f.store.script("create", LoseReply(taken))
+    assert(outcome(f.create()) == Outcome.Done(Creation.Ours))
+    assert(f.content == "ours")
+  }
+
+  test("a creation that finds its own content in a later attempt has succeeded") {
+    val f = new Fixture
+    f.store.script("create", LoseReply())
+    val creation = f.create()
+    f.timer.advance(500)
+    assert(outcome(creation) == Outcome.Done(Creation.Ours))
+  }
+
+  test("a creation that finds another's content tells whose") {
+    val f = new Fixture
+    f.put("theirs")
+    outcome(f.create()) match {
+      case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) =>
+        assert(new String(bytes) == "theirs" && length == 6)
+      case other => fail(other.toString)
+    }
+    assert(f.content == "theirs")
+  }
+
+  test("what is another's stays another's though an attempt of ours is silent") {
+    val f = new Fixture
+    val silent = new Hang
+    f.store.script("create", silent)
+    val creation = f.create()
+    f.put("theirs")
+    f.timer.advance(1000)
+    assert(outcome(creation).isInstanceOf[Outcome.Done[_]] && silent.cancelled)
+    silent.release()
+    assert(f.content == "theirs")
+  }
+
+  test("the read-back is tried again like any read") {
+    val f = new Fixture
+    f.store.script("create", LoseReply(taken))
+    f.store.script("readTail", Fail(), Fail(), new Hang)
+    val creation = f.create()
+    f.timer.advance(500)
+    f.timer.advance(1000)
+    assert(!creation.isCompleted)
+    f.timer.advance(1000)
+    assert(outcome(creation) == Outcome.Done(Creation.Ours))
+    assert(f.store.count("create") == 1 && f.store.count("readTail") == 4)
+  }
+
+  test("a read-back that fails until the deadline leaves it unknown, and says what is at the root") {
+    val f = new Fixture
+    f.store.script("create", LoseReply(taken))
+    f.store.always("readTail", Fail(new IOException("read", new IOException("no route to host"))))
+    val creation = f.create(timeoutMillis = 5000)
+    f.timer.advance(5000)
+    assert(unknown(creation).getMessage.contains("no route to host"))
+    assert(f.timer.pending == 0)
+  }
+
+  test("a read-back that is refused leaves it unknown at once") {
+    val f = new Fixture
+    f.store.script("create", LoseReply(taken))
+    f.store.script("readTail", Fail(new AccessControlException("denied")))
+    assert(unknown(f.create()).getMessage.contains("denied"))
+  }
+
+  test("what is found and gone again is created after a while") {
+    for (conflict <- Seq(taken, new Conflict)) {
+      val f = new Fixture
+      f.store.script("create", Fail(conflict))
+      val creation = f.create()
+      assert(!creation.isCompleted)
+      f.timer.advance(500)
+      assert(outcome(creation) == Outcome.Done(Creation.Ours) && f.content == "ours")
+    }
+  }
+
+  test("a creation that was refused after it may have been made is unknown") {
+    val f = new Fixture
+    f.store.script("create", Fail(taken), Fail(new AccessControlException("denied")))
+    val creation = f.create()
+    f.timer.advance(500)
+    assert(unknown(creation).getMessage.contains("denied"))
+  }
+
+  test("what is found and gone again for ever is unknown at the deadline") {
+    val f = new Fixture
+    f.store.always("create", Fail(taken))
+    val creation = f.create(timeoutMillis = 3000)
+    f.timer.advance(3000)
+    assert(unknown(creation).getMessage.contains("412"))
+  }
+
+  test("quick errors do not end a creation that has time left") {
+    val f = new Fixture
+    f.store.script("create", Seq.fill(10)(Fail(new IOException("503"))): _*)
+    val creation = f.create()
+    f.timer.advance(100000)
+    assert(outcome(creation) == Outcome.Done(Creation.Ours))
+  }
+
+  test("a judge that throws leaves it unknown") {
+    val f = new Fixture
+    f.put("theirs")
+    val creation = f.storage.create(path, ours, 1000)(_ => throw new IllegalStateException("judge"))
+    assert(unknown(creation).getMessage == "judge")
+  }
+
+  // Other writes.
+
+  test("a put whose object is there already has succeeded") {
+    val f = new Fixture
+    f.store.script("put", Fail(taken))
+    assert(outcome(f.storage.put(path, ours, 1000)) == Outcome.Done(()))
+  }
+
+  test("a replacement is hedged only where storage replaces in one step") {
+    for (atomic <- Seq(true, false)) {
+      val f = new Fixture(atomic)
+      val silent = new Hang
+      f.store.script("replace", silent)
+      val replacement = f.storage.replace(path, ours, 5000)
+      f.timer.advance(1000)
+      assert(replacement.isCompleted == atomic)
+      assert(f.store.count("replace") == (if (atomic) 2 else 1))
+      f.timer.advance(4000)
+      assert(f.store.count("replace") == (if (atomic) 2 else 1))
+    }
+  }
+
+  test("where replacing deletes first, a replacement without an answer is not tried again") {
+    val f = new Fixture(atomic = false)
+    f.store.script("replace", Fail(new IOException("reset")))
+    assert(unknown(f.storage.replace(path, ours, 5000)).getMessage.contains("reset"))
+    f.timer.advance(100000)
+    assert(f.store.count("replace") == 1)
+  }
+
+  test("a deletion is repeated until it is done") {
+    val f = new Fixture
+    f.put("x")
+    f.store.script("delete", Fail(), new Hang)
+    val deletion = f.storage.delete(Seq(path), 60000)
+    f.timer.advance(500)
+    f.timer.advance(1000)
+    assert(outcome(deletion) == Outcome.Done(()))
+    assert(outcome(f.storage.read(path, 10, 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.delete(Nil, 1000)) == Outcome.Done(()) && f.store.count("delete") == 3)
+  }
+
+  // Questions.
+
+  test("what is missing is an answer, and not asked for again") {
+    val f = new Fixture
+    assert(outcome(f.storage.read(path, 10, 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.readTail(path, 10, 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.readRange(path, 0, 10, 1000)) == Outcome.Done(None))
+    assert(f.store.asked == Seq("read", "readTail", "readRange"))
+  }
+
+  test("what is longer or shorter than it must be fails at once") {
+    val f = new Fixture
+    f.put("123456")
+    for (question <- Seq(f.storage.read(path, 5, 1000), f.storage.readRange(path, 3, 4, 1000)))
+      assert(outcome(question).isInstanceOf[Outcome.Failed])
+    assert(f.timer.pending == 0)
+  }
+
+  test("every question survives an error, and silence") {
+    val f = new Fixture
+    f.put("content")
+    val operations = Seq("read", "readTail", "readRange", "list", "listRecursively", "listUnpublished")
+    operations.foreach(f.store.script(_, Fail(), new Hang))
+    val questions = Seq(
+      f.storage.read(path, 10, 60000),
+      f.storage.readTail(path, 10, 60000),
+      f.storage.readRange(path, 0, 7, 60000),
+      f.storage.list(path.getParent, 60000),
+      f.storage.listRecursively(path.getParent, 60000),
+      f.storage.listUnpublished(path.getParent, 60000)
+    )
+    f.timer.advance(500)
+    f.timer.advance(1000)
+    questions.foreach(question => assert(outcome(question).isInstanceOf[Outcome.Done[_]]))
+  }
+}

@@ -1,0 +1,404 @@
+package sparkdstl.log.request
+
+import java.io.{FileNotFoundException, IOException}
+
+import org.apache.hadoop.security.AccessControlException
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.error.DstlException
+import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
+import sparkdstl.log.storage.Attempt
+
+class RequestsSuite extends AnyFunSuite {
+  private val hedged = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private val fixed = hedged.copy(policy = RetryPolicyName.Fixed)
+  private val none = hedged.copy(policy = RetryPolicyName.NoRetry)
+
+  private val write = RequestKind.effect("put")
+  private val question = RequestKind.question("read")
+  private val cautious = RequestKind.cautiousEffect("replace", 1)
+
+  private val denied = new AccessControlException("denied")
+
+  private class Fixture(options: RequestOptions = hedged) {
+    val timer = new ManualTimer
+    val requests = Requests(options, TestRuntime(timer))
+
+    final class Running(kind: RequestKind, timeoutMillis: Long) {
+      val attempts = new ScriptedAttempts
+      val pending: PendingRequest[String] = requests.run(kind, "put of /x", timeoutMillis)(attempts)
+
+      def outcome: Option[Outcome[String]] = pending.outcome.value.map(_.get)
+
+      def failure: Throwable = outcome match {
+        case Some(Outcome.Failed(error)) => error
+        case other => fail(s"not failed: $other")
+      }
+
+      def unknown: Throwable = outcome match {
+        case Some(Outcome.Unknown(cause)) => cause
+        case other => fail(s"not unknown: $other")
+      }
+    }
+
+    def run(kind: RequestKind = write, timeoutMillis: Long = 600000): Running = new Running(kind, timeoutMillis)
+
+    /** Makes requests that take so long each, one after another. */
+    def observe(count: Int, millis: Long, kind: RequestKind = write): Unit = (1 to count).foreach { _ =>
+      val running = run(kind)
+      timer.advance(millis)
+      running.attempts.succeed(1)
+    }
+
+    def metrics(kind: RequestKind = write): RequestMetrics.Snapshot = requests.metrics.snapshot()(kind.operation)
+  }
+
+  // The first success.
+
+  test("the first success counts, at the first attempt, and leaves no timer") {
+    val f = new Fixture
+    val running = f.run()
+    assert(running.outcome.isEmpty)
+    running.attempts.succeed(1)
+    assert(running.outcome.contains(Outcome.Done("answer 1")))
+    assert(f.timer.pending == 0 && f.requests.underWay == 0)
+    assert(!running.attempts.isCancelled(1))
+  }
+
+  for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
+    test(s"$name: silence starts another attempt, and whichever succeeds first counts") {
+      val f = new Fixture(options)
+      val running = f.run()
+      f.timer.advance(999)
+      assert(running.attempts.begun == 1)
+      f.timer.advance(1)
+      assert(running.attempts.begun == 2)
+      running.attempts.succeed(2)
+      assert(running.outcome.contains(Outcome.Done("answer 2")))
+      assert(running.attempts.isCancelled(1) && !running.attempts.isCancelled(2))
+      assert(f.metrics().hedges == 1 && f.metrics().hedgesWon == 1 && f.metrics().retries == 0)
+      assert(f.timer.pending == 0)
+    }
+
+    test(s"$name: no more attempts than allowed are under way at once, and a late success counts") {
+      val f = new Fixture(options)
+      val running = f.run()
+      f.timer.advance(500000)
+      assert(running.attempts.begun == 3)
+      running.attempts.succeed(1)
+      assert(running.outcome.contains(Outcome.Done("answer 1")))
+      assert(f.metrics().hedgesWon == 0)
+    }
+
+    test(s"$name: errors lead to further attempts until the deadline, ever later") {
+      val f = new Fixture(options)
+      val running = f.run()
+      for (attempt <- 1 to 40) {
+        running.attempts.fail(attempt)
+        assert(running.outcome.isEmpty)
+        val delay = options.retryDelayMillis(attempt, 0.5)
+        f.timer.advance(delay - 1)
+        assert(running.attempts.begun == attempt)
+        f.timer.advance(1)
+        assert(running.attempts.begun == attempt + 1)
+      }
+      running.attempts.succeed(41)
+      assert(running.outcome.contains(Outcome.Done("answer 41")))
+      assert(f.metrics().retries == 40 && f.metrics().hedges == 0)
+    }
+  }
+
+  test("hedges do not use up the attempts that errors need") {
+    val f = new Fixture
+    val running = f.run()
+    f.timer.advance(2000)
+    assert(running.attempts.begun == 3)
+    (1 to 3).foreach(running.attempts.fail(_))
+    f.timer.advance(500)
+    assert(running.attempts.begun == 4)
+    running.attempts.succeed(4)
+    assert(running.outcome.contains(Outcome.Done("answer 4")))
+  }
+
+  test("an attempt that has failed is not silent: the next one waits for its delay") {
+    val f = new Fixture(fixed.copy(timeoutMillis = 100))
+    val running = f.run()
+    running.attempts.fail(1)
+    f.timer.advance(499)
+    assert(running.attempts.begun == 1)
+    f.timer.advance(1)
+    assert(running.attempts.begun == 2)
+  }
+
+  test("without retries silence is waited out, and an error ends the request") {
+    val f = new Fixture(none)
+    val silent = f.run()
+    f.timer.advance(500000)
+    assert(silent.attempts.begun == 1)
+    silent.attempts.succeed(1)
+    assert(silent.outcome.contains(Outcome.Done("answer 1")))
+    val failing = f.run(question)
+    failing.attempts.fail(1)
+    assert(failing.failure.getMessage.contains("injected"))
+  }
+
+  // Hedges.
+
+  test("a hedge starts once an attempt is slower than recent ones of its kind and size") {
+    val f = new Fixture
+    f.observe(RequestOptions.MinSamples, 40)
+    val other = f.run(RequestKind.effect("put", 1000000))
+    val running = f.run()
+    f.timer.advance(79)
+    assert(running.attempts.begun == 1)
+    f.timer.advance(1)
+    assert(running.attempts.begun == 2 && other.attempts.begun == 1)
+  }
+
+  test("when everything is slow few attempts are started early, and late ones all the same") {
+    val f = new Fixture
+    f.observe(100, 40)
+    val all = (1 to 100).map(_ => f.run())
+    f.timer.advance(999)
+    // Ten are saved, and a hundred requests have earned no more than fits.
+    assert(f.metrics().hedges == 10)
+    f.timer.advance(1)
+    assert(all.forall(_.attempts.begun >= 2))
+  }
+
+  test("attempts that were cancelled count with the time they had, so that hedges do not become ever more") {
+    val f = new Fixture
+    f.observe(RequestOptions.MinSamples, 40)
+    for (_ <- 1 to 10) {
+      val running = f.run()
+      f.timer.advance(90)
+      running.attempts.succeed(2)
+      running.attempts.fail(1, new IOException("cancelled"))
+    }
+    val running = f.run()
+    f.timer.advance(89)
+    assert(running.attempts.begun == 1)
+    f.timer.advance(1)
+    assert(running.attempts.begun == 2)
+  }
+
+  // How writes end.
+
+  test("a write that storage has refused for good fails at once, and the error shows") {
+    val f = new Fixture
+    val running = f.run()
+    running.attempts.fail(1, denied)
+    assert(running.failure.getCause == denied && running.failure.getMessage.contains("denied"))
+    assert(f.timer.pending == 0 && running.attempts.begun == 1)
+  }
+
+  test("a write one of whose attempts ended without an answer is unknown, though another was refused") {
+    val f = new Fixture
+    val running = f.run()
+    running.attempts.fail(1, new IOException("reset"))
+    f.timer.advance(500)
+    running.attempts.fail(2, denied)
+    assert(running.unknown.getMessage.contains("denied"))
+    assert(running.unknown.getSuppressed.exists(_.getMessage == "reset"))
+  }
+
+  test("a write that was refused while another attempt is silent waits for that one until the deadline") {
+    for (answers <- Seq(true, false)) {
+      val f = new Fixture
+      val running = f.run()
+      f.timer.advance(1000)
+      running.attempts.fail(2, denied)
+      f.timer.advance(598999)
+      assert(running.outcome.isEmpty && running.attempts.begun == 2)
+      if (answers) {
+        running.attempts.succeed(1)
+        assert(running.outcome.contains(Outcome.Done("answer 1")))
+      } else {
+        f.timer.advance(1)
+        assert(running.unknown.getMessage.contains("denied"))
+        assert(running.attempts.isCancelled(1))
+      }
+    }
+  }
+
+  test("a write that is silent until the deadline is unknown, and nothing is started afterwards") {
+    val f = new Fixture
+    val running = f.run(timeoutMillis = 2500)
+    f.timer.advance(2500)
+    val error = running.unknown
+    assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
+    Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
+      assert(error.getMessage.contains(words))
+    )
+    assert((1 to 3).forall(running.attempts.isCancelled))
+    f.timer.advance(1000000)
+    assert(running.attempts.begun == 3 && f.timer.pending == 0)
+    assert(f.metrics().unknown == 1)
+  }
+
+  test("the deadline's error shows what was at the root") {
+    val f = new Fixture
+    val running = f.run(timeoutMillis = 1200)
+    running.attempts.fail(1, new IOException("read-back failed", new IOException("no route to host")))
+    f.timer.advance(1200)
+    assert(running.unknown.getMessage.contains("no route to host"))
+    assert(running.unknown.getCause.getMessage == "read-back failed")
+  }
+
+  test("a write whose attempts were all refused, if not for good, has failed when its time is over") {
+    val f = new Fixture
+    val running = f.run(timeoutMillis = 1000)
+    running.attempts.fail(1, new FileNotFoundException("no bucket"))
+    f.timer.advance(500)
+    running.attempts.fail(2, new FileNotFoundException("no bucket"))
+    assert(running.failure.getMessage.contains("no bucket"))
+  }
+
+  test("what may take effect twice to bad effect has no hedge, and no attempt after one without an answer") {
+    val f = new Fixture
+    val silent = f.run(cautious, timeoutMillis = 60000)
+    f.timer.advance(59999)
+    assert(silent.attempts.begun == 1)
+    f.timer.advance(1)
+    silent.unknown
+    val failing = f.run(cautious)
+    failing.attempts.fail(1, new IOException("reset"))
+    failing.unknown
+    assert(failing.attempts.begun == 1)
+  }
+
+  test("what may take effect twice to bad effect is tried again where it certainly was not done") {
+    val f = new Fixture
+    val running = f.run(cautious)
+    running.attempts.fail(1, new FileNotFoundException("not yet"))
+    f.timer.advance(500)
+    running.attempts.succeed(2)
+    assert(running.outcome.contains(Outcome.Done("answer 2")))
+  }
+
+  // How questions end.
+
+  test("a question that is never answered has failed at its deadline") {
+    val f = new Fixture
+    val running = f.run(question, timeoutMillis = 2500)
+    f.timer.advance(2500)
+    assert(running.failure.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
+    assert(f.metrics(question).failures == 1)
+  }
+
+  test("a question whose error no attempt would mend fails at once, though another attempt is silent") {
+    val f = new Fixture
+    val running = f.run(question)
+    f.timer.advance(1000)
+    running.attempts.fail(2, denied)
+    assert(running.failure.getCause == denied && running.attempts.isCancelled(1))
+  }
+
+  test("a question that fails now and then is answered in the end") {
+    val f = new Fixture
+    val running = f.run(question)
+    running.attempts.fail(1)
+    f.timer.advance(500)
+    f.timer.advance(1000)
+    running.attempts.fail(2)
+    running.attempts.succeed(3)
+    assert(running.outcome.contains(Outcome.Done("answer 3")))
+  }
+
+  // What cannot be started.
+
+  test("an attempt that cannot be started counts as an error, and nothing is held for ever") {
+    for (error <- Seq(new IOException("no"), new OutOfMemoryError("unable to create native thread"))) {
+      val f = new Fixture
+      val attempts = new ScriptedAttempts
+      attempts.refusal = Some(error)
+      val pending = f.requests.run(question, "read of /x", 600000)(attempts)
+      assert(f.requests.underWay == 0)
+      if (error.isInstanceOf[IOException]) {
+        attempts.refusal = None
+        f.timer.advance(500)
+        attempts.succeed(2)
+        assert(pending.outcome.value.get.get == Outcome.Done("answer 2"))
+      } else assert(pending.outcome.value.get.get.isInstanceOf[Outcome.Failed])
+    }
+  }
+
+  test("without a timer a request fails instead of having no deadline") {
+    val noTimer = new Timer {
+      override def nowNanos: Long = 0
+      override def schedule(delayMillis: Long)(action: () => Unit): Cancellable =
+        throw new java.util.concurrent.RejectedExecutionException("shut down")
+    }
+    val requests = Requests(hedged, TestRuntime(noTimer))
+    val attempts = new ScriptedAttempts
+    val outcome = requests.run(write, "put of /x", 1000)(attempts).outcome
+    assert(outcome.value.get.get.isInstanceOf[Outcome.Failed] && attempts.begun == 0)
+  }
+
+  test("a request without time is not begun") {
+    val f = new Fixture
+    val running = f.run(timeoutMillis = 0)
+    running.failure
+    assert(running.attempts.begun == 0)
+  }
+
+  // The end.
+
+  test("a cancelled write is unknown, a cancelled question has failed, and later answers change nothing") {
+    val f = new Fixture
+    val (writing, asking) = (f.run(), f.run(question))
+    Seq(writing, asking).foreach(_.pending.cancel())
+    writing.unknown
+    asking.failure
+    assert(writing.attempts.isCancelled(1) && f.timer.pending == 0)
+    writing.attempts.succeed(1)
+    writing.unknown
+  }
+
+  test("closing ends all requests at once and starts none") {
+    val f = new Fixture
+    val silent = f.run()
+    val retrying = f.run()
+    retrying.attempts.fail(1, new FileNotFoundException("no bucket"))
+    f.requests.close()
+    f.requests.close()
+    silent.unknown
+    retrying.failure
+    val late = f.run()
+    assert(late.failure.isInstanceOf[RequestEnded] && late.attempts.begun == 0)
+    f.timer.advance(1000000)
+    assert(retrying.attempts.begun == 1 && f.timer.pending == 0)
+  }
+
+  test("a closed run is quiet once its last attempt has ended, or is given up") {
+    val f = new Fixture
+    val running = f.run()
+    f.timer.advance(1000)
+    f.requests.close()
+    val short = f.requests.whenQuiet(10)
+    val long = f.requests.whenQuiet(10000)
+    f.timer.advance(10)
+    assert(short.value.get.get == false && !long.isCompleted)
+    running.attempts.succeed(1)
+    assert(!long.isCompleted)
+    running.attempts.fail(2)
+    assert(long.value.get.get)
+    assert(f.requests.whenQuiet(10).value.get.get)
+    assert(f.timer.pending == 0)
+  }
+
+  test("an answer that is there before the request knows its attempt counts") {
+    val f = new Fixture
+    val done = f.requests.run(write, "put of /x", 1000)(_ => Attempt(scala.concurrent.Future.successful("now")))
+    assert(done.outcome.value.get.get == Outcome.Done("now") && f.timer.pending == 0)
+  }
+
+  test("requests are counted by operation, with their latencies") {
+    val f = new Fixture
+    f.observe(10, 30, question)
+    val metrics = f.metrics(question)
+    assert(metrics.requests == 10 && metrics.attempts == 10 && metrics.latencyP99Nanos == 30000000)
+    assert(f.requests.metrics.snapshot().keySet == Set("read"))
+  }
+}

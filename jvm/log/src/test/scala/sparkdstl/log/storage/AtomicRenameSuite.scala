@@ -1,0 +1,86 @@
+package sparkdstl.log.storage
+
+import java.io.FileNotFoundException
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileContext, LocalFileSystem, Path}
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.testing.TemporaryDirectory
+
+/** Renaming as HDFS and ABFS are asked to, on local files. */
+class AtomicRenameSuite extends AnyFunSuite {
+  private val configuration = new Configuration(false)
+  configuration.set("fs.file.impl", classOf[LocalFileSystem].getName)
+  configuration.set("fs.AbstractFileSystem.file.impl", "sparkdstl.testing.PlainLocalFs")
+  configuration.set("fs.permissions.umask-mode", "022")
+
+  private def within(atomic: Boolean)(check: (FileContextRename, String => Path) => Any): Any =
+    TemporaryDirectory.within { directory =>
+      val context = FileContext.getFileContext(directory.toURI, configuration)
+      def file(name: String): Path = {
+        val path = new java.io.File(directory, name)
+        java.nio.file.Files.write(path.toPath, name.getBytes)
+        new Path(path.toURI)
+      }
+      check(new FileContextRename(context, atomic), file)
+    }
+
+  private def content(path: Path): String =
+    new String(java.nio.file.Files.readAllBytes(new java.io.File(path.toUri.getPath).toPath))
+
+  test("creating refuses a target that is there") {
+    within(atomic = true) { (rename, file) =>
+      val (from, to) = (file("from"), file("to"))
+      intercept[FileAlreadyExistsException](rename.create(from, to))
+      assert(content(to) == "to" && content(from) == "from")
+    }
+  }
+
+  for (atomic <- Seq(true, false))
+    test(s"replacing replaces${if (atomic) "" else ", in steps"}, and creates where there is nothing") {
+      within(atomic) { (rename, file) =>
+        val (from, to) = (file("from"), file("to"))
+        rename.replace(from, to)
+        assert(content(to) == "from")
+        rename.replace(to, new Path(to.getParent, "new"))
+        assert(content(new Path(to.getParent, "new")) == "from")
+        assert(rename.replacesAtomically == atomic)
+      }
+    }
+
+  test("where replacing takes steps nothing is deleted that need not be") {
+    val steps = mutable.ArrayBuffer.empty[String]
+    var taken = false
+    val rename = new ReplaceInSteps {
+      override def replacesAtomically: Boolean = false
+      override def replace(from: Path, to: Path): Unit = replaceInSteps(from, to)
+      override def create(from: Path, to: Path): Unit = {
+        steps += "create"
+        if (taken) throw new FileAlreadyExistsException("taken")
+      }
+      override protected def delete(path: Path): Unit = {
+        steps += "delete"
+        taken = false
+      }
+    }
+    rename.replace(new Path("/a"), new Path("/b"))
+    assert(steps == Seq("create"))
+    taken = true
+    rename.replace(new Path("/a"), new Path("/b"))
+    assert(steps == Seq("create", "create", "delete", "create"))
+  }
+
+  test("that the source is gone is no answer about the target") {
+    within(atomic = true) { (rename, file) =>
+      val to = file("to")
+      val gone = new Path(to.getParent, "gone")
+      for (act <- Seq[(Path, Path) => Unit](rename.create, rename.replace)) {
+        val error = intercept[java.io.IOException](act(gone, new Path(to.getParent, "other")))
+        assert(!StorageErrors.isDefinite(error) && error.getCause.isInstanceOf[FileNotFoundException])
+      }
+    }
+  }
+}

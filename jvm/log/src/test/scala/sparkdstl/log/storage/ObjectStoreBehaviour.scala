@@ -1,0 +1,155 @@
+package sparkdstl.log.storage
+
+import java.io.{EOFException, FileNotFoundException, IOException}
+import java.util.concurrent.{CountDownLatch, Executors}
+
+import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.duration.DurationInt
+import scala.util.Try
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.scalatest.funsuite.AnyFunSuite
+
+/** What holds of every [[ObjectStore]]. */
+trait ObjectStoreBehaviour { this: AnyFunSuite =>
+
+  /** Waits for an attempt, and throws its error. */
+  protected def get[T](attempt: Attempt[T]): T = Await.result(attempt.result, 1.minute)
+
+  protected def bytes(text: String): Array[Byte] = text.getBytes("UTF-8")
+
+  /**
+   * @param withStorage
+   *   runs a test with an empty storage and the base of its paths
+   */
+  protected def objectStore(name: String)(withStorage: ((ObjectStore, Path) => Any) => Any): Unit = {
+    def holds(what: String)(check: (ObjectStore, Path) => Any): Unit = test(s"$name: $what")(withStorage(check))
+
+    holds("what was put is read, whole and in ranges") { (storage, base) =>
+      val path = new Path(base, "a/b/c.log")
+      get(storage.put(path, Payload(bytes("0123456789"))))
+      assert(get(storage.read(path, 10)) sameElements bytes("0123456789"))
+      assert(get(storage.readRange(path, 3, 4)) sameElements bytes("3456"))
+      assert(get(storage.readRange(path, 0, 10)) sameElements bytes("0123456789"))
+      val tail = get(storage.readTail(path, 4))
+      assert((tail.bytes sameElements bytes("6789")) && tail.length == 10 && !tail.isWhole)
+      val whole = get(storage.readTail(path, 11))
+      assert((whole.bytes sameElements bytes("0123456789")) && whole.isWhole)
+    }
+
+    holds("an empty object is an object") { (storage, base) =>
+      get(storage.put(new Path(base, "empty"), Payload(Array.emptyByteArray)))
+      assert(get(storage.read(new Path(base, "empty"), 0)).isEmpty)
+      assert(get(storage.readTail(new Path(base, "empty"), 10)).length == 0)
+    }
+
+    holds("a replacement replaces, longer by shorter too") { (storage, base) =>
+      val path = new Path(base, "x")
+      get(storage.replace(path, Payload(bytes("something long"))))
+      get(storage.replace(path, Payload(bytes("short"))))
+      assert(get(storage.read(path, 100)) sameElements bytes("short"))
+    }
+
+    holds("an exclusive creation fails when something is there, and leaves it") { (storage, base) =>
+      val path = new Path(base, "batches/1.log")
+      get(storage.create(path, Payload(bytes("first"))))
+      val error = intercept[FileAlreadyExistsException](get(storage.create(path, Payload(bytes("second")))))
+      assert(error.getMessage.contains("1.log"))
+      assert(get(storage.read(path, 100)) sameElements bytes("first"))
+      assert(get(storage.list(path.getParent)).map(_.path.getName) == Seq("1.log"))
+      assert(get(storage.listUnpublished(base)).isEmpty)
+    }
+
+    holds("of many concurrent exclusive creations one succeeds, and its content stays") { (storage, base) =>
+      for (round <- 1 to 20) {
+        val path = new Path(base, s"$round.log")
+        val outcomes = concurrently(8)(n => get(storage.create(path, Payload(bytes(s"writer $n")))))
+        val winners = outcomes.zipWithIndex.collect { case (outcome, n) if outcome.isSuccess => n }
+        assert(winners.size == 1, outcomes)
+        assert(outcomes.flatMap(_.failed.toOption).forall(_.isInstanceOf[FileAlreadyExistsException]), outcomes)
+        assert(get(storage.read(path, 100)) sameElements bytes(s"writer ${winners.head}"))
+      }
+      assert(get(storage.listUnpublished(base)).isEmpty)
+    }
+
+    holds("parts are written one after another, and a put may be repeated") { (storage, base) =>
+      val path = new Path(base, "d/parts")
+      val content = Payload(Vector(bytes("one "), Array.emptyByteArray, bytes("two "), bytes("three")))
+      (1 to 3).foreach(_ => get(storage.put(path, content)))
+      assert(get(storage.read(path, 100)) sameElements bytes("one two three"))
+      assert(get(storage.listRecursively(base)).map(_.path.getName) == Seq("parts"))
+      assert(get(storage.listUnpublished(base)).isEmpty)
+    }
+
+    holds("concurrent puts of the same content all succeed") { (storage, base) =>
+      val path = new Path(base, "same")
+      assert(concurrently(8)(_ => get(storage.put(path, Payload(bytes("same"))))).forall(_.isSuccess))
+      assert(get(storage.read(path, 100)) sameElements bytes("same"))
+    }
+
+    holds("reading what is not there fails with FileNotFoundException") { (storage, base) =>
+      val path = new Path(base, "missing")
+      intercept[FileNotFoundException](get(storage.read(path, 10)))
+      intercept[FileNotFoundException](get(storage.readRange(path, 0, 1)))
+      intercept[FileNotFoundException](get(storage.readTail(path, 1)))
+    }
+
+    holds("an object longer than allowed is refused, with both lengths") { (storage, base) =>
+      get(storage.put(new Path(base, "big"), Payload(new Array[Byte](11))))
+      val message = intercept[IOException](get(storage.read(new Path(base, "big"), 10))).getMessage
+      assert(message.contains("11") && message.contains("10") && message.contains("big"))
+    }
+
+    holds("a range past the end fails with EOFException naming path and offset") { (storage, base) =>
+      get(storage.put(new Path(base, "object"), Payload(bytes("0123456789"))))
+      val error = intercept[EOFException](get(storage.readRange(new Path(base, "object"), 7, 4)))
+      assert(error.getMessage.contains("object") && error.getMessage.contains("7"))
+      assert(!StorageErrors.isRetryable(error))
+      intercept[EOFException](get(storage.readRange(new Path(base, "object"), 70, 4)))
+    }
+
+    holds("a list shows the objects of one directory") { (storage, base) =>
+      Seq("d/1", "d/2", "d/below/3", "other/4").foreach(name =>
+        get(storage.put(new Path(base, name), Payload(bytes(name))))
+      )
+      val listed = get(storage.list(new Path(base, "d")))
+      assert(listed.map(_.path.getName).toSet == Set("1", "2"))
+      assert(listed.forall(_.length == 3))
+      assert(listed.forall(o => get(storage.read(o.path, 3)).length == 3))
+    }
+
+    holds("a recursive list shows what is below too") { (storage, base) =>
+      Seq("d/1", "d/below/2", "other/3").foreach(name => get(storage.put(new Path(base, name), Payload(bytes(name)))))
+      assert(get(storage.listRecursively(new Path(base, "d"))).map(_.path.getName).toSet == Set("1", "2"))
+    }
+
+    holds("a missing directory lists as empty") { (storage, base) =>
+      assert(get(storage.list(new Path(base, "nowhere"))).isEmpty)
+      assert(get(storage.listRecursively(new Path(base, "nowhere"))).isEmpty)
+      assert(get(storage.listUnpublished(new Path(base, "nowhere"))).isEmpty)
+    }
+
+    holds("delete takes many, and missing ones are fine") { (storage, base) =>
+      Seq("1", "2", "3").foreach(name => get(storage.put(new Path(base, name), Payload(bytes(name)))))
+      get(storage.delete(Seq("1", "missing", "3").map(new Path(base, _))))
+      assert(get(storage.list(base)).map(_.path.getName) == Seq("2"))
+      get(storage.delete(Nil))
+    }
+  }
+
+  private def concurrently(threads: Int)(action: Int => Unit): Seq[Try[Unit]] = {
+    val pool = Executors.newFixedThreadPool(threads)
+    implicit val context: ExecutionContext = ExecutionContext.fromExecutor(pool)
+    try {
+      val start = new CountDownLatch(threads)
+      val outcomes = (0 until threads).map { n =>
+        Future {
+          start.countDown()
+          start.await()
+          Try(action(n))
+        }
+      }
+      Await.result(Future.sequence(outcomes), 1.minute)
+    } finally pool.shutdown()
+  }
+}

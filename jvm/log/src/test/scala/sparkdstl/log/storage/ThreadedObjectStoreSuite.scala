@@ -1,0 +1,103 @@
+package sparkdstl.log.storage
+
+import java.io.InterruptedIOException
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, Executors}
+
+import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Seconds, Span}
+
+import sparkdstl.log.runtime.ManualExecutor
+
+class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectStoreBehaviour {
+  private implicit val signaler: Signaler = ThreadSignaler
+
+  /** Lists nothing, as soon as the directory's gate is open. */
+  private final class GatedStorage extends LogStorage {
+    private val gates = new ConcurrentHashMap[String, CountDownLatch]
+    private val entered = new ConcurrentHashMap[String, CountDownLatch]
+
+    def open(name: String): Unit = latch(gates, name).countDown()
+
+    def awaitEntered(name: String): Unit = latch(entered, name).await()
+
+    override def list(directory: Path): Seq[StoredObject] = {
+      latch(entered, directory.getName).countDown()
+      try latch(gates, directory.getName).await()
+      catch { case _: InterruptedException => throw new InterruptedIOException(directory.getName) }
+      Nil
+    }
+
+    private def latch(latches: ConcurrentHashMap[String, CountDownLatch], name: String): CountDownLatch =
+      latches.computeIfAbsent(name, _ => new CountDownLatch(1))
+
+    override def put(path: Path, content: Payload): Unit = ()
+    override def replace(path: Path, content: Payload): Unit = ()
+    override def replacesAtomically: Boolean = true
+    override def create(path: Path, content: Payload): Unit = ()
+    override def read(path: Path, maxLength: Long): Array[Byte] = Array.emptyByteArray
+    override def readTail(path: Path, maxLength: Int): ObjectTail = ObjectTail(Array.emptyByteArray, 0)
+    override def readRange(path: Path, offset: Long, length: Int): Array[Byte] = Array.emptyByteArray
+    override def listRecursively(directory: Path): Seq[StoredObject] = Nil
+    override def listUnpublished(directory: Path): Seq[StoredObject] = Nil
+    override def delete(paths: Seq[Path]): Unit = ()
+  }
+
+  private def holds(name: String, threads: Int)(check: (GatedStorage, ThreadedObjectStore) => Any): Unit =
+    test(name)(failAfter(Span(20, Seconds)) {
+      val storage = new GatedStorage
+      val store = new ThreadedObjectStore(storage, threads, 3, Executors.newCachedThreadPool())
+      try check(storage, store)
+      finally store.close()
+    })
+
+  holds("when all threads are stuck a hedge still finds one, and others wait", threads = 1) { (storage, store) =>
+    val stuck = store.list(new Path("/stuck"))
+    storage.awaitEntered("stuck")
+    val other = store.list(new Path("/other"))
+    val hedge = store.list(new Path("/stuck"))
+    assert(store.busyThreads == 2 && !other.result.isCompleted)
+    storage.open("stuck")
+    storage.open("other")
+    Seq(stuck, hedge, other).foreach(get(_))
+  }
+
+  holds("a cancelled attempt that is stuck gives its thread up when somebody needs it", threads = 1) {
+    (storage, store) =>
+      val stuck = store.list(new Path("/stuck"))
+      storage.awaitEntered("stuck")
+      stuck.cancel()
+      assert(store.interruptedAttempts == 0)
+      storage.open("other")
+      get(store.list(new Path("/other")))
+      intercept[InterruptedIOException](get(stuck))
+      assert(store.interruptedAttempts == 1)
+  }
+
+  holds("closing interrupts what runs, fails what waits, and refuses what comes", threads = 1) { (storage, store) =>
+    val running = store.list(new Path("/running"))
+    storage.awaitEntered("running")
+    val waiting = store.list(new Path("/waiting"))
+    store.close()
+    intercept[InterruptedIOException](get(running))
+    Seq(waiting, store.list(new Path("/late"))).foreach(attempt => intercept[AttemptNotMade](get(attempt)))
+  }
+
+  test("an executor that refuses a task fails the attempt, which is certain not to have been made") {
+    val executor = new ManualExecutor
+    executor.shutdown()
+    val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
+    val error = intercept[AttemptNotMade](get(store.put(new Path("/x"), Payload(bytes("x")))))
+    assert(StorageErrors.isDefinite(error) && store.busyThreads == 0)
+  }
+
+  test("more attempts run at a time when more threads are wanted") {
+    val executor = new ManualExecutor
+    val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
+    (1 to 3).foreach(n => store.put(new Path(s"/$n"), Payload(bytes("x"))))
+    assert(executor.pending == 1)
+    store.ensureAtLeast(3)
+    assert(executor.pending == 3)
+  }
+}

@@ -1,0 +1,116 @@
+package sparkdstl.log.storage
+
+import java.util.concurrent.Executor
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.runtime.ManualExecutor
+
+class WorkerThreadsSuite extends AnyFunSuite {
+
+  test("no more than the bound run, and the others follow in order") {
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(2, threads, () => ())
+    var ran = Vector.empty[Int]
+    (1 to 4).foreach(n => workers.submit(() => ran :+= n))
+    assert(threads.pending == 2 && workers.busy == 2)
+    threads.runNext()
+    assert(threads.pending == 2)
+    threads.runAll()
+    assert(ran == Vector(1, 2, 3, 4))
+    assert(workers.busy == 0)
+  }
+
+  test("work that is cancelled before it has a thread never runs, and says so") {
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(1, threads, () => ())
+    var ran = Vector.empty[Int]
+    workers.submit(() => ran :+= 1)
+    val second = workers.submit(() => ran :+= 2)
+    second.cancel()
+    threads.runAll()
+    assert(ran == Vector(1))
+    assert(StorageErrors.isDefinite(second.result.value.get.failed.get))
+  }
+
+  test("cancelled work is left alone while there are threads, and gives way, oldest first, when there are none") {
+    val threads = new ManualExecutor
+    var interrupted = 0
+    val workers = new WorkerThreads(2, threads, () => interrupted += 1)
+    val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
+    works.foreach(_.cancel())
+    assert(interrupted == 0)
+    workers.submit(() => ())
+    assert(interrupted == 1 && threads.pending == 3)
+  }
+
+  test("work that ignores interrupts takes at most as many threads again") {
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(2, threads, () => ())
+    (1 to 10).foreach(_ => workers.submit(() => ()).cancel())
+    assert(workers.busy == 4 && threads.pending == 4)
+  }
+
+  test("an interrupt does not reach the work that uses the thread next") {
+    // Unlike the JVM's pools, it does not clear interrupts itself.
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(1, threads, () => ())
+    var interrupted = Vector.empty[Boolean]
+    def note(): Unit = interrupted :+= Thread.currentThread().isInterrupted
+    lazy val first: WorkerThreads#Work[Unit] = workers.submit { () =>
+      first.cancel()
+      workers.submit(() => note()): Unit
+      note()
+    }
+    first
+    try threads.runAll()
+    finally Thread.interrupted(): Unit
+    assert(interrupted == Vector(true, false))
+  }
+
+  /** Has no thread to give, as a machine may. */
+  private final class Exhausted(threads: Executor) extends Executor {
+    var exhausted = false
+    override def execute(task: Runnable): Unit =
+      if (exhausted) throw new OutOfMemoryError("unable to create native thread") else threads.execute(task)
+  }
+
+  test("where no thread can be had the work fails, and its place is free again") {
+    val threads = new ManualExecutor
+    val executor = new Exhausted(threads)
+    val workers = new WorkerThreads(1, executor, () => ())
+    executor.exhausted = true
+    val works = (1 to 3).map(_ => workers.submit(() => ()))
+    works.foreach { work =>
+      val error = work.result.value.get.failed.get
+      assert(error.getMessage.contains("unable to create native thread"))
+      assert(StorageErrors.isDefinite(error) && StorageErrors.isRetryable(error))
+    }
+    assert(workers.busy == 0)
+    executor.exhausted = false
+    val next = workers.submit(() => "done")
+    threads.runAll()
+    assert(next.result.value.get.get == "done")
+  }
+
+  test("the bound can grow, and what waits goes on") {
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(1, threads, () => ())
+    (1 to 3).foreach(_ => workers.submit(() => ()))
+    assert(threads.pending == 1)
+    workers.ensureAtLeast(2)
+    workers.ensureAtLeast(1)
+    assert(threads.pending == 2)
+  }
+
+  test("after closing nothing is started, and what waited fails") {
+    val threads = new ManualExecutor
+    val workers = new WorkerThreads(1, threads, () => ())
+    val running = workers.submit(() => ())
+    val waiting = workers.submit(() => ())
+    workers.close()
+    val late = workers.submit(() => ())
+    assert(threads.pending == 1 && !running.result.isCompleted)
+    Seq(waiting, late).foreach(work => assert(work.result.value.get.isFailure))
+  }
+}
