@@ -88,7 +88,13 @@ final class ThreadedObjectStore(
 
   private def furtherThreads(threads: Int): Int = math.max(1, threads * (attemptsAtOnce - 1))
 
-  private def attempt[T](operation: String, path: Path, detail: Long = 0)(action: => T): Attempt[T] = {
+  /**
+   * An attempt at anything else that blocks.
+   *
+   * @param operation
+   *   names it: attempts at the same operation on the same path are attempts at one request
+   */
+  def attempt[T](operation: String, path: Path, detail: Long = 0)(action: => T): Attempt[T] = {
     val asked = Asked(operation, path, detail)
     val isFurther = synchronized(underWay.getOrElse(asked, Vector.empty)).exists(_.hasBegun)
     val work = (if (isFurther) further else first).submit(() => action)

@@ -32,7 +32,7 @@ final case class ChunkLocation(file: String, offset: Long, length: Int, crc: Int
 
 /** Makes a file of chunks. Thread-safe. */
 trait ChunkFileEncoder[T] {
-  def encode(chunks: Seq[T]): EncodedFile
+  def encode(name: String, chunks: Seq[T]): EncodedFile
 }
 
 /**

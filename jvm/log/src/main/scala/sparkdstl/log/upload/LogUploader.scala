@@ -181,7 +181,7 @@ final class LogUploader[T <: Chunk](
         group.failed(_ => new UploadFailed(file, chunks.map(_.label), error))
       }
       metrics.uploadsStarted.increment()
-      try start(group, file, encoder.encode(chunks), fail)
+      try start(group, file, encoder.encode(file, chunks), fail)
       catch {
         case error: Throwable =>
           fail(error)

@@ -126,10 +126,7 @@ final class RunWorker(
   def lastBarrier: Option[BarrierReport] = barrier
 
   /** Whether nothing is on its way to data files, and no store is registered. */
-  def isIdle: Boolean = bytesInFlight == 0 && synchronized(stores.isEmpty)
-
-  /** Bytes that are on their way to data files. */
-  def bytesInFlight: Long = synchronized(uploader).fold(0L)(_.bytesInFlight)
+  def isIdle: Boolean = synchronized(stores.isEmpty && uploader.isEmpty)
 
   /** Uploads what waits, at once: the executor may soon be gone. */
   def flush(): Unit = receive(ToExecutor.Flush)

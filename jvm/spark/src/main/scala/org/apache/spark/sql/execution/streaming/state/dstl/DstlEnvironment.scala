@@ -15,6 +15,7 @@ import sparkdstl.log.read.{EntryCache, EntryPlace}
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
+import sparkdstl.log.upload.MemoryBudget
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.util.ThreadUtils
@@ -39,6 +40,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private lazy val memory = new MemoryObjectStore(() => System.currentTimeMillis())
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
+  private val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
   val entries = new EntryCache[EntryPlace](LogOptions.default.cacheMaxSize, runtime)
 
   /** Whether this process is a driver. */
@@ -54,6 +56,12 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
 
   /** The executors' side; a driver in local mode has it as well. */
   lazy val workers: WorkerSide = new WorkerSide(env, this)
+
+  /** Memory for what is on its way to data files: as much as the most generous query asks for. */
+  def uploadBudget(options: LogOptions): MemoryBudget = {
+    uploads.ensureAtLeast(options.uploadMaxInFlight)
+    uploads
+  }
 
   /** Attempts at the file system of `path`, bounded for the whole process. */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
@@ -95,7 +103,6 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     )
   }
 
-  /** Memory for entries that stores replay grows to what the most generous query asks for. */
   override def close(): Unit = {
     stores.values.forEach(_.close())
     timer.close()

@@ -7,7 +7,7 @@ private[dstl] object SparkVersion {
   /** @throws sparkdstl.log.error.DstlException unless `found` is a supported release of Spark */
   def check(found: String): Unit =
     if (found != Supported && !found.startsWith(Supported + "."))
-      throw DstlErrors.unsupportedSpark(found, s"$Supported.x")
+      throw sparkdstl.log.error.ProtocolErrors.unsupportedSpark(found, s"$Supported.x")
 
   def check(): Unit = check(org.apache.spark.SPARK_VERSION)
 }

@@ -125,14 +125,9 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       location.base,
       file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
       new DataFileEncoder(writer),
-      new ObjectDiscarder(storage.log, options.commitTimeoutMs, environment.runtime, uploadMetrics),
-      UploaderOptions(
-        options.persistSizeThreshold,
-        options.persistDelayMs,
-        options.uploadMaxInFlight,
-        options.uploadThreads,
-        options.commitTimeoutMs
-      ),
+      environment.uploadBudget(options),
+      new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, uploadMetrics),
+      UploaderOptions.of(options),
       environment.runtime,
       uploadMetrics
     )
