@@ -133,7 +133,7 @@ class LogUploaderSuite extends AnyFunSuite {
   }
 
   test("memory comes back when a file cannot be encoded, and the chunks fail") {
-    val f = new UploaderFixture(encoder = _ => throw new IllegalStateException("injected"))
+    val f = new UploaderFixture(encoder = (_, _) => throw new IllegalStateException("injected"))
     val chunk = f.put("a", 80)
     f.uploader.flush()
     assert(failure(chunk.location).getCause.getMessage == "injected")

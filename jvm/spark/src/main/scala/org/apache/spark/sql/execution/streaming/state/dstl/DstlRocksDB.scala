@@ -73,7 +73,7 @@ private[dstl] final class DstlRocksDB(
   register()
 
   override def drop(attempt: Long): Unit = attempts.synchronized {
-    if (attempts.valuesIterator.contains(attempt)) dropped += attempt
+    if (attempts.valuesIterator.contains(attempt)) dropped += attempt: Unit
   }
 
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB = {
@@ -163,13 +163,6 @@ private[dstl] final class DstlRocksDB(
     replaced.foreach(_.close())
   }
 
-  private sealed trait CommittedBy
-  private object CommittedBy {
-    case object Nobody extends CommittedBy
-    case object PlainFile extends CommittedBy
-    final case class Attempt(id: Long) extends CommittedBy
-  }
-
   private def committedBy(version: Long): CommittedBy =
     (for {
       worked <- run()
@@ -196,4 +189,13 @@ private object DstlRocksDB {
 
   /** More than any snapshot waits for. */
   private val RememberedAttempts = 1000
+}
+
+/** Whose changes led to a version that may be committed. */
+private sealed trait CommittedBy
+
+private object CommittedBy {
+  case object Nobody extends CommittedBy
+  case object PlainFile extends CommittedBy
+  final case class Attempt(id: Long) extends CommittedBy
 }

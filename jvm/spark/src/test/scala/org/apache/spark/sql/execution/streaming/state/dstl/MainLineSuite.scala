@@ -21,7 +21,7 @@ class MainLineSuite extends QuerySuite {
     finally query.stop()
   }
 
-  test("a query's changelogs are in the log, one batch log a batch, and none is a file") {
+  test("a query's changelogs are in the log, in the commit entries, and none is a file") {
     val session = spark
     import session.implicits._
     implicit val context: org.apache.spark.sql.SQLContext = spark.sqlContext
@@ -30,7 +30,8 @@ class MainLineSuite extends QuerySuite {
     assert(rows("counts") == expected(1 to 30))
     val all = files()
     assert(all.filter(_.endsWith(".changelog")) == Nil)
-    assert(all.filter(_.startsWith("dstl/batches/")).map(_.split('/').last.takeWhile(_ != '-')) == Seq("0", "1", "2"))
+    assert(all.filter(_.startsWith("dstl/data/")) == Nil)
+    assert(all.filter(name => name.startsWith("commits/") && !name.contains(".")) == Seq("commits/0", "commits/1", "commits/2"))
   }
 
   test("a restarted query goes on from the state in the log") {

@@ -10,12 +10,12 @@ class StreamThreadSuite extends AnyFunSuite {
 
   test("the run is read from a query thread's name, whatever the query is called") {
     Seq("", "name ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
-      assert(StreamThread.runIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(run))
+      assert(StreamThread.queryIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(DrivenQuery(id, run)))
     }
-    assert(StreamThread.runIn("main").isEmpty)
+    assert(StreamThread.queryIn("main").isEmpty)
   }
 
   test("other threads drive no run") {
-    assert(StreamThread.run.isEmpty)
+    assert(StreamThread.query.isEmpty)
   }
 }
