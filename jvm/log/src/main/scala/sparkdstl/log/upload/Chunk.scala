@@ -32,7 +32,12 @@ final case class ChunkLocation(file: String, offset: Long, length: Int, crc: Int
 
 /** Makes a file of chunks. Thread-safe. */
 trait ChunkFileEncoder[T] {
-  def encode(chunks: Seq[T]): EncodedFile
+
+  /**
+   * @param name
+   *   of the file, relative to the base
+   */
+  def encode(name: String, chunks: Seq[T]): EncodedFile
 }
 
 /**
