@@ -32,6 +32,11 @@ final case class ChunkLocation(file: String, offset: Long, length: Int, crc: Int
 
 /** Makes a file of chunks. Thread-safe. */
 trait ChunkFileEncoder[T] {
+
+  /**
+   * @param name
+   *   of the file, relative to the base
+   */
   def encode(name: String, chunks: Seq[T]): EncodedFile
 }
 

@@ -1,6 +1,6 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
@@ -69,6 +69,7 @@ final class LogUploader[T <: Chunk](
 ) {
 
   private val files = new AtomicInteger
+  private val held = new AtomicLong
   private val ended = Promise[Unit]()
   private val shortage = budget.onShortage(() => flush())
 
@@ -108,6 +109,9 @@ final class LogUploader[T <: Chunk](
     group.foreach(upload)
   }
 
+  /** Bytes of this uploader that wait for their group or are being uploaded. */
+  def bytesInFlight: Long = held.get
+
   /**
    * Takes no more chunks, and fails those that wait for memory or for their group. Completes when what is being
    * uploaded has ended.
@@ -130,8 +134,9 @@ final class LogUploader[T <: Chunk](
 
   private def taken(chunk: T, granted: Try[Unit]): Try[PendingChunk] = granted match {
     case Success(_) =>
+      held.addAndGet(chunk.size.toLong)
       val pending = synchronized(if (closed) None else open.add(chunk))
-      if (pending.isEmpty) budget.release(chunk.size.toLong)
+      if (pending.isEmpty) release(chunk.size.toLong)
       pending.foreach(_ => uploadIfDue())
       pending.toRight(new UploaderClosed(chunk.label)).toTry
     case Failure(_) => Failure(new UploaderClosed(chunk.label))
@@ -169,7 +174,12 @@ final class LogUploader[T <: Chunk](
     group
   }
 
-  private def newGroup() = new ChunkGroup[T](budget.release, file => discarder.discard(new Path(base, file)))
+  private def newGroup() = new ChunkGroup[T](release, file => discarder.discard(new Path(base, file)))
+
+  private def release(bytes: Long): Unit = {
+    held.addAndGet(-bytes)
+    budget.release(bytes)
+  }
 
   private def upload(group: ChunkGroup[T]): Unit = {
     val chunks = group.seal()

@@ -101,8 +101,10 @@ class LogUploaderSuite extends AnyFunSuite {
     val f = new UploaderFixture(maxInFlight = 100)
     val other = f.newUploader("others")
     val one = result(other.put(TestChunk.of("a", 80)))
+    assert(other.bytesInFlight == 80 && f.uploader.bytesInFlight == 0)
     f.put("b", 80)
     f.located("a", 80, one)
+    assert(other.bytesInFlight == 0 && f.uploader.bytesInFlight == 80)
   }
 
   test("a chunk larger than all memory goes alone") {

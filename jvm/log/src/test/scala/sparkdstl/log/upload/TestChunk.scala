@@ -20,7 +20,7 @@ object TestChunk {
 
   /** Files that are the chunks end to end. */
   object Encoder extends ChunkFileEncoder[TestChunk] {
-    override def encode(chunks: Seq[TestChunk]): EncodedFile = {
+    override def encode(name: String, chunks: Seq[TestChunk]): EncodedFile = {
       val offsets = chunks.scanLeft(0L)(_ + _.size)
       val positions = chunks.zip(offsets).map { case (chunk, offset) =>
         ChunkPosition(offset, chunk.size, crcOf(chunk.bytes))
