@@ -40,10 +40,10 @@ final case class LogOptions(
     uploadTimeoutMs: Long,
     uploadMaxAttempts: Int,
     nextAttemptDelayMs: Long,
-    discardThreads: Int,
     downloadThreads: Int,
     cacheMaxSize: Long,
-    cacheIdleTimeoutMs: Long
+    cacheIdleTimeoutMs: Long,
+    localCopiesMaxSize: Long
 )
 
 /**
@@ -232,14 +232,6 @@ object LogOptions {
     "dstl.dfs.upload.next-attempt-delay"
   )
 
-  val DiscardThreads: LogOption[Int] = LogOption(
-    "discard.numThreads",
-    Number(1, 64),
-    "1",
-    "Threads that delete what is no longer needed.",
-    "dstl.dfs.discard.num-threads"
-  )
-
   val DownloadThreads: LogOption[Int] = LogOption(
     "download.numThreads",
     Number(1, 256),
@@ -263,6 +255,14 @@ object LogOptions {
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 
+  val LocalCopiesMaxSize: LogOption[Long] = LogOption(
+    "download.localCopies.maxSize",
+    Size(0, 1024 * GiB),
+    "1g",
+    "How many bytes of commit entries an executor keeps on its local disk on recovery, beside those in memory, for the " +
+      "stores that replay them next. 0 keeps none."
+  )
+
   /** In the order of the reference. */
   val all: Seq[LogOption[_]] = Seq(
     Enabled,
@@ -284,10 +284,10 @@ object LogOptions {
     UploadTimeout,
     UploadMaxAttempts,
     NextAttemptDelay,
-    DiscardThreads,
     DownloadThreads,
     CacheMaxSize,
-    CacheIdleTimeout
+    CacheIdleTimeout,
+    LocalCopiesMaxSize
   )
 
   /**
@@ -330,10 +330,10 @@ object LogOptions {
       uploadTimeoutMs = value(UploadTimeout),
       uploadMaxAttempts = value(UploadMaxAttempts),
       nextAttemptDelayMs = value(NextAttemptDelay),
-      discardThreads = value(DiscardThreads),
       downloadThreads = value(DownloadThreads),
       cacheMaxSize = value(CacheMaxSize),
-      cacheIdleTimeoutMs = value(CacheIdleTimeout)
+      cacheIdleTimeoutMs = value(CacheIdleTimeout),
+      localCopiesMaxSize = value(LocalCopiesMaxSize)
     )
   }
 

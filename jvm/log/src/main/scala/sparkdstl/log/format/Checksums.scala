@@ -7,9 +7,9 @@ import java.util.zip.CRC32C
 /** The checksums of the format: CRC32C (Castagnoli). */
 object Checksums {
 
-  private[format] def of(bytes: Array[Byte]): Int = of(bytes, 0, bytes.length)
+  private[log] def of(bytes: Array[Byte]): Int = of(bytes, 0, bytes.length)
 
-  private[format] def of(bytes: Array[Byte], offset: Int, length: Int): Int = {
+  private[log] def of(bytes: Array[Byte], offset: Int, length: Int): Int = {
     val crc = new CRC32C
     crc.update(bytes, offset, length)
     crc.getValue.toInt

@@ -1,5 +1,7 @@
 package sparkdstl.log.read
 
+import java.util.UUID
+
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.error.{LogErrors, ProtocolErrors}
@@ -14,13 +16,16 @@ import sparkdstl.log.storage.ObjectTail
  *
  * @param fetchLength
  *   how many bytes from an entry's end are fetched at once, its segments included where they fit
+ * @param copies
+ *   of entries that were fetched before, and as whose; None if they are not to be kept
  */
 final class EntryReader(
     location: QueryLocation,
     checkpoint: StorageClient,
     timeoutMillis: Long,
     fetchLength: Int,
-    runtime: ProtocolRuntime
+    runtime: ProtocolRuntime,
+    copies: Option[(LocalCopies, UUID)] = None
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
 
@@ -28,9 +33,20 @@ final class EntryReader(
   def read(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength)
 
   private def readFrom(batch: Long, length: Int): Future[EntryFound] =
+    tailOf(batch, length).flatMap {
+      case None => Future.successful(EntryFound.Absent)
+      case Some(tail) => inspect(batch, tail, length)
+    }
+
+  private def tailOf(batch: Long, length: Int): Future[Option[ObjectTail]] = copies match {
+    case Some((kept, reader)) if length == fetchLength =>
+      kept.get(EntryPlace(location.root.toString, reader, batch))(fetch(batch, length))
+    case _ => fetch(batch, length)
+  }
+
+  private def fetch(batch: Long, length: Int): Future[Option[ObjectTail]] =
     checkpoint.readTail(location.entry(batch), length, timeoutMillis).flatMap {
-      case Outcome.Done(None) => Future.successful(EntryFound.Absent)
-      case Outcome.Done(Some(tail)) => inspect(batch, tail, length)
+      case Outcome.Done(found) => Future.successful(found)
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
     }

@@ -32,10 +32,10 @@ class LogOptionsSuite extends AnyFunSuite {
         uploadTimeoutMs = 1000,
         uploadMaxAttempts = 3,
         nextAttemptDelayMs = 500,
-        discardThreads = 1,
         downloadThreads = 8,
         cacheMaxSize = 64 * MiB,
-        cacheIdleTimeoutMs = 60000
+        cacheIdleTimeoutMs = 60000,
+        localCopiesMaxSize = 1024 * MiB
       )
     )
   }
@@ -85,10 +85,10 @@ class LogOptionsSuite extends AnyFunSuite {
       "upload.timeout" -> "12ms",
       "upload.maxAttempts" -> "13",
       "upload.nextAttemptDelay" -> "14",
-      "discard.numThreads" -> "15",
       "download.numThreads" -> "16",
       "download.cache.maxSize" -> "4m",
-      "download.cache.idleTimeout" -> "17s"
+      "download.cache.idleTimeout" -> "17s",
+      "download.localCopies.maxSize" -> "18m"
     )
     assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
     assert(
@@ -112,10 +112,10 @@ class LogOptionsSuite extends AnyFunSuite {
         uploadTimeoutMs = 12,
         uploadMaxAttempts = 13,
         nextAttemptDelayMs = 14,
-        discardThreads = 15,
         downloadThreads = 16,
         cacheMaxSize = 4 * MiB,
-        cacheIdleTimeoutMs = 17000
+        cacheIdleTimeoutMs = 17000,
+        localCopiesMaxSize = 18 * MiB
       )
     )
   }

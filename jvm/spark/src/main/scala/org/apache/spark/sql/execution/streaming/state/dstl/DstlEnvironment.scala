@@ -11,14 +11,14 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.InlineBudget
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{EntryCache, EntryPlace}
+import sparkdstl.log.read.{EntryCache, EntryPlace, LocalCopies}
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
 import sparkdstl.log.upload.MemoryBudget
 
 import org.apache.spark.{SparkContext, SparkEnv}
-import org.apache.spark.util.ThreadUtils
+import org.apache.spark.util.{ThreadUtils, Utils}
 
 /**
  * Everything of the log that a process has once: threads, budgets, caches, the way to the driver or to the executors. Made
@@ -43,6 +43,10 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
   val entries = new EntryCache[EntryPlace](LogOptions.default.cacheMaxSize, runtime)
 
+  private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
+  private val localFiles = new ThreadedLocalFiles(() => Utils.createTempDir(namePrefix = "dstl").toPath, localDisk)
+  private val copies = new ConcurrentHashMap[Long, LocalCopies]
+
   /** Whether this process is a driver. */
   val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER
 
@@ -62,6 +66,11 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     uploads.ensureAtLeast(options.uploadMaxInFlight)
     uploads
   }
+
+  /** Commit entries on the local disk; None if the options say that none are to be kept there. */
+  def localCopies(options: LogOptions): Option[LocalCopies] = Option.when(options.localCopiesMaxSize > 0)(
+    copies.computeIfAbsent(options.localCopiesMaxSize, new LocalCopies(localFiles, _, runtime))
+  )
 
   /** Attempts at the file system of `path`, bounded for the whole process. */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
@@ -106,7 +115,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   override def close(): Unit = {
     stores.values.forEach(_.close())
     timer.close()
-    val _ = continuations.shutdownNow()
+    localDisk.shutdownNow(): Unit
+    continuations.shutdownNow(): Unit
   }
 }
 
@@ -132,6 +142,7 @@ private[dstl] final class QueryStorage(
 private[dstl] object DstlEnvironment {
   private val ContinuationThreads = 2
   private val MinimumThreads = 16
+  private val LocalDiskThreads = 4
   private val MinimumInlineBudget = 32L * 1024 * 1024
 
   private final case class StoreKey(fileSystem: String, publish: String)

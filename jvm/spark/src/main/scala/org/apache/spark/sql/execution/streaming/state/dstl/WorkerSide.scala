@@ -86,7 +86,14 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options)
     val runtime = environment.runtime
-    val entries = new EntryReader(location, storage.checkpoint, options.commitTimeoutMs, EntryFetchLength, runtime)
+    val entries = new EntryReader(
+      location,
+      storage.checkpoint,
+      options.commitTimeoutMs,
+      EntryFetchLength,
+      runtime,
+      environment.localCopies(options).map(_ -> id.run)
+    )
     val reader = new SegmentReader(
       location,
       entries,
