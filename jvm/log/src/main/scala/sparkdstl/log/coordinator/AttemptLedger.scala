@@ -24,6 +24,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private var closedBatch = -1L
   private var chosen: Option[Chosen] = None
   private var committedBy = Map.empty[String, Long]
+  private var committedAttempts = Set.empty[Long]
   private var committedBatch = -1L
 
   /** Takes what an attempt has sealed. */
@@ -118,13 +119,17 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       }
     }
     val choices = byStore.toVector.sortBy(_._1).map { case (store, candidates) =>
-      Choice(store, candidatesOf(candidates, ids, order))
+      val chosenOf = candidatesOf(candidates, ids, order)
+      // By checkpoint id several attempts may have sealed a part each, where segments are sealed one by one.
+      if (ids.isEmpty) Choice(store, chosenOf, chosenOf.iterator.map(_._1).toSet)
+      else Choice(store, together(chosenOf), chosenOf.iterator.map(_._1).toSet)
     }
     chosen = Some(new Chosen(batch, choices.filter(_.candidates.nonEmpty)))
+    val choiceOf = choices.iterator.map(choice => choice.store -> choice).toMap
     val losers = for {
       (store, candidates) <- byStore.toVector
-      choice = choices.find(_.store == store).toVector.flatMap(_.candidates)
-      (attempt, segments) <- candidates if choice.size == 1 && choice.head._1 != attempt
+      choice = choiceOf(store)
+      (attempt, segments) <- candidates if choice.candidates.size == 1 && !choice.attempts(attempt)
     } yield (segments.head.executor, attempt, store)
     val sealedIds = choices.iterator.flatMap(_.candidates).flatMap(_._2).flatMap(_.key.checkpointId).toSet
     Closing(losers, ids -- sealedIds)
@@ -166,6 +171,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def committed(batch: Long): Set[String] = synchronized {
     val choices = chosen.filter(_.batch == batch).fold(Vector.empty[Choice])(_.choices)
     committedBy = choices.iterator.flatMap(choice => choice.durable.map(choice.store -> _._1)).toMap
+    committedAttempts = choices.iterator.flatMap(_.attempts).toSet
     committedBatch = batch
     val used = choices.iterator.flatMap(_.durable).flatMap(_._2).flatMap(_.files).toSet
     forget(batch) -- used
@@ -205,7 +211,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
 
   private def wasCommitted(attempt: Long, batch: Long): Boolean =
-    batch < committedBatch || committedBy.valuesIterator.contains(attempt)
+    batch < committedBatch || committedAttempts(attempt)
 
   private def candidatesOf(
       sealedBy: Vector[(Long, Vector[SealedBy])],
@@ -214,11 +220,18 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   ): Vector[(Long, Vector[SealedBy])] =
     if (ids.nonEmpty)
       sealedBy.map { case (attempt, segments) => attempt -> segments.filter(_.key.checkpointId.forall(ids)) }
-        .filter(_._2.nonEmpty).sortBy(_._1).takeRight(1)
+        .filter(_._2.nonEmpty)
     else {
       val taken = sealedBy.filter { case (attempt, _) => order.contains(attempt) }
       if (taken.nonEmpty) Vector(taken.maxBy { case (attempt, _) => order(attempt) })
       else sealedBy.sortBy(_._1)
+    }
+
+  private def together(candidates: Vector[(Long, Vector[SealedBy])]): Vector[(Long, Vector[SealedBy])] =
+    if (candidates.isEmpty) candidates
+    else {
+      val newestOfEach = candidates.sortBy(_._1).flatMap(_._2).map(segment => segment.key -> segment).toMap
+      Vector(candidates.map(_._1).max -> newestOfEach.values.toVector)
     }
 
   private def completeIfSettled(): Unit = {
@@ -288,8 +301,12 @@ private[coordinator] object AttemptLedger {
     private def missing: Vector[Long] = tickets.filterNot(places.contains)
   }
 
-  /** The attempts that may count for a store, the last one first choice. */
-  private final case class Choice(store: String, candidates: Vector[(Long, Vector[SealedBy])]) {
+  /**
+   * The attempts that may count for a store, the last one first choice.
+   *
+   * @param attempts all that have a part in it
+   */
+  private final case class Choice(store: String, candidates: Vector[(Long, Vector[SealedBy])], attempts: Set[Long]) {
     def durable: Option[(Long, Vector[SealedBy])] =
       candidates.reverseIterator.find(_._2.forall(_.state == SealState.Durable))
 
@@ -302,7 +319,7 @@ private[coordinator] object AttemptLedger {
   }
 
   private final class Chosen(val batch: Long, val choices: Vector[Choice]) {
-    val attempts: Set[Long] = choices.iterator.flatMap(_.candidates).map(_._1).toSet
+    val attempts: Set[Long] = choices.iterator.flatMap(_.attempts).toSet
     val settled: Promise[Unit] = Promise()
   }
 }

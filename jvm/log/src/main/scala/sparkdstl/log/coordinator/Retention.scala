@@ -102,9 +102,6 @@ private[coordinator] final class Retention(
     }
   }
 
-  /** Whether an entry of this run names the data file. */
-  def names(file: String): Boolean = synchronized(ownFiles.valuesIterator.exists(_(file)))
-
   /** Batches that have an entry, as far as this run knows, in ascending order. */
   def batches: Vector[Long] = synchronized(known.toVector)
 

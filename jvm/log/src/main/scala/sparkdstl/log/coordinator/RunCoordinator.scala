@@ -103,8 +103,8 @@ final class RunCoordinator private (
     case ToDriver.Withdraw(attempt, batch) => Future.successful(FromDriver.Withdrawal(ledger.withdraw(attempt, batch)))
     case ToDriver.Uploaded(results) =>
       results.foreach { case (ticket, result) =>
-        val wanted = ledger.uploaded(from, ticket, result)
-        if (wanted.isEmpty) result.foreach(part => part.file.foreach(discardUnlessNamed))
+        // The file may hold what others have not sealed yet, so it is not deleted even where nobody knows the ticket.
+        ledger.uploaded(from, ticket, result): Unit
       }
       Future.successful(FromDriver.Noted)
     case ToDriver.Release(lowest) =>
@@ -252,8 +252,6 @@ final class RunCoordinator private (
           synchronized { swept = false }
           logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
       }
-
-  private def discardUnlessNamed(file: String): Unit = if (!retention.names(file)) discard(Set(file))
 
   private def discard(files: Set[String]): Unit =
     if (files.nonEmpty && synchronized(phase == Running || phase == Committing)) log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).map(_.asFuture): Unit

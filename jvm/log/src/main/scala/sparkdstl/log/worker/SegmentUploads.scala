@@ -45,19 +45,24 @@ private[worker] final class SegmentUploads(
 
   /** One chunk on its way. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
+    @volatile private var isAwaited = false
 
     /** As a seal names it. Fails if the upload has failed already. */
-    def part: SealedPart = pending.location.value match {
-      case Some(Success(at)) => SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))
-      case Some(Failure(error)) => throw error
-      case None => SealedPart.Pending(ticket, length)
+    def part: SealedPart = {
+      val ended = pending.location.value
+      isAwaited = ended.isEmpty
+      ended match {
+        case Some(Success(at)) => SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))
+        case Some(Failure(error)) => throw error
+        case None => SealedPart.Pending(ticket, length)
+      }
     }
 
-    /** From now on the driver learns how it ends. To be called once the driver knows the ticket. */
-    def report(): Unit = pending.location.onComplete {
-      case Success(at) => tell(ticket -> Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
-      case Failure(error) => tell(ticket -> Left(String.valueOf(error.getMessage)))
-    }
+    /** From now on the driver learns how it ends, if the seal did not say. To be called once the driver has the seal. */
+    def report(): Unit = if (isAwaited) pending.location.onComplete {
+        case Success(at) => tell(ticket -> Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
+        case Failure(error) => tell(ticket -> Left(String.valueOf(error.getMessage)))
+      }
 
     /** Nobody wants the chunk, and nothing that may be committed names it. */
     def discard(): Unit = pending.discard()

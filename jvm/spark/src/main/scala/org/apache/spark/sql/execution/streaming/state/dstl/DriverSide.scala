@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.collection.mutable
+import scala.concurrent.Future
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -13,6 +14,7 @@ import org.json4s.jackson.JsonMethods
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.{BasePathOwner, CoordinatedRuns, RunCoordinator, UnownedDeletion}
 import sparkdstl.log.read.EntryReader
+import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
@@ -52,7 +54,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   private val driven = mutable.HashMap.empty[String, DrivenRun]
   private val unowned = mutable.LinkedHashMap.empty[String, UnownedDeletion]
 
-  env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(env.rpcEnv, runs, executors)): Unit
+  env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(env.rpcEnv, answer, runs, executors)): Unit
   watchOver()
 
   /** The run on a checkpoint whose query is still driven. */
@@ -144,16 +146,26 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     }
   }
 
+  /** A query that has ended must not stand in the way of one that goes on without coordination. */
+  private def answer(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
+    endWhatIsOver(_ == run.root)
+    runs.answer(executor, run, message)
+  }
+
   private def watchOver(): Unit =
     environment.runtime.timer.schedule(WatchMillis) { () =>
-      val over = synchronized {
-        val over = driven.filter(_._2.isOver).toVector
-        over.foreach { case (root, _) => driven.remove(root) }
-        over
-      }
-      over.foreach { case (_, run) => endOf(run) }
+      endWhatIsOver(_ => true)
       watchOver()
     }: Unit
+
+  private def endWhatIsOver(isMeant: String => Boolean): Unit = {
+    val over = synchronized {
+      val over = driven.filter { case (root, run) => isMeant(root) && run.isOver }.toVector
+      over.foreach { case (root, _) => driven.remove(root) }
+      over
+    }
+    over.foreach { case (_, run) => endOf(run) }
+  }
 
   private def endOf(run: DrivenRun): Unit = {
     runs.end(run.coordinator.id): Unit

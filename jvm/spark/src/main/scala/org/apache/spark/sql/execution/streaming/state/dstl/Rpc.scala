@@ -50,14 +50,18 @@ private[dstl] object Rpc {
 }
 
 /** The driver's door: decodes what executors send, and hands it to the run that it is for. */
-private[dstl] final class DriverDoor(override val rpcEnv: RpcEnv, runs: CoordinatedRuns, executors: ExecutorDirectory)
-    extends RpcEndpoint with Logging {
+private[dstl] final class DriverDoor(
+    override val rpcEnv: RpcEnv,
+    answer: (String, RunId, ToDriver) => Future[FromDriver],
+    runs: CoordinatedRuns,
+    executors: ExecutorDirectory
+) extends RpcEndpoint with Logging {
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (executor: String, root: String, run: String, message: Array[Byte], from: RpcEndpointRef) =>
       try {
         executors.note(executor, from, context.senderAddress)
-        runs.answer(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
+        answer(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
           case Success(answer) => context.reply(MessageCodec.encode(answer))
           case Failure(error) => context.sendFailure(Rpc.portable(error))
         }(Waiting.sameThread)
