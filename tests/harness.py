@@ -82,6 +82,7 @@ class Run:
     remote: str = ""
     provider: str = "dstl"
     drivers: int = 0
+    stop_at: Path | None = None
 
     @staticmethod
     def create(
@@ -105,6 +106,11 @@ class Run:
     def start(self, fail_points: str = "", confs: Mapping[str, str] | None = None) -> Driver:
         """Start a driver on all queries."""
         return self._python("run", fail_points, confs or {})
+
+    def start_to_stop(self, fail_points: str, point: str) -> Driver:
+        """Start a driver that stops all queries once a thread has reached the fail point, and goes on for a while."""
+        self.stop_at = self.work / "markers" / point
+        return self._python("stop", fail_points, {})
 
     def submit(self, *arguments: str) -> Driver:
         """Start a driver with spark-submit, which gets all configuration as arguments."""
@@ -216,6 +222,7 @@ class Run:
             "queries": [query.spec() for query in self.queries],
             "status": str(self._status),
             "state": str(self.state),
+            "stop_at": str(self.stop_at),
             # Spark's own provider needs its coordinator to load a snapshot, which reading state alone does not start.
             "touch_streams": stock() or self.provider == "stock",
             "parent": parent,

@@ -26,6 +26,8 @@ SCHEMA = "time LONG, key STRING, value LONG"
 # Long enough that an aggregation keeps all its windows, so that its state can be compared with the whole input.
 AGGREGATION_WATERMARK = "100 days"
 JOIN_WATERMARK = "1 minute"
+# What a stopped query leaves in the background is looked after every five seconds.
+LINGER_SECONDS = 7
 
 Spec = dict[str, Any]
 
@@ -36,6 +38,8 @@ def main() -> None:
     spark = session(spec)
     if spec["task"] == "run":
         run(spark, spec)
+    elif spec["task"] == "stop":
+        stop(spark, spec)
     elif spec["task"] == "read-state":
         read_state(spark, spec)
     else:
@@ -78,6 +82,19 @@ def run(spark: SparkSession, spec: Spec) -> None:
         time.sleep(0.1)
     for query in queries:
         query.awaitTermination()
+
+
+def stop(spark: SparkSession, spec: Spec) -> None:
+    """Run all queries until there is a file of the given name, then stop them, and stay for what they leave behind."""
+    queries = [start(spark, query) for query in spec["queries"]]
+    while not Path(spec["stop_at"]).exists():
+        for query in queries:
+            assert query.isActive, query.exception()
+        time.sleep(0.1)
+    for query in queries:
+        query.stop()
+    print("stopped", flush=True)
+    time.sleep(LINGER_SECONDS)
 
 
 def stages(spark: SparkSession) -> list[dict[str, int]]:

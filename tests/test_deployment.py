@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -38,14 +39,14 @@ def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(
     run = Run.create(
         tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **ELASTIC}
     )
-    with run.start("executor.after-seal=pause@2;driver.after-batch-log=pause@4") as driver:
+    with run.start("executor.after-seal=pause@2;driver.before-commit-entry=pause@4") as driver:
         gone = driver.wait_for_pause("executor.after-seal")
         before = set(driver.executors())
         driver.decommission_executor(gone)
         driver.wait_until(lambda: gone not in driver.executors(), "end of the decommissioned executor")
         assert re.search(r"executor \d decommissioned", driver.log()), driver.failed("the signal was not understood")
         driver.wait_until(lambda: bool(set(driver.executors()) - before), "executor in its place")
-        driver.wait_for_pause("driver.after-batch-log")
+        driver.wait_for_pause("driver.before-commit-entry")
         driver.kill()
     assert max(run.committed(run.queries[0])) == 3
     with run.start() as driver:
@@ -67,8 +68,8 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
     run.provider = provider
     port = free_port()
     client = run.client(port)
-    with run.serve(port, "driver.after-batch-log=pause@3") as server, client.start():
-        server.wait_for_pause("driver.after-batch-log")
+    with run.serve(port, "driver.before-commit-entry=pause@3") as server, client.start():
+        server.wait_for_pause("driver.before-commit-entry")
         server.kill()
     assert max(run.committed(run.queries[0])) == 2
     with run.serve(port), client.start() as driver:
@@ -82,7 +83,7 @@ def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: 
     """A second executor comes for tasks that wait, both go when there are none, and then the driver dies."""
     confs = {**log_confs(), **ELASTIC, **FROM_NONE_TO_TWO}
     run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
-    points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.after-batch-log=pause@4"
+    points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.before-commit-entry=pause@4"
     with run.start(points) as driver:
         driver.wait_for_pause("executor.mid-task")
         driver.wait_until(lambda: len(driver.executors()) == 2, "second executor")
@@ -90,7 +91,7 @@ def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: 
         driver.wait_for_pause("driver.seals-pending")
         driver.wait_until(lambda: not driver.executors(), "end of the executors that have nothing to do")
         run.resume("driver.seals-pending")
-        driver.wait_for_pause("driver.after-batch-log")
+        driver.wait_for_pause("driver.before-commit-entry")
         assert driver.executors()
         driver.kill()
     with run.start() as driver:
@@ -103,18 +104,43 @@ def test_of_two_drivers_on_one_checkpoint_the_late_one_stops_and_names_the_other
     tmp_path: Path, reader: Reader
 ) -> None:
     run = Run.create(tmp_path, Aggregation.generate())
-    with run.start("driver.after-batch-log=pause@3") as late:
-        late.wait_for_pause("driver.after-batch-log")
+    with run.start("driver.before-commit-entry=pause@3") as late:
+        late.wait_for_pause("driver.before-commit-entry")
         with run.start() as first:
             first.succeed()
         written = run.queries[0].written()
-        run.resume("driver.after-batch-log")
+        run.resume("driver.before-commit-entry")
         assert late.wait() != 0
         assert run.queries[0].written() == written
         fenced = re.search(r"\[DSTL_FENCED\] Batch 3 of .* by another driver \(run (\S+) on host (\S+)\)", late.log())
         assert fenced, late.failed("the error does not name the other driver")
-    entry = (Path(run.queries[0].checkpoint) / "commits" / "3").read_text(encoding="utf-8")
-    assert f'"run":"{fenced[1]}"' in entry
-    assert f'"host":"{fenced[2]}"' in entry
+    assert writer_of(run, 3) == (fenced[1], fenced[2])
     run.check()
     run.check_state(reader)
+
+
+def test_of_two_drivers_that_do_not_meet_in_one_batch_the_late_one_stops_before_its_next_and_names_the_other(
+    tmp_path: Path, reader: Reader
+) -> None:
+    """The late one has committed a batch; before it begins the next one, the other has begun it, and gone on."""
+    run = Run.create(tmp_path, Aggregation.generate())
+    with run.start("driver.after-commit-entry=pause@3") as late:
+        late.wait_for_pause("driver.after-commit-entry")
+        with run.start() as first:
+            first.succeed()
+        written = run.queries[0].written()
+        run.resume("driver.after-commit-entry")
+        assert late.wait() != 0
+        assert run.queries[0].written() == written
+        fenced = re.search(r"\[DSTL_FENCED\] Batch 4 .*by another driver \(.*run is (\S+) on host (\S+)\)", late.log())
+        assert fenced, late.failed("the error does not name the other driver")
+    assert writer_of(run, 4) == (fenced[1], fenced[2])
+    run.check()
+    run.check_state(reader)
+
+
+def writer_of(run: Run, batch: int) -> tuple[str, str]:
+    """The run and the host that a commit entry names."""
+    entry = (Path(run.queries[0].checkpoint) / "commits" / str(batch)).read_bytes()
+    note = json.loads(entry.splitlines()[2])["dstl"]
+    return note["run"], note["host"]

@@ -18,10 +18,10 @@ from settings import dstl, faults, log_confs
 CLUSTER = "local-cluster[2,1,1024]"
 # Around the commits of one query, one after the other: in its first batch, and twice in the same one.
 DRIVER_KILLS = [
-    ("driver.after-batch-log", 0),
+    ("driver.before-commit-entry", 0),
     ("driver.before-first-seal", 2),
     ("driver.seals-pending", 3),
-    ("driver.after-batch-log", 3),
+    ("driver.before-commit-entry", 3),
     ("driver.after-commit-entry", 4),
 ]
 # Storage that fails one write in twenty may end a query; this many restarts, it never should.
@@ -52,8 +52,8 @@ def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(tmp_path: 
 
 def test_a_driver_killed_before_a_commit_entry_leaves_a_join_that_can_go_on(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, JoinAggregation.generate())
-    with run.start("driver.after-batch-log=pause@4") as driver:
-        driver.wait_for_pause("driver.after-batch-log")
+    with run.start("driver.before-commit-entry=pause@4") as driver:
+        driver.wait_for_pause("driver.before-commit-entry")
         driver.kill()
     assert max(run.committed(run.queries[0])) == 3
     finish(run, reader)
@@ -109,8 +109,8 @@ def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, read
 def test_large_segments_survive_a_driver_killed_in_the_barrier(tmp_path: Path, reader: Reader) -> None:
     large = dstl(inline__maxSegmentSize="0")
     run = Run.create(tmp_path, JoinAggregation.generate(), confs={**log_confs(), **large})
-    with run.start("driver.after-batch-log=pause@4") as driver:
-        driver.wait_for_pause("driver.after-batch-log")
+    with run.start("driver.before-commit-entry=pause@4") as driver:
+        driver.wait_for_pause("driver.before-commit-entry")
         driver.kill()
     finish(run, reader)
 

@@ -80,9 +80,9 @@ def test_every_way_to_read_state_gives_what_it_gives_on_stock_spark(tmp_path: Pa
     stock = contender(spark, "spark")
     # A batch without input would come last, and the other query has not come that far.
     stock.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-    with ours.start(f"driver.after-batch-log=pause@{COMMITTED}") as driver:
+    with ours.start(f"driver.before-commit-entry=pause@{COMMITTED}") as driver:
         query_driver.start(stock, theirs.queries[0].spec()).awaitTermination()
-        driver.wait_for_pause("driver.after-batch-log")
+        driver.wait_for_pause("driver.before-commit-entry")
         application = contender(spark, "dstl")
         at_rest, running = theirs.queries[0].checkpoint, ours.queries[0].checkpoint
         for read in (metadata, last, earlier, changes):

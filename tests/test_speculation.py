@@ -33,13 +33,13 @@ def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(
     with standalone(tmp_path / "cluster") as cluster:
         run = Run.create(tmp_path, Aggregation.generate(), master=cluster.url, confs=confs)
         query = run.queries[0]
-        points = "executor.after-seal=linger@2;executor.mid-task=linger@4;driver.after-batch-log=pause@5"
+        points = "executor.after-seal=linger@2;executor.mid-task=linger@4;driver.before-commit-entry=pause@5"
         with run.start(points) as driver:
             driver.wait_for_pause("executor.after-seal")
             driver.wait_until(lambda: 2 in run.committed(query), "batch 2 without the task that lingers")
             run.resume("executor.after-seal")
             driver.wait_for_pause("executor.mid-task")
-            driver.wait_for_pause("driver.after-batch-log")
+            driver.wait_for_pause("driver.before-commit-entry")
             assert 4 in run.committed(query)
             run.resume("executor.mid-task")
             # Also of copies that were made without need and came too late; this one is the zombie's.

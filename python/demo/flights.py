@@ -34,6 +34,8 @@ WORK = ROOT / ".build" / "demo"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 QUERY = Path(__file__).resolve().with_name("flights_query.py")
 POLL_SECONDS = 0.05
+# Of a checkpoint, what the log consists of.
+LOG_DIRECTORIES = ("commits", "dstl/data")
 # The sentinel's files make a batch, and its watermark another one without data.
 CLOSING_BATCHES = 1
 
@@ -100,7 +102,8 @@ class Demo:
             self._take_recovery_times(second)
         self._bar.end()
         self.figures.objects = self._objects.look()
-        self.figures.log_bytes = size_of(self._settings.checkpoint / "dstl")
+        if not self._settings.stock:
+            self.figures.log_bytes = sum(size_of(self._settings.checkpoint / part) for part in LOG_DIRECTORIES)
 
     def verdict(self) -> Event:
         """Compare with the batch computation."""

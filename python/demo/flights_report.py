@@ -14,7 +14,7 @@ from typing import Any, TextIO
 BAR_WIDTH = 30
 
 # Objects whose number depends on how state is made durable.
-DURABLE_STATE = ("batch log", "data files of the log", "changelogs")
+DURABLE_STATE = ("data files of the log", "changelogs")
 
 Progress = dict[str, Any]
 
@@ -80,8 +80,8 @@ def kind_of(path: Path) -> str:
         "offsets": "offsets",
         "commits": "commits",
         "sources": "sources",
-        "dstl/batches": "batch log",
         "dstl/data": "data files of the log",
+        "dstl": "claims of runs",
     }
     for directory, kind in directories.items():
         if path.is_relative_to(directory):
@@ -112,17 +112,22 @@ def table(figures: Figures) -> Iterator[str]:
     rows: list[tuple[str, str]] = [
         ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {join(again) or 'none'}"),
         ("object writes per batch", writes(figures.objects, ("offsets", "commits", *DURABLE_STATE), committed)),
-        ("besides, by Spark", writes(figures.objects, ("sources", "snapshots and schemas"), committed)),
+        ("besides", writes(figures.objects, ("sources", "snapshots and schemas", "claims of runs"), committed)),
         ("batch time p50 / p99", f"{quantiles(batch)} ms"),
         ("commit time p50 / p99", f"{quantiles(commit)} ms"),
         ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
-        ("log size", "no log" if figures.log_bytes is None else f"{figures.log_bytes / 1e6:.1f} MB"),
+        ("log size", log_size(figures.log_bytes)),
         ("recovery, from process start", f"{figures.recovery_from_process:.1f} s to the first committed batch"),
         ("recovery, from query start", f"{figures.recovery_from_query:.1f} s to the first committed batch"),
     ]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         yield f"{name:<{width}}  {value}"
+
+
+def log_size(log_bytes: int | None) -> str:
+    """Tell how large the log is, and what it consists of."""
+    return "no log" if log_bytes is None else f"{log_bytes / 1e6:.1f} MB in commit entries and data files"
 
 
 def writes(objects: Counter[str], kinds: Sequence[str], batches: int) -> str:
@@ -136,7 +141,7 @@ def barrier_times(progress: Iterable[Progress]) -> list[int]:
     times = []
     for entry in progress:
         waits = [
-            sum(operator["customMetrics"].get(name, 0) for name in ("dstlBarrierWaitMs", "dstlBatchLogWriteMs"))
+            sum(operator["customMetrics"].get(name, 0) for name in ("dstlBarrierWaitMs", "dstlCommitEntryWriteMs"))
             for operator in entry.get("stateOperators", [])
             if "dstlBarrierWaitMs" in operator.get("customMetrics", {})
         ]
@@ -176,8 +181,6 @@ def differences(verdict: dict[str, Any]) -> Iterator[str]:
             yield "  " + "  ".join(f"{name}={value}" for name, value in row.items())
 
 
-def size_of(directory: Path) -> int | None:
-    """Bytes in all files below a directory; None if there is no such directory."""
-    if not directory.is_dir():
-        return None
+def size_of(directory: Path) -> int:
+    """Bytes in all files below a directory; 0 if there is no such directory."""
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

@@ -27,6 +27,9 @@ object FailPoints {
     case other => throw new IllegalArgumentException(s"not a fail point: $other")
   }
 
+  /** Whether a test has asked for any. */
+  def areSet: Boolean = rules.nonEmpty
+
   /** Stops or fails here if a test asked for it. */
   def hit(name: String, batch: => Long): Unit =
     if (rules.nonEmpty)

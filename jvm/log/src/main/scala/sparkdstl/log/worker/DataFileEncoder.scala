@@ -1,6 +1,5 @@
 package sparkdstl.log.worker
 
-import sparkdstl.log.FailPoints
 import sparkdstl.log.format._
 import sparkdstl.log.upload.{ChunkFileEncoder, ChunkPosition, EncodedFile}
 
@@ -10,7 +9,6 @@ import sparkdstl.log.upload.{ChunkFileEncoder, ChunkPosition, EncodedFile}
  */
 final class DataFileEncoder(writer: Writer) extends ChunkFileEncoder[SegmentChunk] {
   override def encode(name: String, chunks: Seq[SegmentChunk]): EncodedFile = {
-    FailPoints.hit("executor.before-upload", chunks.head.key.batch)
     val file = new LogFileWriter(LogFileKind.DataFile)
     val parts = chunks.map(chunk => file.append(chunk.key, chunk.bytes))
     val entries = chunks.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }

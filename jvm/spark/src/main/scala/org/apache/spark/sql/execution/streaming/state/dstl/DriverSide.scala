@@ -119,7 +119,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       run,
       Utils.localCanonicalHostName(),
       environment.application,
-      storage.checkpoint,
+      Stops.beforeCommitEntries(location, storage.checkpoint),
       storage.log,
       executors,
       environment.inlineBudget,

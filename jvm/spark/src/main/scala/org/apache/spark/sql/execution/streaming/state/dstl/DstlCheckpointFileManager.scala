@@ -5,6 +5,7 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
+import sparkdstl.log.FailPoints
 import sparkdstl.log.format.SegmentKey
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -119,7 +120,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     PublishedFileStream(
       content =>
         owner(root) match {
-          case Some(run) => Waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
+          case Some(run) =>
+            FailPoints.hit("driver.seals-pending", batch)
+            Waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
+            FailPoints.hit("driver.after-commit-entry", batch)
           case None =>
             files.refuseIfSealed(root, batch)
             files.create(entry, content)

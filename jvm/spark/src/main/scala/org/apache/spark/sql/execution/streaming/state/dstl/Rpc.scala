@@ -68,6 +68,11 @@ private[dstl] final class DriverDoor(
       } catch { case NonFatal(e) => context.sendFailure(Rpc.portable(e)) }
   }
 
+  private def answer(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = message match {
+    case seal: ToDriver.Seal => Stops.before("driver.before-first-seal", seal.batch)(runs.answer(executor, run, seal))
+    case _ => runs.answer(executor, run, message)
+  }
+
   override def onDisconnected(address: RpcAddress): Unit =
     executors.disconnected(address).foreach { executor =>
       logInfo(s"Executor $executor is gone")

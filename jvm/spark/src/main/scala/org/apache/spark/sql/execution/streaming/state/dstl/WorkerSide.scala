@@ -127,11 +127,12 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
     // A process may come to upload for a run again after it has closed its first uploader, and count from one again.
     val instance = environment.runtime.random.nextUuid().toString.take(8)
     val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), environment.application)
+    val stoppable = new StoppableUploads(new DataFileEncoder(writer), storage.log)
     new LogUploader[SegmentChunk](
-      storage.log,
+      stoppable.writing,
       location.base,
       file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
-      new DataFileEncoder(writer),
+      stoppable.encoding,
       environment.uploadBudget(options),
       new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, uploadMetrics),
       UploaderOptions.of(options),
