@@ -6,11 +6,12 @@ import scala.collection.mutable
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.worker.LocalStore
 
-import org.apache.spark.TaskContext
+import org.apache.spark.{SparkException, TaskContext}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 
@@ -85,7 +86,8 @@ private[dstl] final class DstlRocksDB(
     }
     val kept = if (loadedVersion == version) base else None
     if (kept.isEmpty) attempts.synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
-    BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty))
+    try BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty))
+    catch { case e: DstlException => throw new CannotLoad(e) }
   }
 
   override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) = {
@@ -169,20 +171,25 @@ private[dstl] final class DstlRocksDB(
       if worked.worker.exists(_.isCoordinated)
       store <- storeDirectory
       key <- SegmentKey.parse(store, s"$version${SegmentKind.Changelog.suffix}")
-    } yield {
+    } yield
       // Not from the cache: that an entry is missing may have changed.
       if (!Waiting.on(worked.reader.isCommitted(key.batch))) CommittedBy.Nobody
       else Waiting.on(worked.reader.find(key)) match {
         case Some(FoundSegment(_, segment)) => CommittedBy.Attempt(segment.attempt)
         case None => CommittedBy.PlainFile
-      }
-    }).getOrElse(CommittedBy.PlainFile)
+      }).getOrElse(CommittedBy.PlainFile)
 
   private def register(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.register(store, this)
 
   private def unregister(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
+}
+
+/** Why a store cannot be loaded, in our words: what is not of this kind Spark hides behind a message that says nothing. */
+private final class CannotLoad(why: DstlException)
+    extends RuntimeException(why.getMessage, why) with ConvertableToCannotLoadStoreError {
+  override def convertToCannotLoadStoreError(): SparkException = new SparkException(why.getMessage, why)
 }
 
 private object DstlRocksDB {
