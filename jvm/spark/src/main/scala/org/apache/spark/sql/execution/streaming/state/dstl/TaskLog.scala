@@ -54,7 +54,10 @@ private[dstl] object TaskLog extends Logging {
     known.orElse {
       Waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
         synchronized {
-          tasks.put(context, Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer))
+          tasks.put(
+            context,
+            Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer)
+          )
         }
         context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer)): Unit
         // A listener that runs after ours may still fail the task.
@@ -67,9 +70,9 @@ private[dstl] object TaskLog extends Logging {
   private def complete(context: TaskContext, worker: RunWorker, writer: TaskWriter): Unit =
     if (context.isFailed() || context.isInterrupted()) giveUp(worker, writer)
     else if (!writer.isEmpty) {
-      FailPoints.hit("executor.mid-task", writer.batch)
       val started = System.nanoTime()
       try {
+        FailPoints.hit("executor.mid-task", writer.batch)
         Waiting.on(writer.seal())
         report(context, worker, writer)
         LogMetrics.report(context, System.nanoTime() - started, writer.blockedNanos, worker.lastBarrier)
@@ -78,10 +81,10 @@ private[dstl] object TaskLog extends Logging {
           logInfo(s"Task attempt ${writer.attempt} runs again: ${refused.getMessage}")
           giveUp(worker, writer)
           throw refused
-        case interrupted: InterruptedException =>
-          giveUp(worker, writer)
-          throw interrupted
-        case NonFatal(e) =>
+        // Spark throws away what a killed task ends with, but not before it has logged it as an error.
+        case _: InterruptedException if context.isInterrupted() => giveUp(worker, writer)
+        case NonFatal(_) if context.isInterrupted() => giveUp(worker, writer)
+        case e: Throwable =>
           giveUp(worker, writer)
           throw e
       }
