@@ -2,16 +2,14 @@ package sparkdstl.log.error
 
 import java.util.UUID
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.Path
 
 /**
- * Another driver has the query. It is a `FileAlreadyExistsException` because that is what Spark's metadata log takes as
- * the sign of a second query on the same checkpoint.
+ * Another driver has the query. It is no `FileAlreadyExistsException`: Spark's metadata log puts a message of its own, which
+ * names nobody, in front of one.
  */
 final class FencedException(message: String, cause: Throwable = null)
-    extends FileAlreadyExistsException(s"[DSTL_FENCED] $message") {
-  if (cause != null) initCause(cause): Unit
-}
+    extends DstlException("DSTL_FENCED", Map.empty, message, cause)
 
 /**
  * The driver does not take what a task has sealed.
@@ -41,6 +39,14 @@ object ProtocolErrors {
         other.fold("") { case (run, host) => s" (the newest run is $run on host $host)" } +
         s", which has written $offsets. Two queries must not share a checkpoint: stop one of them. Nothing of this " +
         "driver's batch counts."
+    )
+
+  /** @param file an entry of the log that a source keeps of what it has handed out */
+  def sourceTakenByOther(file: Path, other: Option[(UUID, String)]): FencedException =
+    new FencedException(
+      "Another driver" + other.fold("") { case (run, host) => s" (the newest run is $run on host $host)" } +
+        s" runs this query: it has written $file. Two queries must not share a checkpoint: stop one of them. Nothing of " +
+        "this driver's batch counts."
     )
 
   def overtaken(commits: Path, batch: Long, newest: Long, other: Option[(UUID, String)]): FencedException =

@@ -1,9 +1,17 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.io.{ByteArrayInputStream, FileNotFoundException}
+import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PositionedReadable, Seekable}
+import org.apache.hadoop.fs.{
+  FSDataInputStream,
+  FileAlreadyExistsException,
+  FileStatus,
+  Path,
+  PositionedReadable,
+  Seekable
+}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.NewestEpoch
@@ -61,18 +69,20 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
       case _: Creation.Taken => throw new FileAlreadyExistsException(s"$file already exists")
     }
 
-  /** As [[create]]; who else has the checkpoint is part of the error. */
-  def createOrSayWho(root: Path, file: Path, content: Array[Byte]): Unit =
+  /** As [[create]], with an error of one's own. */
+  def createOr(file: Path, content: Array[Byte])(taken: => Throwable): Unit =
     creation(file, content) match {
       case Creation.Ours =>
-      case _: Creation.Taken =>
-        throw ProtocolErrors.begunByOther(file, Waiting.on(NewestEpoch.claimant(
-          DstlEnvironment.location(root, configuration, options),
-          storage,
-          timeoutMillis,
-          DstlEnvironment.get.runtime
-        )))
+      case _: Creation.Taken => throw taken
     }
+
+  /** Run and host of the driver that was the last to claim the checkpoint. */
+  def newestClaimant(root: Path): Option[(UUID, String)] = Waiting.on(NewestEpoch.claimant(
+    DstlEnvironment.location(root, configuration, options),
+    storage,
+    timeoutMillis,
+    DstlEnvironment.get.runtime
+  ))
 
   /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */
   def refuseIfSealed(root: Path, batch: Long): Unit = {

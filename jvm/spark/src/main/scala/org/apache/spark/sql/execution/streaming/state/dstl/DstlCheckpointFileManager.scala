@@ -6,6 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.FailPoints
+import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.SegmentKey
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -52,13 +53,18 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         published(file, overwriteIfPossible)
       case (CheckpointDirectory.Commits(root), _, Some(batch)) => commitEntry(root, file, batch)
       case (CheckpointDirectory.Offsets(root), _, Some(batch)) => offsetsEntry(root, file, batch)
+      case (CheckpointDirectory.Source(root), _, _) if !overwriteIfPossible => sourceEntry(root, file)
       case _ => published(file, overwriteIfPossible)
     }
 
   override def open(file: Path): FSDataInputStream =
     (directory, segmentOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key)) =>
-        ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads).getOrElse(files.open(file)(super.open(file)))
+        ReplayedSegment.open(
+          runOf(store).reader,
+          key,
+          options.downloadThreads
+        ).getOrElse(files.open(file)(super.open(file)))
       case _ => files.open(file)(super.open(file))
     }
 
@@ -71,6 +77,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (store: CheckpointDirectory.Store, Some(key), _) =>
         !CurrentBatch.isAt(key.batch) &&
         (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
+      case (CheckpointDirectory.Source(root), _, _) if file.getParent == path => sourceEntryExists(root, file)
       case _ => files.exists(file)(super.exists(file))
     }
 
@@ -135,11 +142,28 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   private def offsetsEntry(root: Path, entry: Path, batch: Long): CancellableFSDataOutputStream =
     PublishedFileStream(
       content => {
-        if (driven(root).isEmpty) files.create(entry, content) else files.createOrSayWho(root, entry, content)
+        if (driven(root).isEmpty) files.create(entry, content)
+        else files.createOr(entry, content)(ProtocolErrors.begunByOther(entry, files.newestClaimant(root)))
         newestListed = newestListed.map(math.max(_, batch))
       },
       () => super.createAtomic(entry, false)
     )
+
+  /** What a source has handed out is written before the batch is begun; so here two drivers that take turns meet first. */
+  private def sourceEntry(root: Path, entry: Path): CancellableFSDataOutputStream =
+    PublishedFileStream(
+      content =>
+        if (driven(root).isEmpty) files.create(entry, content)
+        else files.createOr(entry, content)(ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root))),
+      () => super.createAtomic(entry, false)
+    )
+
+  /** The thread that drives the query asks for entries that it is about to write, and for no others. */
+  private def sourceEntryExists(root: Path, entry: Path): Boolean = {
+    val found = files.exists(entry)(super.exists(entry))
+    if (found && driven(root).nonEmpty) throw ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root))
+    found
+  }
 
   private def published(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     PublishedFileStream(
