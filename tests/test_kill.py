@@ -90,7 +90,7 @@ def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_pat
     with run.start("executor.before-upload=pause@4") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.before-upload"))
         assert driver.wait() != 0
-        lost = re.search(r"\[DSTL_LOST_CHANGES\].*operator 0 partition [0-3] version 5 \(executor \d+: ", driver.log())
+        lost = re.search(r"\[DSTL_LOST_CHANGES\] Batch 4 .*: operator 0 partition [0-3] \(executor \d+: ", driver.log())
         assert lost, driver.failed("the error names no store")
         assert max(run.committed(run.queries[0])) == 3
     finish(run, reader)

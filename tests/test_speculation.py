@@ -21,7 +21,7 @@ EAGER = {
     # A zombie keeps its slot, and its executor.
     "spark.task.reaper.enabled": "false",
 }
-REFUSED = re.compile(r"DSTL_SEAL_REFUSED.*operator 0 partition [0-3] version 5 .*: batch 4 is closed")
+REFUSED = re.compile(r"DSTL_SEAL_REFUSED.* for batch 4 of run .*: batch 4 is closed")
 
 
 @pytest.mark.parametrize("version", [1, 2])
