@@ -61,16 +61,16 @@ private[dstl] final class DriverDoor(
     case (executor: String, root: String, run: String, message: Array[Byte], from: RpcEndpointRef) =>
       try {
         executors.note(executor, from, context.senderAddress)
-        answer(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
+        stoppable(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
           case Success(answer) => context.reply(MessageCodec.encode(answer))
           case Failure(error) => context.sendFailure(Rpc.portable(error))
         }(Waiting.sameThread)
       } catch { case NonFatal(e) => context.sendFailure(Rpc.portable(e)) }
   }
 
-  private def answer(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = message match {
-    case seal: ToDriver.Seal => Stops.before("driver.before-first-seal", seal.batch)(runs.answer(executor, run, seal))
-    case _ => runs.answer(executor, run, message)
+  private def stoppable(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = message match {
+    case seal: ToDriver.Seal => Stops.before("driver.before-first-seal", seal.batch)(answer(executor, run, seal))
+    case _ => answer(executor, run, message)
   }
 
   override def onDisconnected(address: RpcAddress): Unit =
