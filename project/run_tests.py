@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 MESSAGE_LIMIT = 300
+SLOWEST = 15
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
@@ -52,11 +54,16 @@ def main() -> int:
         ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2")),
     ]
     outcomes = {}
+    seconds = {}
     for name, stage in stages:
         say(f"{name} ...")
+        began = time.monotonic()
         outcomes[name] = stage()
+        seconds[name] = time.monotonic() - began
     for name, outcome in outcomes.items():
-        say(f"{name}: {outcome.passed} passed, {outcome.failed} failed")
+        say(f"{name}: {outcome.passed} passed, {outcome.failed} failed, in {seconds[name]:.0f} s")
+    for line in slowest():
+        say(line)
     # At the end, where whoever sees only the last lines of a long log finds them.
     for failure in (failure for outcome in outcomes.values() for failure in outcome.failures):
         say(f"FAILED {failure}")
@@ -124,6 +131,21 @@ def read_reports(reports: Iterable[Path]) -> Outcome:
             passed += max(0, int(suite.get("tests", "0")) - bad - int(suite.get("skipped", "0")))
         failures += [describe(case) for case in root.iter("testcase") if problem_of(case) is not None]
     return Outcome(passed, failed, tuple(failures))
+
+
+def slowest() -> list[str]:
+    """Name the suites of the JVM modules and the end-to-end tests that took longest."""
+    took = []
+    for report in [*ROOT.glob("jvm/*/target/test-reports/*.xml"), *REPORTS.glob("end-to-end*.xml")]:
+        try:
+            root = ElementTree.parse(report).getroot()
+        except (OSError, ElementTree.ParseError):
+            continue
+        of_suite = root.tag == "testsuite"
+        for timed in [root] if of_suite else root.iter("testcase"):
+            name = timed.get("name") if of_suite else f"{timed.get('classname')}: {timed.get('name')}"
+            took.append((float(timed.get("time", "0")), name))
+    return [f"{seconds:.0f} s: {name}" for seconds, name in sorted(took, reverse=True)[:SLOWEST]]
 
 
 def problem_of(case: ElementTree.Element) -> ElementTree.Element | None:

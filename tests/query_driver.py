@@ -90,6 +90,8 @@ def stop(spark: SparkSession, spec: Spec) -> None:
     while not Path(spec["stop_at"]).exists():
         for query in queries:
             assert query.isActive, query.exception()
+        if spec["parent"] not in (None, os.getppid()):
+            sys.exit("the test that started this driver is gone")
         time.sleep(0.1)
     for query in queries:
         query.stop()

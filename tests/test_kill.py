@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
 from settings import dstl, faults, log_confs
@@ -96,9 +94,8 @@ def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_pat
     finish(run, reader)
 
 
-@pytest.mark.parametrize("master", ["local[2,3]", CLUSTER])
-def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, reader: Reader, master: str) -> None:
-    run = Run.create(tmp_path, JoinAggregation.generate(), master=master)
+def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, reader: Reader) -> None:
+    run = Run.create(tmp_path, JoinAggregation.generate(), master=CLUSTER)
     with run.start("executor.mid-task=fail@4") as driver:
         driver.succeed()
     assert (tmp_path / "markers" / "executor.mid-task").exists()

@@ -31,7 +31,6 @@ ALARMING = re.compile(r"^[\d:.]+ ERROR |^\s+at .*dstl|\[DSTL_|^Caused by", re.MU
     [
         ("executor.mid-task", {}),
         ("executor.before-upload", dstl(inline__maxSegmentSize="0")),
-        ("driver.seals-pending", {}),
         ("driver.before-commit-entry", {}),
     ],
 )
