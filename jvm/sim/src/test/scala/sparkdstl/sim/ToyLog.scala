@@ -65,8 +65,8 @@ object ToyEntry {
     if (at < 0) None
     else
       Some(text.drop(at + Mark.length).split('\n').map { line =>
-        val Array(name, bytes) = line.split('|')
-        name -> Base64.getDecoder.decode(bytes)
+        val bar = line.indexOf('|')
+        line.take(bar) -> Base64.getDecoder.decode(line.drop(bar + 1))
       }.toMap)
   }
 }
@@ -214,7 +214,6 @@ private final class ToyExecutor(
 
 /** Spark's own stubborn requests do for the toy, but for an entry that may have been written by us before. */
 private final class ToyFiles(context: ProcessContext) {
-  private implicit val executor: ExecutionContext = context.runtime.executor
   private val plain = new SparkFiles(context.storage, context.runtime)
 
   def list(directory: String): Future[Seq[String]] = plain.list(directory)

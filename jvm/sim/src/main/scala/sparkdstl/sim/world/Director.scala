@@ -16,6 +16,7 @@ private[world] final class Director(world: World, chance: Chance) {
   private var started = 0
   private var quiet = false
   private var done = false
+  private var resting = false
   private var quietTarget = 0L
   private var quietSince = 0L
   private var finalRunSince = 0L
@@ -58,7 +59,7 @@ private[world] final class Director(world: World, chance: Chance) {
   }
 
   private def restart(application: Application): Unit =
-    if (!done && running.isEmpty && !live.exists(_.driver.isPaused)) {
+    if (!resting && running.isEmpty && !live.exists(_.driver.isPaused)) {
       if (!quiet && user.mayAct) user.act(application, stopAll _)
       if (!application.isAlive || chance.happens(0.4)) {
         application.crash()
@@ -70,7 +71,7 @@ private[world] final class Director(world: World, chance: Chance) {
 
   private def tickLater(): Unit = world.after(chance.millis(700, 0)) {
     tick()
-    if (!done) tickLater()
+    if (!resting) tickLater()
   }
 
   private def tick(): Unit =
@@ -128,18 +129,18 @@ private[world] final class Director(world: World, chance: Chance) {
   }
 
   private def quietTick(): Unit =
-    if (done) ()
+    if (resting) ()
     else if (model.newest >= quietTarget) rest()
     else if (scheduler.nowMillis - quietSince > QuietMillis)
       verdict.violate(s"nothing is wrong, and yet no batch is committed: $state")
     else if (running.isEmpty && live.isEmpty) start()
 
-  private def rest(): Unit = if (quietTarget != Long.MaxValue) {
-    quietTarget = Long.MaxValue
-    quietSince = scheduler.nowMillis + RestMillis.toLong
+  /** Whatever is under way comes to its end; then nothing may be left that should not be. */
+  private def rest(): Unit = {
+    resting = true
     val lastRunSince = finalRunSince
-    world.after(5000)(applications.foreach(_.query.foreach(_.stop())))
-    done = false
+    world.after(30000)(applications.foreach(_.query.foreach(_.stop())))
+    world.after(60000)(applications.foreach(_.crashAtOnce()))
     world.after(RestMillis) {
       model.checkAll("at the end")
       val left = world.orphans(lastRunSince)
