@@ -41,10 +41,10 @@ trait DriverLog {
   /**
    * Closes `commits/<batch>`. Fails where Spark's stream would throw.
    *
-   * @param winners
-   *   the attempt that Spark took for each store directory; empty where checkpoint ids name them
+   * @param reported
+   *   attempts whose results Spark has taken for the batch, in the order in which it did
    */
-  def commit(batch: Long, sparkContent: Array[Byte], winners: Map[String, Long]): Future[Unit]
+  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit]
 
   /** The batches whose entries Spark sees. */
   def batches(): Future[Seq[Long]]
@@ -68,7 +68,7 @@ final case class WrittenSegment(key: SegmentKey, base: Option[Long], bytes: Arra
 trait ExecutorLog {
 
   /** Seals all that an attempt has written; fails if the task must. */
-  def seal(attempt: Long, batch: Long, segments: Vector[WrittenSegment]): Future[Unit]
+  def seal(attempt: Long, batch: Long, partitions: Int, segments: Vector[WrittenSegment]): Future[Unit]
 
   /** The attempt ends without success after it has sealed, or may have. Returns at once. */
   def withdraw(attempt: Long, batch: Long): Unit

@@ -25,7 +25,7 @@ final case class TaskAttempt(
 )
 
 /** What a successful attempt tells Spark, in its result and in accumulators. */
-final case class TaskResult(wins: Map[String, Win])
+final case class TaskResult(attempt: Long, wins: Map[String, Win])
 
 /** What an executor takes from the world around it. */
 final class ExecutorSetting(
@@ -57,32 +57,35 @@ final class SparkExecutor(
   )
 
   private val logs = mutable.Map.empty[UUID, ExecutorLog]
-  private val stores = mutable.Map.empty[String, LocalStore]
+  private val stores = mutable.Map.empty[(UUID, String), LocalStore]
 
   // States that are known to be committed: only of these snapshots are made.
-  private val confirmed = mutable.Map.empty[String, LocalStore]
+  private val confirmed = mutable.Map.empty[(UUID, String), LocalStore]
   private val killed = mutable.Set.empty[Long]
-  private var newestRun: Option[UUID] = None
 
   def log(run: UUID): ExecutorLog = logs.getOrElseUpdate(run, openLog(this, run))
 
   /** The run's log, if this executor has worked for it. */
   def knownLog(run: UUID): Option[ExecutorLog] = logs.get(run)
 
-  def closeLog(run: UUID): Unit = logs.remove(run).foreach(_.close())
+  /** A run has ended; its stores are unloaded: another run has stores of its own. */
+  def closeLog(run: UUID): Unit = {
+    logs.remove(run).foreach(_.close())
+    stores.keys.filter(_._1 == run).toVector.foreach(stores.remove(_): Unit)
+    confirmed.keys.filter(_._1 == run).toVector.foreach(confirmed.remove(_): Unit)
+  }
 
   def kill(attempt: Long): Unit = killed += attempt
 
   /** What the attempt, or anybody if none is named, left locally of these stores is not to be built upon. */
-  def drop(attempt: Option[Long], directories: Seq[String]): Unit = directories.foreach { directory =>
-    stores.get(directory).filter(store => attempt.isEmpty || store.attempt == attempt).foreach { _ =>
+  def drop(run: UUID, attempt: Option[Long], directories: Seq[String]): Unit = directories.foreach { directory =>
+    stores.get((run, directory)).filter(store => attempt.isEmpty || store.attempt == attempt).foreach { _ =>
       verdict.note(s"$name drops $directory${attempt.fold("")(a => s" of attempt $a")}")
-      stores.remove(directory)
+      stores.remove((run, directory))
     }
   }
 
   def run(task: TaskAttempt): Future[TaskResult] = {
-    newestRun = Some(task.run)
     val runLog = log(task.run)
     val directories =
       (0 until config.storesPerTask).map(StoreNames.directory(task.partition, _, config.storesPerTask)).toVector
@@ -93,27 +96,27 @@ final class SparkExecutor(
       written = bases.map(apply(task, _))
       _ <- seal(task, runLog, written)
     } yield {
-      bases.foreach { case (directory, base) => confirmed(directory) = base }
-      TaskResult(written.map(_._2).toMap)
+      bases.foreach { case (directory, base) => confirmed((task.run, directory)) = base }
+      TaskResult(task.attempt, written.map(_._2).toMap)
     }
     result
   }
 
   /** One round of maintenance: snapshots, then what no retained version needs any more. */
   def maintain(): Future[Unit] = Future
-    .sequence(confirmed.keys.toVector.sorted.map(maintain))
+    .sequence(confirmed.keys.toVector.sortBy(_._2).map { case (run, directory) => maintain(run, directory) })
     .map(_ => ())
     .recover { case _: IOException => () }
 
-  private def maintain(directory: String): Future[Unit] = {
-    val state = confirmed(directory)
+  private def maintain(run: UUID, directory: String): Future[Unit] = {
+    val state = confirmed((run, directory))
     for {
       before <- snapshots(directory)
       newestSnapshot = before.map(_._1).maxOption.getOrElse(0L)
       wanted = state.version >= newestSnapshot + 2
       _ <- if (wanted) upload(directory, state) else Future.unit
       present <- snapshots(directory)
-      _ <- truncate(directory, present)
+      _ <- truncate(run, directory, present)
     } yield ()
   }
 
@@ -121,13 +124,13 @@ final class SparkExecutor(
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
   }
 
-  private def truncate(directory: String, present: Seq[(Long, Option[String], String)]): Future[Unit] = {
+  private def truncate(run: UUID, directory: String, present: Seq[(Long, Option[String], String)]): Future[Unit] = {
     val newest = present.map(_._1).maxOption.getOrElse(0L)
     val lowest = present.map(_._1).filter(_ <= newest - config.batchesToRetain + 1).maxOption.getOrElse(0L)
     if (lowest == 0) Future.unit
     else {
       model.releasedBelow(directory, lowest)
-      newestRun.flatMap(logs.get).foreach(_.release(directory, lowest))
+      logs.get(run).foreach(_.release(directory, lowest))
       files.delete(present.filter(_._1 < lowest).map(_._3))
     }
   }
@@ -139,7 +142,7 @@ final class SparkExecutor(
 
   private def load(task: TaskAttempt, runLog: ExecutorLog, directory: String): Future[(String, LocalStore)] = {
     val id = task.baseIds.get(directory)
-    val local = stores.get(directory).filter(s => s.version == task.batch && (id.isEmpty || s.id == id))
+    val local = stores.get((task.run, directory)).filter(s => s.version == task.batch && (id.isEmpty || s.id == id))
     val base = local match {
       case Some(store) => Future.successful(store)
       case None if task.batch == 0 => Future.successful(new LocalStore(0, None, None, Lineage.Empty))
@@ -184,7 +187,7 @@ final class SparkExecutor(
     val tag = s"$application/${task.batch}:$directory:${task.attempt}"
     val id = if (config.checkpointFormat == 2) Some(chance.nextUuid().toString) else None
     val change = Change(tag, from.state.fingerprint, from.id)
-    stores(directory) = new LocalStore(task.batch + 1, Some(task.attempt), id, from.state + tag)
+    stores((task.run, directory)) = new LocalStore(task.batch + 1, Some(task.attempt), id, from.state + tag)
     (base, directory -> Win(task.attempt, change, id))
   }
 
@@ -198,7 +201,7 @@ final class SparkExecutor(
       WrittenSegment(key(directory, task.batch + 1, win.id), base.attempt, Change.encode(win.change, length))
     }
     val sealing = for {
-      _ <- runLog.seal(task.attempt, task.batch, segments)
+      _ <- runLog.seal(task.attempt, task.batch, config.partitions, segments)
       _ <- step(task, FaultKind.FailsAfterSeal)
     } yield ()
     // A task that is killed does not wait for the answer to what it has asked.

@@ -6,8 +6,6 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 
-import sparkdstl.sim.model.Win
-
 /** An executor has gone, and with it the attempts it was at: that is not the task's fault. */
 final class ExecutorLost(executor: String) extends IOException(s"$executor is lost")
 
@@ -39,13 +37,15 @@ trait TaskLauncher {
  */
 final class SparkJob(partitions: Int, task: (Int, Long) => TaskAttempt, launcher: TaskLauncher) {
   private val MaxFailures = 4
-  private val done = Promise[Map[String, Win]]()
+  private val done = Promise[Vector[TaskResult]]()
+  private val taken = Vector.newBuilder[TaskResult]
   private val wins = mutable.Map.empty[Int, TaskResult]
   private val failures = mutable.Map.empty[Int, Int].withDefaultValue(0)
   private val running = mutable.Map.empty[Int, Map[Long, SparkExecutor]].withDefaultValue(Map.empty)
   private val recomputed = mutable.Set.empty[Int]
 
-  def run(): Future[Map[String, Win]] = {
+  /** The results that were taken, in the order in which they were. */
+  def run(): Future[Vector[TaskResult]] = {
     (0 until partitions).foreach(start)
     done.future
   }
@@ -71,6 +71,7 @@ final class SparkJob(partitions: Int, task: (Int, Long) => TaskAttempt, launcher
 
   private def succeeded(partition: Int, result: TaskResult): Unit = {
     wins(partition) = result
+    taken += result
     running(partition).foreach { case (attempt, executor) => launcher.kill(executor, attempt) }
     running(partition) = Map.empty
     if (wins.size == partitions) {
@@ -79,7 +80,7 @@ final class SparkJob(partitions: Int, task: (Int, Long) => TaskAttempt, launcher
         val _ = wins.remove(partition)
         start(partition)
       } else {
-        val _ = done.trySuccess(wins.values.flatMap(_.wins).toMap)
+        val _ = done.trySuccess(taken.result())
       }
     }
   }

@@ -6,7 +6,7 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
 
-import sparkdstl.sim.model.{CommitContent, Names, ReferenceModel, Win}
+import sparkdstl.sim.model.{CommitContent, Names, ReferenceModel}
 import sparkdstl.sim.world.{Chance, FaultKind, Faults, SimConfig, SimProcess, Verdict}
 
 /** The query was stopped: its thread was interrupted in whatever it was at. */
@@ -76,10 +76,10 @@ final class SparkQuery(
     for {
       _ <- planned(batch)
       baseIds <- idsBefore(batch)
-      wins <- runJobs(batch, jobs, baseIds, Map.empty)
-      _ <- interruptible(commit(batch, wins))
+      taken <- runJobs(batch, jobs, baseIds, Vector.empty)
+      _ <- interruptible(commit(batch, taken))
       _ <- interruptible(purge(batch))
-      _ <- pause(chance.millis(100, 0.05))
+      _ <- pause(chance.millis(1500, 0.02))
     } yield ()
   }
 
@@ -108,8 +108,8 @@ final class SparkQuery(
       batch: Long,
       jobs: Int,
       baseIds: Map[String, String],
-      before: Map[String, Win]
-  ): Future[Map[String, Win]] =
+      before: Vector[TaskResult]
+  ): Future[Vector[TaskResult]] =
     if (jobs == 0) Future.successful(before)
     else {
       val job = new SparkJob(
@@ -117,15 +117,16 @@ final class SparkQuery(
         (partition, attempt) => TaskAttempt(attempt, batch, partition, run, baseIds),
         launcher
       )
-      interruptible(job.run()).flatMap(wins => runJobs(batch, jobs - 1, baseIds, before ++ wins))
+      interruptible(job.run()).flatMap(taken => runJobs(batch, jobs - 1, baseIds, before ++ taken))
     }
 
-  private def commit(batch: Long, wins: Map[String, Win]): Future[Unit] = {
+  private def commit(batch: Long, taken: Vector[TaskResult]): Future[Unit] = {
+    // The latest report of a store counts.
+    val wins = taken.flatMap(_.wins).toMap
     val intent = model.intend(name, batch, wins)
     val ids = wins.flatMap { case (store, win) => win.id.map(store -> _) }
     val content = CommitContent.encode(intent.number, ids)
-    val winners = if (ids.isEmpty) wins.map { case (store, win) => store -> win.attempt } else Map.empty[String, Long]
-    watch(s"the commit of batch $batch", log.commit(batch, content, winners)).map(_ => model.acknowledged(intent))
+    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map(_ => model.acknowledged(intent))
   }
 
   private def purge(batch: Long): Future[Unit] = {

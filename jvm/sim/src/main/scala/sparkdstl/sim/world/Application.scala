@@ -140,7 +140,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
       world.executorSetting,
       new SparkFiles(own.storage, process.runtime),
       (self, run) =>
-        world.wiring.executor(own, id, RunId(Names.Root, run), driverLink(process), self.drop(_, _))
+        world.wiring.executor(own, id, RunId(Names.Root, run), driverLink(process), self.drop(run, _, _))
     )
     executors += added
     maintainNowAndThen(added)

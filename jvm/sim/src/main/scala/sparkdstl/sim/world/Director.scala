@@ -1,5 +1,7 @@
 package sparkdstl.sim.world
 
+import scala.concurrent.{ExecutionContext, Future}
+
 import sparkdstl.sim.spark.QueryStopped
 
 /** Starts applications, makes what goes wrong with whole processes happen, and in the end lets the world come to rest. */
@@ -17,6 +19,7 @@ private[world] final class Director(world: World, chance: Chance) {
   private var quiet = false
   private var done = false
   private var resting = false
+  private var acting = false
   private var quietTarget = 0L
   private var quietSince = 0L
   private var finalRunSince = 0L
@@ -59,12 +62,16 @@ private[world] final class Director(world: World, chance: Chance) {
   }
 
   private def restart(application: Application): Unit =
-    if (!resting && running.isEmpty && !live.exists(_.driver.isPaused)) {
-      if (!quiet && user.mayAct) user.act(application, stopAll _)
-      if (!application.isAlive || chance.happens(0.4)) {
-        application.crash()
-        start()
-      } else begin(application)
+    if (!resting && !acting && running.isEmpty && !live.exists(_.driver.isPaused)) {
+      val acted = if (!quiet && user.mayAct) user.act(application, () => stopAll()) else Future.unit
+      acting = !acted.isCompleted
+      acted.onComplete { _ =>
+        acting = false
+        if (!application.isAlive || chance.happens(0.4)) {
+          application.crash()
+          start()
+        } else begin(application)
+      }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
     }
 
   private def stopAll(): Unit = applications.foreach(_.crashAtOnce())
@@ -75,7 +82,8 @@ private[world] final class Director(world: World, chance: Chance) {
   }
 
   private def tick(): Unit =
-    if (quiet) quietTick()
+    if (acting) ()
+    else if (quiet) quietTick()
     else if (model.newest + 1 >= config.batches || scheduler.nowMillis > WildMillis) calmDown()
     else {
       if (running.isEmpty && live.forall(_.driver.isPaused) && chance.happens(0.2)) start()
@@ -97,7 +105,7 @@ private[world] final class Director(world: World, chance: Chance) {
     if (live.size < 2 && now(FaultKind.LongPause)) longPause(driver)
     if (now(FaultKind.DriverCrash)) {
       application.crash()
-      world.after(chance.millis(500, 0.1))(if (running.isEmpty && !done) start())
+      world.after(chance.millis(500, 0.1))(if (running.isEmpty && !done && !acting) start())
     }
   }
 

@@ -2,6 +2,8 @@ package sparkdstl.sim.world
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.concurrent.{ExecutionContext, Future}
+
 import sparkdstl.sim.model.{Change, CommitContent, Names, Win}
 
 /** Somebody with a shell and the Spark that came without the log, at work between two runs. */
@@ -14,17 +16,24 @@ private[world] final class User(world: World, chance: Chance) {
 
   def mayAct: Boolean = acts < MaxActs && model.newest >= 2
 
-  /** @param stopAll ends all processes of the query: what they have asked of storage may still happen */
-  def act(application: Application, stopAll: () => Unit): Unit = {
+  /**
+   * Completes when it is done.
+   *
+   * @param stopAll ends all processes of the query: what they have asked of storage may still happen
+   */
+  def act(application: Application, stopAll: () => Unit): Future[Unit] = {
     if (chance.happens(faults(FaultKind.GoBack))) {
       stopAll()
       goBack(model.newest - chance.between(1, 2))
+      Future.unit
     } else if (chance.happens(faults(FaultKind.StockBatches))) {
       stopAll()
       val batches = chance.between(1, 3)
       (1 to batches).foreach(_ => stockBatch())
+      Future.unit
     } else if (config.checkpointFormat == 1 && chance.happens(faults(FaultKind.PurgeAllCommits)))
       purgeAll(application)
+    else Future.unit
   }
 
   /** Deletes the entries above a batch, and the snapshots of what they led to. */
@@ -43,20 +52,18 @@ private[world] final class User(world: World, chance: Chance) {
     objects.below(directory, deep = true).map(_._1).filter(which).foreach(objects.delete(_, shell))
 
   /** Deletes all entries the way Spark's own code does, through the log, in ascending order. */
-  private def purgeAll(application: Application): Unit = {
-    val newest = model.newest
-    application.lastQuery.filter(_ => application.isAlive).foreach { ended =>
+  private def purgeAll(application: Application): Future[Unit] =
+    application.lastQuery.filter(_ => application.isAlive).fold(Future.unit) { ended =>
       acts += 1
+      val newest = model.newest
       verdict.note(s"a tool purges all entries, the newest is $newest")
       val batches = objects.below(Names.Commits, deep = false).flatMap(o => Names.batchOf(o._1)).sorted
       model.userActs(_ < newest)(())
-      implicit val executor: scala.concurrent.ExecutionContext = application.driver.executor
+      implicit val executor: ExecutionContext = application.driver.executor
       batches
-        .foldLeft(scala.concurrent.Future.unit)((before, batch) => before.flatMap(_ => ended.log.delete(batch)))
-        .failed
-        .foreach(_ => model.undecidable = true)
+        .foldLeft(Future.unit)((before, batch) => before.flatMap(_ => ended.log.delete(batch)))
+        .recover { case _ => model.undecidable = true }
     }
-  }
 
   /** A batch of a Spark without the log: plain changelogs, a plain entry. */
   private def stockBatch(): Unit = {
