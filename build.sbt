@@ -71,6 +71,7 @@ lazy val sim = (project in file("jvm/sim"))
       "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Runtime,
       "org.slf4j" % "slf4j-api" % "2.0.17",
       "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime,
+      "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion,
       scalatest
     ),
     Compile / run / fork := true

@@ -15,6 +15,7 @@ private[world] final class Director(world: World, chance: Chance) {
 
   private val user = new User(world, chance)
   private var applications = Vector.empty[Application]
+  private var everStarted = Vector.empty[Application]
   private var started = 0
   private var quiet = false
   private var done = false
@@ -44,6 +45,7 @@ private[world] final class Director(world: World, chance: Chance) {
     started += 1
     val application = new Application(s"app$started", world)
     applications = live :+ application
+    everStarted = everStarted :+ application
     begin(application)
   }
 
@@ -74,7 +76,8 @@ private[world] final class Director(world: World, chance: Chance) {
       }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
     }
 
-  private def stopAll(): Unit = applications.foreach(_.crashAtOnce())
+  /** Executors of applications that ended long ago included. */
+  private def stopAll(): Unit = everStarted.foreach(_.crashAtOnce())
 
   private def tickLater(): Unit = world.after(chance.millis(700, 0)) {
     tick()
@@ -148,7 +151,7 @@ private[world] final class Director(world: World, chance: Chance) {
     resting = true
     val lastRunSince = finalRunSince
     world.after(30000)(applications.foreach(_.query.foreach(_.stop())))
-    world.after(60000)(applications.foreach(_.crashAtOnce()))
+    world.after(60000)(stopAll())
     world.after(RestMillis) {
       model.checkAll("at the end")
       val left = world.orphans(lastRunSince)

@@ -51,9 +51,12 @@ private[world] final class User(world: World, chance: Chance) {
   private def delete(directory: String)(which: String => Boolean): Unit =
     objects.below(directory, deep = true).map(_._1).filter(which).foreach(objects.delete(_, shell))
 
-  /** Deletes all entries the way Spark's own code does, through the log, in ascending order. */
+  /**
+   * Deletes all entries the way Spark's own code does, through the log, in ascending order. Only where no batch is planned
+   * beyond them: that one would run again then, on a state whose entry was deleted as the newest.
+   */
   private def purgeAll(application: Application): Future[Unit] =
-    application.lastQuery.filter(_ => application.isAlive).fold(Future.unit) { ended =>
+    application.lastQuery.filter(_ => application.isAlive && !objects.contains(Names.offset(model.newest + 1))).fold(Future.unit) { ended =>
       acts += 1
       val newest = model.newest
       verdict.note(s"a tool purges all entries, the newest is $newest")
