@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.request.{Creation, Outcome, StorageClient}
-import sparkdstl.log.storage.{ObjectStore, ObjectTail, Payload, StoredObject}
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StoredObject}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 /**
@@ -95,7 +95,15 @@ object Flaws {
     }
   }
 
+  /** Data files are put again over what an earlier attempt has put there. */
+  object DataFilesReplace extends Flaws {
+    override def storage(store: ObjectStore): ObjectStore = new ForwardingStore(store) {
+      override def put(path: Path, content: Payload): Attempt[Unit] = store.replace(path, content)
+    }
+  }
+
   val all: Vector[Flaws] = Vector(
+    DataFilesReplace,
     LastSealWins,
     BasesUnknown,
     DeletesWhenAsked,
@@ -132,4 +140,20 @@ private[wiring] class ForwardingClient(to: StorageClient) extends StorageClient 
   override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
     to.listUnpublished(directory, timeoutMillis)
   override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] = to.delete(paths, timeoutMillis)
+}
+
+/** A store that does what another does. */
+private[wiring] class ForwardingStore(to: ObjectStore) extends ObjectStore {
+  override def put(path: Path, content: Payload): Attempt[Unit] = to.put(path, content)
+  override def replace(path: Path, content: Payload): Attempt[Unit] = to.replace(path, content)
+  override def replacesAtomically: Boolean = to.replacesAtomically
+  override def create(path: Path, content: Payload): Attempt[Unit] = to.create(path, content)
+  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = to.read(path, maxLength)
+  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = to.readTail(path, maxLength)
+  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
+    to.readRange(path, offset, length)
+  override def list(directory: Path): Attempt[Seq[StoredObject]] = to.list(directory)
+  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = to.listRecursively(directory)
+  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = to.listUnpublished(directory)
+  override def delete(paths: Seq[Path]): Attempt[Unit] = to.delete(paths)
 }

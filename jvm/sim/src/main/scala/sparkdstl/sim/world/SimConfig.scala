@@ -1,23 +1,26 @@
 package sparkdstl.sim.world
 
 /** How a storage publishes. */
-sealed abstract class StorageKind(val createsExclusively: Boolean, val replacesAtomically: Boolean)
-    extends Product
+sealed abstract class StorageKind(
+    val createsExclusively: Boolean,
+    val replacesAtomically: Boolean,
+    val renames: Boolean
+) extends Product
     with Serializable
 
 object StorageKind {
 
   /** S3 with conditional creation: an object is there when the write ends. */
-  case object Direct extends StorageKind(true, true)
+  case object Direct extends StorageKind(true, true, false)
 
   /** S3 whose server ignores the condition. */
-  case object DirectUnconditional extends StorageKind(false, true)
+  case object DirectUnconditional extends StorageKind(false, true, false)
 
   /** HDFS: a temporary file is renamed, over another one if asked to, in one step. */
-  case object AtomicRename extends StorageKind(true, true)
+  case object AtomicRename extends StorageKind(true, true, true)
 
   /** ABFS: renaming over another file deletes that first. */
-  case object DeleteThenRename extends StorageKind(true, false)
+  case object DeleteThenRename extends StorageKind(true, false, true)
 
   val all: Vector[StorageKind] = Vector(Direct, DirectUnconditional, AtomicRename, DeleteThenRename)
 }

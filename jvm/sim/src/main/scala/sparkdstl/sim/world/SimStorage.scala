@@ -38,7 +38,8 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
   override def replacesAtomically: Boolean = server.kind.replacesAtomically
 
-  override def put(path: Path, content: Payload): Attempt[Unit] = publish(path, content, Overwrite)
+  override def put(path: Path, content: Payload): Attempt[Unit] =
+    publish(path, content, if (server.kind.renames) IfAbsentOrSame else Overwrite)
 
   override def replace(path: Path, content: Payload): Attempt[Unit] = publish(path, content, Overwrite)
 
@@ -94,6 +95,9 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private case object Overwrite extends Mode
   private case object IfAbsent extends Mode
 
+  /** What is there under a name of one's own, oneself has put there. */
+  private case object IfAbsentOrSame extends Mode
+
   private def publish(path: Path, content: Payload, mode: Mode): Attempt[Unit] = {
     val name = path.toString
     val bytes = content.toArray
@@ -127,7 +131,8 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     }
 
   private def perform(name: String, bytes: Array[Byte], mode: Mode)(done: Try[Unit] => Unit): Unit = {
-    def exists = Failure(new FileAlreadyExistsException(s"$name already exists"))
+    def exists =
+      if (mode == IfAbsentOrSame) Success(()) else Failure(new FileAlreadyExistsException(s"$name already exists"))
     def publishNow(): Unit = {
       objects.publish(name, bytes, client)
       done(Success(()))
@@ -142,11 +147,11 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
         else publishNow()
       case StorageKind.AtomicRename =>
         renamed(name, bytes)(done) {
-          if (mode == IfAbsent && objects.contains(name)) done(exists) else publishNow()
+          if (mode != Overwrite && objects.contains(name)) done(exists) else publishNow()
         }
       case StorageKind.DeleteThenRename =>
         renamed(name, bytes)(done) {
-          if (mode == IfAbsent) { if (objects.contains(name)) done(exists) else publishNow() }
+          if (mode != Overwrite) { if (objects.contains(name)) done(exists) else publishNow() }
           else {
             objects.delete(name, client)
             atServer(server.latency() / 4)(if (objects.contains(name)) done(exists) else publishNow())
