@@ -52,7 +52,10 @@ final class ReferenceModel(
   def retainedFrom(store: String): Long =
     Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
 
-  /** Something happened that leaves nothing to be held: a write from before a user went back left a gap. */
+  /**
+   * Something happened that leaves nothing to be held: a write from before a user went back took effect after it, and
+   * what Spark finds does not fit together.
+   */
   var undecidable: Boolean = false
 
   def intend(who: String, batch: Long, wins: Map[String, Win]): Intent = {
@@ -104,6 +107,11 @@ final class ReferenceModel(
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_.bytes, change)
       case _ => ()
+    }
+    val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
+    if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
+      verdict.note(s"a plan from before a user went back: $path")
+      undecidable = true
     }
     val matters = change.before.nonEmpty || batch.nonEmpty
     if (matters && !userActs && !ObjectMap.isUnpublished(path)) checkAll(s"after a change of $path")
@@ -199,7 +207,7 @@ final class ReferenceModel(
     case Some(_) if change.before.nonEmpty => ()
     case Some(_) => stray += batch: Unit
     case None if batch <= newest => stray += batch: Unit
-    case None if batch > newest + 1 && intent.madeAtNanos <= userActedAt =>
+    case None if intent.madeAtNanos <= userActedAt && (batch > newest + 1 || !objects.contains(Names.offset(batch))) =>
       verdict.note(s"an entry for batch $batch from before a user went back")
       undecidable = true
     case None => record(batch, intent)
