@@ -222,5 +222,7 @@ private final class ToyFiles(context: ProcessContext) {
 }
 
 private object ToyFiles {
-  def bytes(segment: SealedSegment): Array[Byte] = segment.parts.collect { case SealedPart.Inline(b) => b }.flatten.toArray
+  def bytes(segment: SealedSegment): Array[Byte] = segment.parts.collect { case SealedPart.Inline(b) =>
+    b
+  }.flatten.toArray
 }

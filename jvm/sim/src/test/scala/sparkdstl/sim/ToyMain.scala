@@ -17,7 +17,8 @@ object ToyMain {
       if (lines > 0 && r.violation.nonEmpty)
         println(
           if (arguments.contains("small")) seeds.report(r, lines)
-          else s"${r.config}\n" + seeds.run(SimConfig.draw(seed), keepSchedule = true).schedule.takeRight(lines).mkString("\n")
+          else s"${r.config}\n" +
+            seeds.run(SimConfig.draw(seed), keepSchedule = true).schedule.takeRight(lines).mkString("\n")
         )
     }
   }

@@ -52,6 +52,9 @@ final class ReferenceModel(
   def retainedFrom(store: String): Long =
     Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
 
+  /** Whether Spark has kept what it takes to continue after this batch. */
+  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && stores.forall(batch + 1 >= retainedFrom(_))
+
   /**
    * Something happened that leaves nothing to be held: a write from before a user went back took effect after it, and
    * what Spark finds does not fit together.
@@ -61,7 +64,9 @@ final class ReferenceModel(
   def intend(who: String, batch: Long, wins: Map[String, Win]): Intent = {
     val intent = Intent(intents.size.toLong + 1, who, batch, wins, scheduler.nowNanos)
     intents.put(intent.number, intent): Unit
-    verdict.note(s"$who is about to commit batch $batch: ${wins.map { case (s, w) => s"$s ${w.change.tag}" }.mkString(", ")}")
+    verdict.note(
+      s"$who is about to commit batch $batch: ${wins.map { case (s, w) => s"$s ${w.change.tag}" }.mkString(", ")}"
+    )
     intent
   }
 

@@ -87,8 +87,11 @@ final class SparkExecutor(
 
   def run(task: TaskAttempt): Future[TaskResult] = {
     val runLog = log(task.run)
-    val directories =
-      (0 until config.storesPerTask).map(StoreNames.directory(task.partition, _, config.storesPerTask)).toVector
+    val directories = (0 until config.storesPerTask).map(StoreNames.directory(
+      task.partition,
+      _,
+      config.storesPerTask
+    )).toVector
     val result = for {
       _ <- step(task, FaultKind.TaskFails)
       bases <- Future.sequence(directories.map(load(task, runLog, _)))

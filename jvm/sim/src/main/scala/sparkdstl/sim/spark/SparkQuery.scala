@@ -126,7 +126,9 @@ final class SparkQuery(
     val intent = model.intend(name, batch, wins)
     val ids = wins.flatMap { case (store, win) => win.id.map(store -> _) }
     val content = CommitContent.encode(intent.number, ids)
-    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map(_ => model.acknowledged(intent))
+    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map(_ =>
+      model.acknowledged(intent)
+    )
   }
 
   private def purge(batch: Long): Future[Unit] = {

@@ -62,7 +62,11 @@ object Flaws {
           isOurs: ObjectTail => Boolean
       ): Future[Outcome[Creation]] =
         if (path.getParent.getName == "commits")
-          client.replace(path, content, timeoutMillis).map(_.map(_ => Creation.Ours))(scala.concurrent.ExecutionContext.parasitic)
+          client.replace(
+            path,
+            content,
+            timeoutMillis
+          ).map(_.map(_ => Creation.Ours))(scala.concurrent.ExecutionContext.parasitic)
         else client.create(path, content, timeoutMillis)(isOurs)
     }
   }

@@ -26,9 +26,13 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   private var attempts = 0L
   private var executorNumber = 0
   private var runNumber = 0
+  private var begunAt = 0L
 
   /** The query that runs now, if one does. */
   def query: Option[SparkQuery] = current
+
+  /** When the newest run began. */
+  def queryBeganNanos: Long = begunAt
 
   /** The newest run, ended or not. */
   def lastQuery: Option[SparkQuery] = last
@@ -40,6 +44,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     while (executors.size < config.executors) addExecutor()
     last.foreach(old => executors.foreach(e => world.network.deliver(e.process)(e.closeLog(old.run))))
     runNumber += 1
+    begunAt = world.scheduler.nowNanos
     val id = RunId(Names.Root, chance.nextUuid())
     val log = world.wiring.driver(context, id, executorLink)
     val started = new SparkQuery(

@@ -97,7 +97,8 @@ private[world] final class Director(world: World, chance: Chance) {
     def now(kind: FaultKind): Boolean = chance.happens(faults(kind))
     val driver = application.driver
     if (now(FaultKind.ExecutorLost)) application.anyExecutor().foreach(application.loseExecutor)
-    if (now(FaultKind.ExecutorPaused)) application.anyExecutor().foreach(e => pauseFor(e.process, chance.millis(3000, 0.1)))
+    if (now(FaultKind.ExecutorPaused))
+      application.anyExecutor().foreach(e => pauseFor(e.process, chance.millis(3000, 0.1)))
     if (now(FaultKind.Partition)) application.anyExecutor().foreach { e =>
       world.network.partition(e.process, chance.millis(6000, 0))
     }
@@ -149,7 +150,8 @@ private[world] final class Director(world: World, chance: Chance) {
   /** Whatever is under way comes to its end; then nothing may be left that should not be. */
   private def rest(): Unit = {
     resting = true
-    val lastRunSince = finalRunSince
+    // What a run of a higher epoch has left, which lost, waits for the run after this one.
+    val lastRunSince = if (running.exists(_.queryBeganNanos < finalRunSince)) 0L else finalRunSince
     world.after(30000)(applications.foreach(_.query.foreach(_.stop())))
     world.after(60000)(stopAll())
     world.after(RestMillis) {

@@ -17,7 +17,7 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
   /** Loses all that comes from or goes to a process for a while. */
   def partition(process: SimProcess, millis: Double): Unit = {
     cutOff += process
-    val _ = wire.after(millis) { cutOff -= process }
+    val _ = wire.after(millis)(cutOff -= process)
   }
 
   /** Asks `to`; `handle` runs there. */

@@ -22,9 +22,10 @@ private[world] final class User(world: World, chance: Chance) {
    * @param stopAll ends all processes of the query: what they have asked of storage may still happen
    */
   def act(application: Application, stopAll: () => Unit): Future[Unit] = {
-    if (chance.happens(faults(FaultKind.GoBack))) {
+    val back = model.newest - chance.between(1, 2)
+    if (model.canGoBackTo(back) && chance.happens(faults(FaultKind.GoBack))) {
       stopAll()
-      goBack(model.newest - chance.between(1, 2))
+      goBack(back)
       Future.unit
     } else if (chance.happens(faults(FaultKind.StockBatches))) {
       stopAll()
@@ -56,7 +57,9 @@ private[world] final class User(world: World, chance: Chance) {
    * beyond them: that one would run again then, on a state whose entry was deleted as the newest.
    */
   private def purgeAll(application: Application): Future[Unit] =
-    application.lastQuery.filter(_ => application.isAlive && !objects.contains(Names.offset(model.newest + 1))).fold(Future.unit) { ended =>
+    application.lastQuery.filter(_ => application.isAlive && !objects.contains(Names.offset(model.newest + 1))).fold(
+      Future.unit
+    ) { ended =>
       acts += 1
       val newest = model.newest
       verdict.note(s"a tool purges all entries, the newest is $newest")
