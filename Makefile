@@ -18,7 +18,7 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick sim jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,9 @@ bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage
 
 bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
 	@$(VENV)/python python/bench/bench.py --quick $(BENCH)
+
+sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1]
+	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1)"
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)

@@ -61,6 +61,22 @@ lazy val log = (project in file("jvm/log"))
     noSparkOnClassPath
   )
 
+/** A deterministic world in which the log's own classes run, and what must hold in it. */
+lazy val sim = (project in file("jvm/sim"))
+  .dependsOn(log)
+  .settings(
+    name := "spark-dstl-sim",
+    libraryDependencies ++= Seq(
+      "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion,
+      "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Runtime,
+      "org.slf4j" % "slf4j-api" % "2.0.17",
+      "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime,
+      "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion,
+      scalatest
+    ),
+    Compile / run / fork := true
+  )
+
 /** The Spark side: state store provider, checkpoint file manager, coordinator. */
 lazy val spark = (project in file("jvm/spark"))
   .dependsOn(log % "compile->compile;test->test")
@@ -100,7 +116,7 @@ lazy val bench = (project in file("jvm/bench"))
   )
 
 lazy val root = (project in file("."))
-  .aggregate(log, spark, bench)
+  .aggregate(log, sim, spark, bench)
   .settings(
     publish / skip := true,
     jar := {
@@ -117,10 +133,12 @@ lazy val root = (project in file("."))
       Seq(
         "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
         "formatting of jvm/log" -> (log / scalafmtCheckAll).result.value,
+        "formatting of jvm/sim" -> (sim / scalafmtCheckAll).result.value,
         "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
         "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
+        "tests of jvm/sim" -> (sim / Test / test).result.value,
         "tests of jvm/spark" -> (spark / Test / test).result.value,
         "tests of jvm/bench" -> (bench / Test / test).result.value,
         "jar" -> jar.result.value,

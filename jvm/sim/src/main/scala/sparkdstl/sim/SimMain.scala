@@ -1,0 +1,31 @@
+package sparkdstl.sim
+
+import sparkdstl.sim.wiring.{Flaws, Simulated}
+
+/** Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, and the first. */
+object SimMain {
+  private val MaxFailures = 20
+  private val ReportedFailures = 3
+  private val ScheduleLines = 120
+
+  def main(arguments: Array[String]): Unit = {
+    val count = arguments.headOption.fold(10000L)(_.toLong)
+    val from = arguments.lift(1).fold(1L)(_.toLong)
+    val threads = math.max(1, Runtime.getRuntime.availableProcessors)
+    val began = System.nanoTime()
+    def seconds = (System.nanoTime() - began) / 1000000000L
+    val every = math.max(1L, math.min(5000L, count / 20))
+    val tally = Seeds.runMany(Simulated(Flaws.None), from, count, threads, MaxFailures) { finished =>
+      if (finished % every == 0) println(s"$finished of $count seeds after $seconds s")
+    }
+    println(
+      s"${tally.seeds} seeds from $from on, ${tally.steps} events in $seconds s, ${tally.undecidable} without a verdict, " +
+        s"${tally.failures.size} failed"
+    )
+    tally.failures.foreach(f => println(s"seed ${f.config.seed}: ${f.violation.getOrElse("")}"))
+    tally.failures.take(ReportedFailures).foreach { f =>
+      println(new Seeds(Simulated(Flaws.None)).report(f, ScheduleLines))
+    }
+    if (tally.failures.nonEmpty) sys.exit(1)
+  }
+}

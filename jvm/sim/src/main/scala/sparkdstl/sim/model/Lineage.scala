@@ -1,0 +1,78 @@
+package sparkdstl.sim.model
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+/**
+ * A store's state, as far as the simulation cares: which attempts' changes it is made of, oldest first. Attempts differ in
+ * what they write, so that it shows whose state is read back.
+ */
+final case class Lineage(tags: Vector[String]) {
+  def +(tag: String): Lineage = Lineage(tags :+ tag)
+
+  /** What a change says of the state that it was made on. */
+  def fingerprint: Int = tags.hashCode
+
+  override def toString: String = tags.mkString("[", " ", "]")
+}
+
+object Lineage {
+  val Empty: Lineage = Lineage(Vector.empty)
+
+  def encode(lineage: Lineage): Array[Byte] = lineage.tags.mkString("\n").getBytes(UTF_8)
+
+  def decode(bytes: Array[Byte]): Lineage = {
+    val text = new String(bytes, UTF_8)
+    if (text.isEmpty) Empty else Lineage(text.split('\n').toVector)
+  }
+}
+
+/**
+ * What one attempt did to one store in one batch.
+ *
+ * @param baseFingerprint
+ *   of the state that it was applied to
+ * @param baseId
+ *   the checkpoint id of that state, in format version 2
+ */
+final case class Change(tag: String, baseFingerprint: Int, baseId: Option[String])
+
+object Change {
+
+  /** @param length at least so many bytes */
+  def encode(change: Change, length: Int): Array[Byte] = {
+    val line = s"${change.tag}|${change.baseFingerprint}|${change.baseId.getOrElse("")}|"
+    (line + "x" * math.max(0, length - line.length)).getBytes(UTF_8)
+  }
+
+  def decode(bytes: Array[Byte]): Option[Change] = new String(bytes, UTF_8).split("\\|", -1) match {
+    case Array(tag, fingerprint, id, _) => Some(Change(tag, fingerprint.toInt, Option(id).filter(_.nonEmpty)))
+    case _ => None
+  }
+}
+
+/** The names that Spark gives to what it keeps of a query. */
+object Names {
+  val Root = "/checkpoint"
+  val Commits = s"$Root/commits"
+  val Offsets = s"$Root/offsets"
+  val State = s"$Root/state"
+
+  def commit(batch: Long): String = s"$Commits/$batch"
+  def offset(batch: Long): String = s"$Offsets/$batch"
+  def snapshot(store: String, version: Long, id: Option[String]): String =
+    s"$State/$store/$version${id.fold("")("_" + _)}.zip"
+
+  private val Numbered = """.*/(\d+)""".r
+  private val Snapshot = """.*/(\d+)(?:_([^/.]+))?\.zip""".r
+
+  def batchOf(path: String): Option[Long] = path match {
+    case Numbered(number) => Some(number.toLong)
+    case _ => None
+  }
+
+  /** Version and id of a snapshot. */
+  def snapshotOf(path: String): Option[(Long, Option[String])] = path match {
+    case Snapshot(version, id) => Some(version.toLong -> Option(id))
+    case _ => None
+  }
+}

@@ -1,0 +1,236 @@
+package sparkdstl.sim.model
+
+import scala.collection.mutable
+
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.sim.spark.{Lookup, StorageInspector}
+import sparkdstl.sim.world.{ObjectMap, SimConfig, SimScheduler, StorageChange, Verdict}
+
+/** What the winner of a store did, and the checkpoint id it gave to what came of it. */
+final case class Win(attempt: Long, change: Change, id: Option[String])
+
+/** A driver is about to write a commit entry. */
+final case class Intent(number: Long, who: String, batch: Long, wins: Map[String, Win], madeAtNanos: Long)
+
+/** An entry that stands: what the state after its batch is. */
+final case class Committed(intent: Intent, states: Map[String, Lineage], tainted: Boolean)
+
+/**
+ * What must hold. It sees Spark's side of the world and the objects on storage, nothing of the log's own, and rebuilds
+ * states from storage alone after each change to it.
+ */
+final class ReferenceModel(
+    config: SimConfig,
+    objects: ObjectMap,
+    inspector: StorageInspector,
+    scheduler: SimScheduler,
+    verdict: Verdict
+) {
+  private val intents = mutable.LongMap.empty[Intent]
+  private val records = mutable.TreeMap.empty[Long, Committed]
+  private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
+  private val released = mutable.Map.empty[String, Long].withDefaultValue(0L)
+  private val stray = mutable.Set.empty[Long]
+  private var purgedBelow = 0L
+  private var userActedAt = -1L
+  private var userActs = false
+  private var writtenOver = false
+
+  val stores: Vector[String] = for {
+    partition <- (0 until config.partitions).toVector
+    store <- 0 until config.storesPerTask
+  } yield StoreNames.directory(partition, store, config.storesPerTask)
+
+  /** The newest committed batch, or -1. */
+  def newest: Long = records.lastOption.fold(-1L)(_._1)
+
+  def state(store: String, version: Long): Option[Lineage] =
+    if (version == 0) Some(Lineage.Empty) else records.get(version - 1).map(_.states(store))
+
+  def committed(batch: Long): Option[Committed] = records.get(batch)
+
+  def retainedFrom(store: String): Long =
+    Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
+
+  /** Whether Spark has kept what it takes to continue after this batch. */
+  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && stores.forall(batch + 1 >= retainedFrom(_))
+
+  /**
+   * Something happened that leaves nothing to be held: a write from before a user went back took effect after it, and
+   * what Spark finds does not fit together.
+   */
+  var undecidable: Boolean = false
+
+  def intend(who: String, batch: Long, wins: Map[String, Win]): Intent = {
+    val intent = Intent(intents.size.toLong + 1, who, batch, wins, scheduler.nowNanos)
+    intents.put(intent.number, intent): Unit
+    verdict.note(
+      s"$who is about to commit batch $batch: ${wins.map { case (s, w) => s"$s ${w.change.tag}" }.mkString(", ")}"
+    )
+    intent
+  }
+
+  /** The log has told Spark that the batch is committed. */
+  def acknowledged(intent: Intent): Unit = {
+    verdict.note(s"${intent.who} has committed batch ${intent.batch}")
+    val isCommitted = records.get(intent.batch).exists(_.intent eq intent) && !stray(intent.batch)
+    if (config.storage.createsExclusively && !isCommitted && intent.madeAtNanos > userActedAt)
+      verdict.violate(
+        s"${intent.who} was told that it committed batch ${intent.batch}, which is " +
+          records.get(intent.batch).fold("nobody's")(r => s"${r.intent.who}'s") + "; " +
+          objects.story(Names.commit(intent.batch))
+      )
+  }
+
+  /** A task has read a state to build on. */
+  def loaded(who: String, store: String, version: Long, found: Lineage): Unit =
+    if (version == 0) { if (found != Lineage.Empty) verdict.violate(s"$who found $found at version 0 of $store") }
+    else if (!writtenOver && !everCommitted.get((store, version)).exists(_(found)))
+      verdict.violate(
+        s"$who loaded version $version of $store as $found, which was never committed; committed: " +
+          state(store, version).fold("nothing")(_.toString)
+      )
+
+  /** Spark has asked for the deletion of entries below this batch. */
+  def purged(threshold: Long): Unit = purgedBelow = math.max(purgedBelow, threshold)
+
+  def releasedBelow(store: String, version: Long): Unit = released(store) = math.max(released(store), version)
+
+  /** A user deletes what he wants; `act` does it. */
+  def userActs(keepBatches: Long => Boolean)(act: => Unit): Unit = {
+    userActs = true
+    userActedAt = scheduler.nowNanos
+    records.keys.filterNot(keepBatches).toVector.foreach(records.remove(_): Unit)
+    act
+    userActs = false
+    checkAll("after a user's deletion")
+  }
+
+  def changed(change: StorageChange): Unit = {
+    val path = change.path
+    val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
+    (batch, change.after) match {
+      case (Some(number), Some(object_)) => entryWritten(number, object_.bytes, change)
+      case _ => ()
+    }
+    val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
+    if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
+      verdict.note(s"a plan from before a user went back: $path")
+      undecidable = true
+    }
+    val matters = change.before.nonEmpty || batch.nonEmpty
+    if (matters && !userActs && !ObjectMap.isUnpublished(path)) checkAll(s"after a change of $path")
+  }
+
+  /** Every version that Spark still counts on can be rebuilt from storage, and is what was committed. */
+  def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
+    stores.foreach { store =>
+      val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
+      var version = newest + 1
+      while (version >= retainedFrom(store) && version > 0) {
+        records.get(version - 1).foreach { record =>
+          check(store, version, record, known).foreach { problem =>
+            verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
+          }
+        }
+        version -= 1
+      }
+    }
+  }
+
+  private def check(
+      store: String,
+      version: Long,
+      record: Committed,
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Option[String] = {
+    val wanted = record.states(store)
+    rebuild(store, version, record.intent.wins(store).id, known) match {
+      case Left(problem) => Some(s"cannot be rebuilt: $problem")
+      case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
+      case _ => None
+    }
+  }
+
+  private def rebuild(
+      store: String,
+      version: Long,
+      id: Option[String],
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Either[String, Lineage] =
+    if (version == 0) Right(Lineage.Empty)
+    else
+      known.getOrElse(
+        (version, id), {
+          val result = objects.get(Names.snapshot(store, version, id)) match {
+            case Some(snapshot) => Right(Lineage.decode(snapshot.bytes))
+            case None => replay(store, version, id, known)
+          }
+          known((version, id)) = result
+          result
+        }
+      )
+
+  private def replay(
+      store: String,
+      version: Long,
+      id: Option[String],
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Either[String, Lineage] = {
+    val key =
+      SegmentKey(0, StoreNames.partitionOf(store), StoreNames.nameOf(store), version, id, SegmentKind.Changelog)
+    val bytes = inspector.lookUp(key, Names.Root, objects.get) match {
+      case Lookup.Found(found) => Right(found)
+      case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+      case Lookup.NotInLog =>
+        objects
+          .get(s"${Names.State}/${key.relativePath}")
+          .map(_.bytes)
+          .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
+    }
+    bytes
+      .flatMap(Change.decode(_).toRight(s"${key.relativePath} is not what was written"))
+      .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
+  }
+
+  private def entryWritten(batch: Long, bytes: Array[Byte], change: StorageChange): Unit =
+    CommitContent.intentOf(bytes).flatMap(intents.get) match {
+      case None => verdict.violate(s"${change.path} is nobody's: ${change.writer.name} wrote it")
+      case Some(intent) if intent.batch != batch =>
+        verdict.violate(s"${change.path} is for batch ${intent.batch}")
+      case Some(intent) => take(batch, intent, change)
+    }
+
+  private def take(batch: Long, intent: Intent, change: StorageChange): Unit = records.get(batch) match {
+    case Some(standing) if change.before.nonEmpty && (standing.intent ne intent) =>
+      if (config.storage.createsExclusively)
+        verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
+      else {
+        writtenOver = true
+        record(batch, intent)
+      }
+    case Some(_) if change.before.nonEmpty => ()
+    case Some(_) => stray += batch: Unit
+    case None if batch <= newest => stray += batch: Unit
+    case None if intent.madeAtNanos <= userActedAt && (batch > newest + 1 || !objects.contains(Names.offset(batch))) =>
+      verdict.note(s"an entry for batch $batch from before a user went back")
+      undecidable = true
+    case None => record(batch, intent)
+  }
+
+  private def record(batch: Long, intent: Intent): Unit = {
+    verdict.note(s"batch $batch is committed by ${intent.who}")
+    val states = stores.map { store =>
+      val base = state(store, batch).getOrElse(Lineage.Empty)
+      val change = intent.wins(store).change
+      if (change.baseFingerprint != base.fingerprint && !writtenOver)
+        verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
+      store -> (base + change.tag)
+    }.toMap
+    records(batch) = Committed(intent, states, writtenOver)
+    states.foreach { case (store, state) =>
+      val key = (store, batch + 1)
+      everCommitted(key) = everCommitted.getOrElse(key, Set.empty[Lineage]) + state
+    }
+  }
+}

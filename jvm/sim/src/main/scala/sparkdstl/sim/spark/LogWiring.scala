@@ -1,0 +1,111 @@
+package sparkdstl.sim.spark
+
+import scala.concurrent.Future
+
+import sparkdstl.log.format.SegmentKey
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.ObjectStore
+import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
+import sparkdstl.sim.world.{StorageKind, StoredBytes}
+
+/** What a process gives to the log's classes that run in it. */
+final class ProcessContext(
+    val name: String,
+    val runtime: ProtocolRuntime,
+    val storage: ObjectStore,
+    val storageKind: StorageKind
+)
+
+/** Puts the log's classes, or something that stands for them, into the world. One for each world. */
+trait LogWiring {
+  def driver(context: ProcessContext, run: RunId, executors: ExecutorLink): DriverLog
+
+  /** @param drop is told which local stores must not be built upon; those of one attempt, or whoever left them */
+  def executor(
+      context: ProcessContext,
+      executor: String,
+      run: RunId,
+      driver: DriverLink,
+      drop: (Option[Long], Seq[String]) => Unit
+  ): ExecutorLog
+
+  def inspector: StorageInspector
+}
+
+/** A run of a query on its driver, as Spark's side uses the log. */
+trait DriverLog {
+  def open(): Future[Unit]
+
+  def handle(executor: String, message: ToDriver): Future[FromDriver]
+
+  /**
+   * Closes `commits/<batch>`. Fails where Spark's stream would throw.
+   *
+   * @param reported
+   *   attempts whose results Spark has taken for the batch, in the order in which it did
+   */
+  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit]
+
+  /** The batches whose entries Spark sees. */
+  def batches(): Future[Seq[Long]]
+
+  /** The two lines that Spark reads of an entry. */
+  def readEntry(batch: Long): Future[Option[Array[Byte]]]
+
+  /** Spark, or a tool, asks for the deletion of an entry; also after the run has ended. */
+  def delete(batch: Long): Future[Unit]
+
+  def executorLost(executor: String): Unit
+
+  /** The query has ended, but the process goes on. */
+  def close(): Unit
+}
+
+/** What a task has written for one store. */
+final case class WrittenSegment(key: SegmentKey, base: Option[Long], bytes: Array[Byte])
+
+/** A run's side on an executor. */
+trait ExecutorLog {
+
+  /** Seals all that an attempt has written; fails if the task must. */
+  def seal(attempt: Long, batch: Long, partitions: Int, segments: Vector[WrittenSegment]): Future[Unit]
+
+  /** The attempt ends without success after it has sealed, or may have. Returns at once. */
+  def withdraw(attempt: Long, batch: Long): Unit
+
+  /** A store's changelog; None if there is none. */
+  def read(key: SegmentKey): Future[Option[Array[Byte]]]
+
+  /** Spark's retention needs nothing of the store below this version. */
+  def release(storeDirectory: String, lowest: Long): Unit
+
+  def handle(message: ToExecutor): Future[Unit]
+
+  def close(): Unit
+}
+
+/** What an object on storage tells to somebody who has nothing but storage. */
+sealed trait Lookup
+
+object Lookup {
+  final case class Found(bytes: Array[Byte]) extends Lookup
+
+  /** The log has nothing to say: the plain file counts, if there is one. */
+  case object NotInLog extends Lookup
+
+  /** It should be there and is not, or cannot be trusted. */
+  final case class Damaged(why: String) extends Lookup
+}
+
+/** Reads what the log left on storage, at once and without the log's own reader: for the model's checks. */
+trait StorageInspector {
+
+  /** @param objects what is at a path */
+  def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup
+
+  /** The files that a commit entry names, as paths. */
+  def namedBy(entry: StoredBytes, root: String): Seq[String]
+
+  /** Whether a path is one of a file that is needed only while an entry names it. */
+  def isDataFile(path: String, root: String): Boolean
+}

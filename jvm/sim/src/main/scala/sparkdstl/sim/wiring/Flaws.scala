@@ -1,0 +1,163 @@
+package sparkdstl.sim.wiring
+
+import scala.concurrent.Future
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.request.{Creation, Outcome, StorageClient}
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StoredObject}
+import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
+
+/**
+ * Flaws to be put back into the protocol, from outside of it: what the simulation is worth shows in whether it finds them.
+ * Without any, the wiring is what it is in earnest.
+ */
+class Flaws {
+  def options(options: LogOptions): LogOptions = options
+  def storage(store: ObjectStore): ObjectStore = store
+  def client(client: StorageClient): StorageClient = client
+  def driverLink(link: DriverLink): DriverLink = link
+
+  /** The attempts that Spark has taken, as the coordinator hears of them. */
+  def reported(attempts: Seq[Long]): Seq[Long] = attempts
+
+  /** Whether an entry is deleted as soon as Spark asks. */
+  def deletesWhenAsked: Boolean = false
+}
+
+object Flaws {
+  object None extends Flaws {
+    override def toString: String = "no flaw"
+  }
+
+  /** Without the accumulator's word on who won, the last seal wins. */
+  object LastSealWins extends Flaws {
+    override def reported(attempts: Seq[Long]): Seq[Long] = Nil
+  }
+
+  /** Nobody tells on which attempt's state a segment was built. */
+  object BasesUnknown extends Flaws {
+    override def driverLink(link: DriverLink): DriverLink = new DriverLink {
+      override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = link.ask(
+        executor,
+        run,
+        message match {
+          case seal: ToDriver.Seal => seal.copy(segments = seal.segments.map(_.copy(base = scala.None)))
+          case other => other
+        }
+      )
+    }
+  }
+
+  /** An entry is gone as soon as Spark asks for it, as a file would be. */
+  object DeletesWhenAsked extends Flaws {
+    override def deletesWhenAsked: Boolean = true
+  }
+
+  /** Commit entries are written over what is there. */
+  object EntriesReplace extends Flaws {
+    override def client(client: StorageClient): StorageClient = new ForwardingClient(client) {
+      override def create(path: Path, content: Payload, timeoutMillis: Long)(
+          isOurs: ObjectTail => Boolean
+      ): Future[Outcome[Creation]] =
+        if (path.getParent.getName == "commits")
+          client.replace(
+            path,
+            content,
+            timeoutMillis
+          ).map(_.map(_ => Creation.Ours))(scala.concurrent.ExecutionContext.parasitic)
+        else client.create(path, content, timeoutMillis)(isOurs)
+    }
+  }
+
+  /** A write that ends in silence is taken for one that did nothing. */
+  object UnknownIsFailed extends Flaws {
+    override def client(client: StorageClient): StorageClient = new ForwardingClient(client) {
+      override def create(path: Path, content: Payload, timeoutMillis: Long)(
+          isOurs: ObjectTail => Boolean
+      ): Future[Outcome[Creation]] =
+        client.create(path, content, timeoutMillis)(isOurs).map {
+          case Outcome.Unknown(error) => Outcome.Failed(error)
+          case other => other
+        }(scala.concurrent.ExecutionContext.parasitic)
+    }
+  }
+
+  /** A run that was silent for long trusts that a free name means that nobody was there. */
+  object NeverLooksForNewer extends Flaws {
+    override def options(options: LogOptions): LogOptions = options.copy(fencingRelistAfterMs = Long.MaxValue)
+  }
+
+  /** Every seal that the driver does not answer is taken for one that it does not have: its word is never withdrawn. */
+  object NeverWithdraws extends Flaws {
+    override def driverLink(link: DriverLink): DriverLink = new DriverLink {
+      override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = message match {
+        case _: ToDriver.Withdraw => Future.successful(FromDriver.Withdrawal(mayBeCommitted = false))
+        case other => link.ask(executor, run, other)
+      }
+    }
+  }
+
+  /** Data files are put again over what an earlier attempt has put there. */
+  object DataFilesReplace extends Flaws {
+    override def storage(store: ObjectStore): ObjectStore = new ForwardingStore(store) {
+      override def put(path: Path, content: Payload): Attempt[Unit] = store.replace(path, content)
+    }
+  }
+
+  val all: Vector[Flaws] = Vector(
+    DataFilesReplace,
+    LastSealWins,
+    BasesUnknown,
+    DeletesWhenAsked,
+    EntriesReplace,
+    UnknownIsFailed,
+    NeverLooksForNewer,
+    NeverWithdraws
+  )
+}
+
+/** A client that does what another does. */
+private[wiring] class ForwardingClient(to: StorageClient) extends StorageClient {
+  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
+    to.put(path, content, timeoutMillis)
+  override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
+    to.replace(path, content, timeoutMillis)
+  override def create(path: Path, content: Payload, timeoutMillis: Long)(
+      isOurs: ObjectTail => Boolean
+  ): Future[Outcome[Creation]] = to.create(path, content, timeoutMillis)(isOurs)
+  override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
+    to.read(path, maxLength, timeoutMillis)
+  override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =
+    to.readTail(path, maxLength, timeoutMillis)
+  override def readRange(
+      path: Path,
+      offset: Long,
+      length: Int,
+      timeoutMillis: Long
+  ): Future[Outcome[Option[Array[Byte]]]] = to.readRange(path, offset, length, timeoutMillis)
+  override def list(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    to.list(directory, timeoutMillis)
+  override def listRecursively(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    to.listRecursively(directory, timeoutMillis)
+  override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
+    to.listUnpublished(directory, timeoutMillis)
+  override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] = to.delete(paths, timeoutMillis)
+}
+
+/** A store that does what another does. */
+private[wiring] class ForwardingStore(to: ObjectStore) extends ObjectStore {
+  override def put(path: Path, content: Payload): Attempt[Unit] = to.put(path, content)
+  override def replace(path: Path, content: Payload): Attempt[Unit] = to.replace(path, content)
+  override def replacesAtomically: Boolean = to.replacesAtomically
+  override def create(path: Path, content: Payload): Attempt[Unit] = to.create(path, content)
+  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = to.read(path, maxLength)
+  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = to.readTail(path, maxLength)
+  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
+    to.readRange(path, offset, length)
+  override def list(directory: Path): Attempt[Seq[StoredObject]] = to.list(directory)
+  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = to.listRecursively(directory)
+  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = to.listUnpublished(directory)
+  override def delete(paths: Seq[Path]): Attempt[Unit] = to.delete(paths)
+}

@@ -1,0 +1,89 @@
+package sparkdstl.sim.wiring
+
+import java.util.IdentityHashMap
+
+import scala.util.control.NonFatal
+
+import sparkdstl.log.format._
+import sparkdstl.log.storage.ObjectTail
+import sparkdstl.sim.model.Names
+import sparkdstl.sim.spark.{Lookup, StorageInspector}
+import sparkdstl.sim.world.StoredBytes
+
+/** Reads commit entries and data files as the format says, at once, from bytes that are there. */
+private[wiring] final class ProtocolInspector(location: QueryLocation) extends StorageInspector {
+  import ProtocolInspector._
+
+  private val known = new IdentityHashMap[StoredBytes, Entry]
+
+  override def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup =
+    objects(Names.commit(key.batch)) match {
+      case None => Lookup.NotInLog
+      case Some(stored) => inspect(stored, key.batch) match {
+          case Plain => Lookup.NotInLog
+          case Broken(why) => Lookup.Damaged(why)
+          case Logged(segments, logStart) =>
+            segments.get(key) match {
+              case None => Lookup.Damaged("it is not in its batch's entry, which has a log")
+              case Some(segment) => read(key, segment, stored, logStart, objects)
+            }
+        }
+    }
+
+  override def namedBy(entry: StoredBytes, root: String): Seq[String] = inspect(entry, -1) match {
+    case Logged(segments, _) =>
+      segments.valuesIterator.flatMap(_.parts).flatMap(_.file).map(location.file(_).toString).toVector.distinct
+    case _ => Nil
+  }
+
+  override def isDataFile(path: String, root: String): Boolean =
+    path.startsWith(s"${location.base}/${LogLayout.DataDirectory}/")
+
+  private def inspect(stored: StoredBytes, batch: Long): Entry = {
+    val before = known.get(stored)
+    if (before != null) before
+    else if (batch < 0) Plain
+    else {
+      val found =
+        try
+          CommitEntry.inspect(location.entry(batch), ObjectTail(stored.bytes, stored.bytes.length.toLong)) match {
+            case EntryInspection.Whole(index, logStart) => Logged(index.entries.map(e => e.key -> e).toMap, logStart)
+            case EntryInspection.Plain => Plain
+            case EntryInspection.NeedsTail(_) => Broken("its index is longer than itself")
+          }
+        catch { case NonFatal(e) => Broken(e.getMessage) }
+      known.put(stored, found): Unit
+      found
+    }
+  }
+
+  private def read(
+      key: SegmentKey,
+      segment: SegmentEntry,
+      entry: StoredBytes,
+      logStart: Long,
+      objects: String => Option[StoredBytes]
+  ): Lookup = {
+    val parts = segment.parts.map { part =>
+      val (path, source, offset) = part.file match {
+        case None => (location.entry(key.batch), Some(entry.bytes), logStart + part.offset)
+        case Some(file) => (location.file(file), objects(location.file(file).toString).map(_.bytes), part.offset)
+      }
+      source.toRight(s"$path does not exist").map { bytes =>
+        val found = bytes.slice(offset.toInt, offset.toInt + part.length)
+        LogFileReader.verify(path, key, part, found)
+        found
+      }
+    }
+    parts.collectFirst { case Left(missing) => Lookup.Damaged(missing) }.getOrElse {
+      Lookup.Found(parts.flatMap(_.toOption).flatten.toArray)
+    }
+  }
+}
+
+private object ProtocolInspector {
+  sealed trait Entry
+  case object Plain extends Entry
+  final case class Broken(why: String) extends Entry
+  final case class Logged(segments: Map[SegmentKey, SegmentEntry], logStart: Long) extends Entry
+}

@@ -1,0 +1,266 @@
+package sparkdstl.sim.wiring
+
+import java.io.IOException
+
+import scala.collection.mutable
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.{CoordinatedRuns, InlineBudget, RunCoordinator, UnownedDeletion}
+import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, Writer}
+import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, SegmentReader}
+import sparkdstl.log.request._
+import sparkdstl.log.storage.ObjectStore
+import sparkdstl.log.transport._
+import sparkdstl.log.upload._
+import sparkdstl.log.worker.{DataFileEncoder, LocalStore, RunWorker, SegmentChunk, TaskWriter}
+import sparkdstl.sim.model.{CommitContent, Names}
+import sparkdstl.sim.spark._
+
+/** Puts the log's own classes into a world, the way the adapter for Spark puts them into its processes. */
+final class ProtocolWiring(flaws: Flaws, stores: Vector[String]) extends LogWiring {
+  private val environments = mutable.Map.empty[ProcessContext, ProcessEnvironment]
+
+  override def driver(context: ProcessContext, run: RunId, executors: ExecutorLink): DriverLog =
+    new ProtocolDriver(environmentOf(context), run, executors, flaws)
+
+  override def executor(
+      context: ProcessContext,
+      executor: String,
+      run: RunId,
+      driver: DriverLink,
+      drop: (Option[Long], Seq[String]) => Unit
+  ): ExecutorLog = new ProtocolExecutor(environmentOf(context), executor, run, flaws.driverLink(driver), drop, stores)
+
+  override val inspector: StorageInspector = new ProtocolInspector(ProtocolWiring.Location)
+
+  private def environmentOf(context: ProcessContext): ProcessEnvironment =
+    environments.getOrElseUpdate(context, new ProcessEnvironment(context, flaws))
+}
+
+object ProtocolWiring {
+  val Location: QueryLocation = QueryLocation(new Path(Names.Root), new Path(Names.Root, "dstl"), None)
+
+  /** Small sizes, so that small states show what large ones do; times as they are in earnest, or shorter. */
+  val Options: LogOptions = LogOptions
+    .parse(Nil)
+    .copy(
+      commitTimeoutMs = 60000,
+      inlineMaxSegmentSize = 300,
+      inlineMaxBatchSize = 1200,
+      preemptivePersistThreshold = 500,
+      persistSizeThreshold = 900,
+      persistDelayMs = 200,
+      fencingRelistAfterMs = 2000,
+      uploadMaxInFlight = 64 * 1024,
+      uploadTimeoutMs = 2000,
+      nextAttemptDelayMs = 100
+    )
+}
+
+/** What one process has once, whatever runs in it. */
+private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaws: Flaws) {
+  val options: LogOptions = flaws.options(ProtocolWiring.Options)
+  val location: QueryLocation = ProtocolWiring.Location
+  val runs = new CoordinatedRuns
+  val budget = new InlineBudget(8 * 1024)
+  val entries = new EntryCache[EntryPlace](64 * 1024, context.runtime)
+  val memory = new MemoryBudget(options.uploadMaxInFlight)
+  val uploadMetrics = new UploadMetrics
+  var current: Option[ProtocolDriver] = None
+  private val requestMetrics = new RequestMetrics
+  private val latencies = new AttemptLatencies
+  private val hedges = new HedgeBudget()
+  private val store: ObjectStore = flaws.storage(context.storage)
+  lazy val unowned = new UnownedDeletion(
+    location,
+    storage()._1,
+    new EntryReader(location, storage()._1, options.commitTimeoutMs, 4096, context.runtime),
+    options.commitTimeoutMs,
+    context.runtime
+  )
+
+  /** Storage for one run, and how to end what is under way. */
+  def storage(): (StorageClient, Requests) = {
+    val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, latencies, hedges)
+    (flaws.client(new RequestingStorage(store, requests)), requests)
+  }
+}
+
+private[wiring] final class ProtocolDriver(
+    environment: ProcessEnvironment,
+    run: RunId,
+    executors: ExecutorLink,
+    flaws: Flaws
+) extends DriverLog {
+  import environment.{context, location, options}
+  private implicit val executor: ExecutionContext = context.runtime.executor
+  private val (storage, requests) = environment.storage()
+  private var coordinator: Option[RunCoordinator] = None
+  private var ended = false
+
+  override def open(): Future[Unit] = {
+    val before = environment.current
+    environment.current = Some(this)
+    for {
+      _ <- before.fold(Future.unit)(_.endAndAwaitQuiet())
+      begun <- RunCoordinator.begin(
+        location,
+        options,
+        run.run,
+        context.name,
+        context.name,
+        storage,
+        storage,
+        executors,
+        environment.budget,
+        1L,
+        context.runtime
+      )
+    } yield {
+      coordinator = Some(begun)
+      environment.runs.begin(begun): Unit
+    }
+  }
+
+  override def handle(executor: String, message: ToDriver): Future[FromDriver] =
+    environment.runs.answer(executor, run, message)
+
+  override def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
+    coordinator.get.commit(batch, sparkContent, flaws.reported(reported))
+
+  override def batches(): Future[Seq[Long]] =
+    storage.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture).map { found =>
+      found.flatMap(o => LogLayout.parseBatch(o.path.getName))
+    }
+
+  override def readEntry(batch: Long): Future[Option[Array[Byte]]] =
+    storage
+      .read(location.entry(batch), 1L << 20, options.commitTimeoutMs)
+      .flatMap(_.asFuture)
+      .map(_.map(CommitContent.lines))
+
+  override def delete(batch: Long): Future[Unit] =
+    if (flaws.deletesWhenAsked) storage.delete(Seq(location.entry(batch)), options.commitTimeoutMs).flatMap(_.asFuture)
+    else
+      environment.runs.on(run.root) match {
+        case Some(current) => current.deleteEntry(batch)
+        case None => environment.unowned.delete(batch)
+      }
+
+  override def executorLost(executor: String): Unit = environment.runs.executorLost(executor, "it was lost")
+
+  /** As Spark's adapter notices that a query's thread has ended: some time after it. */
+  override def close(): Unit = {
+    val _ = context.runtime.timer.schedule((context.runtime.random.nextDouble() * 5000).toLong)(() => end())
+  }
+
+  private def end(): Unit = if (!ended) {
+    ended = true
+    environment.runs.end(run): Unit
+    coordinator.foreach(_.close(): Unit)
+    requests.close()
+  }
+
+  private def endAndAwaitQuiet(): Future[Unit] = {
+    end()
+    requests.whenQuiet(30000).map(_ => ())
+  }
+}
+
+private[wiring] final class ProtocolExecutor(
+    environment: ProcessEnvironment,
+    name: String,
+    run: RunId,
+    driver: DriverLink,
+    drop: (Option[Long], Seq[String]) => Unit,
+    stores: Vector[String]
+) extends ExecutorLog {
+  import environment.{context, location, options}
+  private implicit val executor: ExecutionContext = context.runtime.executor
+  private val (storage, requests) = environment.storage()
+  private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
+
+  private val worker = new RunWorker(run, name, driver, uploader, options, context.runtime)
+  stores.foreach { store =>
+    worker.register(
+      store,
+      new LocalStore {
+        override def drop(attempt: Long): Unit = ProtocolExecutor.this.drop(Some(attempt), Seq(store))
+      }
+    )
+  }
+
+  private val reader = new SegmentReader(
+    location,
+    new EntryReader(location, storage, options.commitTimeoutMs, 4096, context.runtime),
+    environment.entries,
+    run.run,
+    storage,
+    storage,
+    options.commitTimeoutMs,
+    context.runtime
+  )
+
+  override def seal(attempt: Long, batch: Long, partitions: Int, segments: Vector[WrittenSegment]): Future[Unit] =
+    worker.task(attempt, batch, partitions).flatMap {
+      case None => Future.failed(new IOException(s"the driver does not coordinate ${run.run}"))
+      case Some(task) =>
+        tasks((attempt, batch)) = task
+        segments
+          .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
+          .flatMap(_ => task.seal())
+    }
+
+  private def write(task: TaskWriter, written: WrittenSegment): Future[Unit] = {
+    val segment = task.segment(written.key, written.base)
+    val chunks = written.bytes.grouped(segment.chunkSize).toVector
+    val (full, rest) =
+      if (chunks.last.length == segment.chunkSize) (chunks, Array.emptyByteArray) else (chunks.init, chunks.last)
+    full
+      .foldLeft(Future.unit)((before, chunk) => before.flatMap(_ => segment.add(chunk)))
+      .map(_ => task.end(segment, rest))
+  }
+
+  override def withdraw(attempt: Long, batch: Long): Unit = tasks.remove((attempt, batch)).foreach { task =>
+    task.giveUp()
+    worker.receive(ToExecutor.Drop(attempt, task.storeDirectories))
+  }
+
+  override def read(key: SegmentKey): Future[Option[Array[Byte]]] = reader.open(key).flatMap {
+    case Some(found) =>
+      Future
+        .sequence(found.segment.parts.indices.map(reader.part(found, _)))
+        .map(parts => Some(parts.flatten.toArray))
+    case None =>
+      storage
+        .read(new Path(s"${Names.State}/${key.relativePath}"), 1L << 20, options.commitTimeoutMs)
+        .flatMap(_.asFuture)
+  }
+
+  override def release(storeDirectory: String, lowest: Long): Unit = worker.release(storeDirectory, lowest)
+
+  override def handle(message: ToExecutor): Future[Unit] = Future.successful(worker.receive(message))
+
+  override def close(): Unit = {
+    worker.close(): Unit
+    requests.close()
+  }
+
+  private def uploader(epoch: Long): LogUploader[SegmentChunk] = {
+    val instance = context.runtime.random.nextUuid().toString.take(8)
+    new LogUploader[SegmentChunk](
+      storage,
+      location.base,
+      file => LogLayout.dataFile(epoch, run.run, name, file.toLong, instance),
+      new DataFileEncoder(Writer(run.run, epoch, context.name, context.name)),
+      environment.memory,
+      new ObjectDiscarder(storage, context.runtime, options.commitTimeoutMs, environment.uploadMetrics),
+      UploaderOptions.of(options),
+      context.runtime,
+      environment.uploadMetrics
+    )
+  }
+}

@@ -1,0 +1,33 @@
+package sparkdstl.sim.world
+
+import java.util.{SplittableRandom, UUID}
+
+import sparkdstl.log.runtime.RandomSource
+
+/** Chance from a seed. Each part of the world has a stream of its own, so that switching a fault off leaves the others. */
+final class Chance(seed: Long) extends RandomSource {
+  private val random = new SplittableRandom(seed)
+
+  /** A stream of its own; the same label always gives the same one. */
+  def fork(label: String): Chance = new Chance(seed * 31 + label.hashCode)
+
+  override def nextDouble(): Double = random.nextDouble()
+
+  override def nextUuid(): UUID =
+    new UUID((random.nextLong() & ~0xf000L) | 0x4000L, (random.nextLong() & ~(3L << 62)) | (2L << 62))
+
+  def nextInt(): Int = random.nextInt()
+
+  def happens(probability: Double): Boolean = probability > 0 && random.nextDouble() < probability
+
+  /** Uniform, both ends included. */
+  def between(low: Int, high: Int): Int = random.nextInt(low, high + 1)
+
+  def pick[T](choices: IndexedSeq[T]): T = choices(random.nextInt(choices.size))
+
+  /** Milliseconds around a median; `tail` is the chance of one that is twenty to two hundred times as slow. */
+  def millis(median: Double, tail: Double): Double = {
+    val usual = median * math.exp(0.6 * (random.nextDouble() + random.nextDouble() + random.nextDouble() - 1.5))
+    if (happens(tail)) usual * (20 + 180 * random.nextDouble()) else usual
+  }
+}

@@ -1,0 +1,99 @@
+package sparkdstl.sim.world
+
+/**
+ * What can go wrong. `rate` is the chance per occasion in a wild world.
+ *
+ * @param rate
+ *   per request, message, task, or tick of the director
+ */
+sealed abstract class FaultKind(val rate: Double) extends Product with Serializable
+
+object FaultKind {
+  // Storage, per request.
+  case object SlowRequest extends FaultKind(0.08)
+  case object RequestFails extends FaultKind(0.1)
+  case object RefusedForGood extends FaultKind(0.01)
+  case object LostAnswer extends FaultKind(0.1)
+  case object LatePut extends FaultKind(0.1)
+  case object RepeatedInside extends FaultKind(0.1)
+  case object ReadFails extends FaultKind(0.1)
+  case object HalfDelete extends FaultKind(0.2)
+  case object LateDelete extends FaultKind(0.1)
+
+  // Network, per message.
+  case object SlowMessage extends FaultKind(0.1)
+  case object LostRequest extends FaultKind(0.1)
+  case object LostReply extends FaultKind(0.1)
+
+  // Spark's side, per task.
+  case object TaskFails extends FaultKind(0.1)
+  case object FailsAfterSeal extends FaultKind(0.1)
+  case object Speculation extends FaultKind(0.3)
+  case object KilledTask extends FaultKind(0.1)
+
+  // Per batch.
+  case object Recompute extends FaultKind(0.2)
+  case object TwoJobs extends FaultKind(0.25)
+  case object LatePurge extends FaultKind(0.5)
+
+  // Per tick of the director.
+  case object Partition extends FaultKind(0.05)
+  case object ExecutorLost extends FaultKind(0.06)
+  case object ExecutorPaused extends FaultKind(0.05)
+  case object DriverCrash extends FaultKind(0.04)
+  case object DriverPause extends FaultKind(0.05)
+  case object SecondDriver extends FaultKind(0.04)
+  case object LongPause extends FaultKind(0.03)
+  case object QueryStop extends FaultKind(0.04)
+  case object ClockJump extends FaultKind(0.05)
+
+  // Per restart.
+  case object GoBack extends FaultKind(0.3)
+  case object PurgeAllCommits extends FaultKind(0.2)
+  case object StockBatches extends FaultKind(0.25)
+
+  val all: Vector[FaultKind] = Vector(
+    SlowRequest,
+    RequestFails,
+    RefusedForGood,
+    LostAnswer,
+    LatePut,
+    RepeatedInside,
+    ReadFails,
+    HalfDelete,
+    LateDelete,
+    SlowMessage,
+    LostRequest,
+    LostReply,
+    TaskFails,
+    FailsAfterSeal,
+    Speculation,
+    KilledTask,
+    Recompute,
+    TwoJobs,
+    LatePurge,
+    Partition,
+    ExecutorLost,
+    ExecutorPaused,
+    DriverCrash,
+    DriverPause,
+    SecondDriver,
+    LongPause,
+    QueryStop,
+    ClockJump,
+    GoBack,
+    PurgeAllCommits,
+    StockBatches
+  )
+}
+
+/** How often each thing goes wrong in one world; nothing does once it is calm. */
+final class Faults(rates: Map[FaultKind, Double]) {
+  private val byKind = new java.util.IdentityHashMap[FaultKind, Double]
+  rates.foreach { case (kind, rate) => byKind.put(kind, rate): Unit }
+  private var calm = false
+
+  def apply(kind: FaultKind): Double = if (calm || !byKind.containsKey(kind)) 0.0 else byKind.get(kind)
+
+  def calmDown(): Unit = calm = true
+}

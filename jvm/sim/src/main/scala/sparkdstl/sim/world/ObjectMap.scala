@@ -1,0 +1,87 @@
+package sparkdstl.sim.world
+
+import scala.collection.mutable
+
+/**
+ * An object on the one storage that all processes share.
+ *
+ * @param writer
+ *   the process that asked for it to be written
+ */
+final case class StoredBytes(bytes: Array[Byte], atNanos: Long, writer: SimProcess, serial: Long)
+
+/** One thing that happened to storage. `before` and `after` are what was and is at the path. */
+final case class StorageChange(
+    atNanos: Long,
+    writer: SimProcess,
+    path: String,
+    before: Option[StoredBytes],
+    after: Option[StoredBytes]
+)
+
+/** All objects, and what happened to them in which order. Whoever watches is told of each change once it stands. */
+final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
+  private val objects = new java.util.TreeMap[String, StoredBytes]
+  private val changes = mutable.ArrayBuffer.empty[StorageChange]
+  private var watcher: StorageChange => Unit = _ => ()
+  private var serials = 0L
+
+  def watch(each: StorageChange => Unit): Unit = watcher = each
+
+  def get(path: String): Option[StoredBytes] = Option(objects.get(path))
+
+  def contains(path: String): Boolean = objects.containsKey(path)
+
+  def publish(path: String, bytes: Array[Byte], writer: SimProcess): Unit = {
+    serials += 1
+    val stored = StoredBytes(bytes, scheduler.nowNanos, writer, serials)
+    val before = Option(objects.put(path, stored))
+    tell(StorageChange(scheduler.nowNanos, writer, path, before, Some(stored)))
+  }
+
+  def delete(path: String, writer: SimProcess): Unit =
+    Option(objects.remove(path)).foreach { before =>
+      tell(StorageChange(scheduler.nowNanos, writer, path, Some(before), None))
+    }
+
+  /** Objects below `directory`, in order of their names; with what is directly in it only, unless `deep`. */
+  def below(directory: String, deep: Boolean): Vector[(String, StoredBytes)] = {
+    val prefix = directory + "/"
+    val found = Vector.newBuilder[(String, StoredBytes)]
+    val entries = objects.tailMap(prefix).entrySet().iterator()
+    var inside = true
+    while (inside && entries.hasNext) {
+      val entry = entries.next()
+      inside = entry.getKey.startsWith(prefix)
+      if (inside && (deep || entry.getKey.indexOf('/', prefix.length) < 0)) found += entry.getKey -> entry.getValue
+    }
+    found.result()
+  }
+
+  def history: collection.Seq[StorageChange] = changes
+
+  /** What happened at a path, for people. */
+  def story(path: String): String = changes.iterator
+    .filter(_.path == path)
+    .map { c =>
+      val what = if (c.after.isEmpty) "deleted" else if (c.before.isEmpty) "written" else "replaced"
+      f"$what by ${c.writer.name} at ${c.atNanos / 1e6}%.3f"
+    }
+    .mkString(s"$path: ", ", ", "")
+
+  private def tell(change: StorageChange): Unit = {
+    changes += change
+    verdict.mix(change.path.hashCode.toLong)
+    verdict.note {
+      val what = if (change.after.isEmpty) "deletes" else if (change.before.isEmpty) "writes" else "REPLACES"
+      s"  ${change.writer.name} $what ${change.path}${change.after.fold("")(o => s" (${o.bytes.length} bytes)")}"
+    }
+    watcher(change)
+  }
+}
+
+object ObjectMap {
+
+  /** Whether a path is that of something a writer has begun and not published. */
+  def isUnpublished(path: String): Boolean = path.endsWith(".tmp")
+}

@@ -1,0 +1,69 @@
+package sparkdstl.sim.world
+
+/** How a storage publishes. */
+sealed abstract class StorageKind(
+    val createsExclusively: Boolean,
+    val replacesAtomically: Boolean,
+    val renames: Boolean
+) extends Product
+    with Serializable
+
+object StorageKind {
+
+  /** S3 with conditional creation: an object is there when the write ends. */
+  case object Direct extends StorageKind(true, true, false)
+
+  /** S3 whose server ignores the condition. */
+  case object DirectUnconditional extends StorageKind(false, true, false)
+
+  /** HDFS: a temporary file is renamed, over another one if asked to, in one step. */
+  case object AtomicRename extends StorageKind(true, true, true)
+
+  /** ABFS: renaming over another file deletes that first. */
+  case object DeleteThenRename extends StorageKind(true, false, true)
+
+  val all: Vector[StorageKind] = Vector(Direct, DirectUnconditional, AtomicRename, DeleteThenRename)
+}
+
+/** One world, as its seed has drawn it. */
+final case class SimConfig(
+    seed: Long,
+    storage: StorageKind,
+    checkpointFormat: Int,
+    partitions: Int,
+    storesPerTask: Int,
+    executors: Int,
+    batchesToRetain: Int,
+    batches: Int,
+    rates: Map[FaultKind, Double]
+) {
+  def without(kind: FaultKind): SimConfig = copy(rates = rates - kind)
+
+  override def toString: String =
+    s"seed $seed: $storage, checkpoint format $checkpointFormat, $partitions partition(s) of $storesPerTask store(s), " +
+      s"$executors executor(s), $batchesToRetain batches retained, $batches batches, faults: " +
+      (if (rates.isEmpty) "none"
+       else FaultKind.all.collect { case k if rates.contains(k) => f"$k ${rates(k)}%.3f" }.mkString(", "))
+}
+
+object SimConfig {
+
+  /** Some worlds are calm, some wild; most have a few kinds of faults. */
+  def draw(seed: Long): SimConfig = {
+    val chance = new Chance(seed * 0x9e3779b97f4a7c15L).fork("config")
+    val share = chance.pick(Vector(0.0, 0.1, 0.2, 0.4, 0.7, 1.0))
+    val wildness = chance.pick(Vector(0.2, 0.5, 1.0, 1.0, 1.5))
+    val rates = FaultKind.all.filter(_ => chance.happens(share)).map(k => k -> k.rate * wildness)
+    SimConfig(
+      seed,
+      chance.pick(StorageKind.all),
+      chance.between(1, 2),
+      chance.between(1, 3),
+      chance.between(1, 2),
+      chance.between(1, 3),
+      chance.between(3, 6),
+      chance.between(4, 14),
+      rates.toMap
+    )
+  }
+}

@@ -1,0 +1,61 @@
+package sparkdstl.sim.world
+
+import java.io.IOException
+import java.util.concurrent.TimeoutException
+
+import scala.concurrent.{Future, Promise}
+import scala.util.{Failure, Success, Try}
+
+/**
+ * Asks between processes, as Spark's RPC makes them: a message arrives at most once, messages overtake one another, and
+ * an ask that fails says nothing.
+ */
+final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
+  private val AskTimeoutMillis = 5000L
+  private var cutOff = Set.empty[SimProcess]
+
+  /** Loses all that comes from or goes to a process for a while. */
+  def partition(process: SimProcess, millis: Double): Unit = {
+    cutOff += process
+    val _ = wire.after(millis)(cutOff -= process)
+  }
+
+  /** Asks `to`; `handle` runs there. */
+  def ask[T](from: SimProcess, to: SimProcess)(handle: => Future[T]): Future[T] = {
+    val promise = Promise[T]()
+    def answer(result: Try[T]): Unit = {
+      val _ = from.after(0) {
+        val _ = promise.tryComplete(result)
+      }
+    }
+    val _ = from.after(AskTimeoutMillis.toDouble) {
+      val _ = promise.tryFailure(new TimeoutException(s"${to.name} did not answer in $AskTimeoutMillis ms"))
+    }
+    if (to.isCrashed) {
+      val _ = wire.after(delay())(answer(Failure(new IOException(s"no connection to ${to.name}"))))
+    } else if (!loses(FaultKind.LostRequest, from, to))
+      deliver(to) {
+        Try(handle).fold(Future.failed, identity).onComplete { result =>
+          if (!loses(FaultKind.LostReply, from, to)) {
+            val _ = wire.after(delay())(answer(result match {
+              case Success(value) => Success(value)
+              case Failure(error) => Failure(new IOException(s"${to.name} failed to answer: $error"))
+            }))
+          }
+        }(to.executor)
+      }
+    promise.future
+  }
+
+  /** Does something at another process, after the time a message takes: what Spark itself sends is not lost here. */
+  def deliver(to: SimProcess)(action: => Unit): Unit = {
+    val _ = wire.after(delay()) {
+      val _ = to.after(0)(action)
+    }
+  }
+
+  private def loses(kind: FaultKind, from: SimProcess, to: SimProcess): Boolean =
+    cutOff(from) || cutOff(to) || chance.happens(faults(kind))
+
+  private def delay(): Double = chance.millis(0.5, faults(FaultKind.SlowMessage))
+}

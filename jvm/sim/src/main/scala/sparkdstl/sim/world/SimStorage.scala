@@ -1,0 +1,222 @@
+package sparkdstl.sim.world
+
+import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
+
+import scala.concurrent.Promise
+import scala.util.{Failure, Success, Try}
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.security.AccessControlException
+
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StoredObject}
+
+/** The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those. */
+final class StorageServer(
+    val kind: StorageKind,
+    val objects: ObjectMap,
+    val process: SimProcess,
+    val chance: Chance,
+    val faults: Faults
+) {
+  val medianMillis: Double = chance.pick(Vector(2.0, 20.0, 40.0, 40.0))
+
+  def latency(): Double = chance.millis(medianMillis, faults(FaultKind.SlowRequest))
+}
+
+/** An answer of storage that says that nothing was done, and that it may be tried again. */
+final class ServiceUnavailable(what: String) extends IOException(s"$what: slow down (Status Code: 503)") {
+  def statusCode: Int = 503
+}
+
+/**
+ * Storage as one process sees it. Every attempt takes its time, and may fail without effect, take effect and lose its
+ * answer, be repeated by the client below, or take effect long after its failure, its cancellation, and the end of
+ * its process.
+ */
+final class SimStorage(server: StorageServer, client: SimProcess) extends ObjectStore {
+  import server.{chance, faults, objects}
+
+  override def replacesAtomically: Boolean = server.kind.replacesAtomically
+
+  override def put(path: Path, content: Payload): Attempt[Unit] =
+    publish(path, content, if (server.kind.renames) IfAbsentOrSame else Overwrite)
+
+  override def replace(path: Path, content: Payload): Attempt[Unit] = publish(path, content, Overwrite)
+
+  override def create(path: Path, content: Payload): Attempt[Unit] = publish(path, content, IfAbsent)
+
+  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = ask(s"read $path") {
+    val bytes = present(path)
+    if (bytes.length > maxLength)
+      throw new FileNotFoundException(s"$path has ${bytes.length} bytes, more than $maxLength")
+    bytes
+  }
+
+  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = ask(s"read the end of $path") {
+    val bytes = present(path)
+    ObjectTail(bytes.takeRight(maxLength), bytes.length.toLong)
+  }
+
+  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] = ask(s"read of $path") {
+    val bytes = present(path)
+    if (offset + length > bytes.length) throw new EOFException(s"$path ends at ${bytes.length}")
+    bytes.slice(offset.toInt, offset.toInt + length)
+  }
+
+  override def list(directory: Path): Attempt[Seq[StoredObject]] =
+    ask(s"list $directory")(found(directory, deep = false)(!ObjectMap.isUnpublished(_)))
+
+  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] =
+    ask(s"list all of $directory")(found(directory, deep = true)(!ObjectMap.isUnpublished(_)))
+
+  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] =
+    ask(s"list unpublished of $directory")(found(directory, deep = true)(ObjectMap.isUnpublished))
+
+  override def delete(paths: Seq[Path]): Attempt[Unit] = {
+    val names = paths.map(_.toString).toVector
+    val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
+    if (chance.happens(faults(FaultKind.HalfDelete)))
+      answer.after(server.latency()) {
+        names.filter(_ => chance.happens(0.5)).foreach(objects.delete(_, client))
+        Failure(new IOException(s"could not delete all of ${names.mkString(", ")}"))
+      }
+    else if (chance.happens(faults(FaultKind.LateDelete))) {
+      answer.after(server.latency())(Failure(new IOException("connection reset during delete")))
+      atServer(5000 * chance.nextDouble())(names.foreach(objects.delete(_, client)))
+    } else
+      answer.after(server.latency()) {
+        names.foreach(objects.delete(_, client))
+        Success(())
+      }
+    answer.attempt
+  }
+
+  private sealed trait Mode
+  private case object Overwrite extends Mode
+  private case object IfAbsent extends Mode
+
+  /** What is there under a name of one's own, oneself has put there. */
+  private case object IfAbsentOrSame extends Mode
+
+  private def publish(path: Path, content: Payload, mode: Mode): Attempt[Unit] = {
+    val name = path.toString
+    val bytes = content.toArray
+    val answer = new Answer[Unit](s"${if (mode == IfAbsent) "create" else "write"} $name")
+    def reset = Failure(new IOException(s"connection reset while writing $name"))
+    if (chance.happens(faults(FaultKind.RefusedForGood)))
+      answer.after(server.latency())(Failure(new AccessControlException(s"not allowed to write $name")))
+    else if (chance.happens(faults(FaultKind.RequestFails)))
+      answer.after(server.latency()) {
+        if (chance.happens(0.5)) Failure(new ServiceUnavailable(name)) else reset
+      }
+    else if (chance.happens(faults(FaultKind.LatePut))) {
+      if (chance.happens(0.5)) answer.after(server.latency())(reset)
+      val late = if (chance.happens(0.3)) 600000.0 * chance.nextDouble() else 8000.0 * chance.nextDouble()
+      atServer(late)(perform(name, bytes, mode)(answer.give))
+    } else if (chance.happens(faults(FaultKind.LostAnswer)))
+      sent(answer)(perform(name, bytes, mode)(_ => answer.give(reset)))
+    else if (chance.happens(faults(FaultKind.RepeatedInside)))
+      sent(answer)(perform(name, bytes, mode) { _ =>
+        atServer(server.latency())(perform(name, bytes, mode)(answer.give))
+      })
+    else sent(answer)(perform(name, bytes, mode)(answer.give))
+    answer.attempt
+  }
+
+  /** The request takes its time to reach the server; a client that dies or gives up meanwhile may have sent it or not. */
+  private def sent(answer: Answer[Unit])(effect: => Unit): Unit =
+    atServer(server.latency()) {
+      val gone = client.isCrashed || answer.isCancelled
+      if (!gone || chance.happens(0.5)) effect
+    }
+
+  private def perform(name: String, bytes: Array[Byte], mode: Mode)(done: Try[Unit] => Unit): Unit = {
+    def exists =
+      if (mode == IfAbsentOrSame) Success(()) else Failure(new FileAlreadyExistsException(s"$name already exists"))
+    def publishNow(): Unit = {
+      objects.publish(name, bytes, client)
+      done(Success(()))
+    }
+    server.kind match {
+      case StorageKind.Direct =>
+        if (mode == IfAbsent && objects.contains(name)) done(exists) else publishNow()
+      case StorageKind.DirectUnconditional =>
+        // The client looks first; the server takes what comes.
+        if (mode == IfAbsent && objects.contains(name)) done(exists)
+        else if (mode == IfAbsent) atServer(server.latency() / 2)(publishNow())
+        else publishNow()
+      case StorageKind.AtomicRename =>
+        renamed(name, bytes)(done) {
+          if (mode != Overwrite && objects.contains(name)) done(exists) else publishNow()
+        }
+      case StorageKind.DeleteThenRename =>
+        renamed(name, bytes)(done) {
+          if (mode != Overwrite) { if (objects.contains(name)) done(exists) else publishNow() }
+          else {
+            objects.delete(name, client)
+            atServer(server.latency() / 4)(if (objects.contains(name)) done(exists) else publishNow())
+          }
+        }
+    }
+  }
+
+  /** Writes a temporary file, which stays behind where the client dies before it renames it. */
+  private def renamed(name: String, bytes: Array[Byte])(done: Try[Unit] => Unit)(rename: => Unit): Unit = {
+    val slash = name.lastIndexOf('/')
+    val temporary = s"${name.take(slash)}/.${name.drop(slash + 1)}.${chance.nextInt()}.tmp"
+    objects.publish(temporary, bytes, client)
+    atServer(server.latency() / 4) {
+      if (client.isCrashed && chance.happens(0.5)) done(Failure(new IOException("the client is gone")))
+      else {
+        objects.delete(temporary, client)
+        rename
+      }
+    }
+  }
+
+  private def present(path: Path): Array[Byte] =
+    objects.get(path.toString).fold(throw new FileNotFoundException(s"$path does not exist"))(_.bytes)
+
+  private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
+    objects.below(directory.toString, deep).collect {
+      case (path, stored) if which(path) =>
+        StoredObject(new Path(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
+    }
+
+  private def ask[T](what: String)(question: => T): Attempt[T] = {
+    val answer = new Answer[T](what)
+    val fails = chance.happens(faults(FaultKind.ReadFails))
+    answer.after(server.latency()) {
+      if (fails) Failure(new IOException(s"connection reset: $what")) else Try(question)
+    }
+    answer.attempt
+  }
+
+  private def atServer(millis: Double)(action: => Unit): Unit = {
+    val _ = server.process.after(millis)(action)
+  }
+
+  /** What the client is told, if it is still there and waits. */
+  private final class Answer[T](what: String) {
+    private val promise = Promise[T]()
+    private var cancelled = false
+
+    def isCancelled: Boolean = cancelled
+
+    def after(millis: Double)(result: => Try[T]): Unit = atServer(millis)(give(result))
+
+    def give(result: Try[T]): Unit = {
+      val _ = client.after(0) {
+        val _ = promise.tryComplete(result)
+      }
+    }
+
+    val attempt: Attempt[T] = new Attempt[T](
+      promise.future,
+      () => {
+        cancelled = true
+        if (chance.happens(0.5)) give(Failure(new InterruptedIOException(s"cancelled: $what")))
+      }
+    )
+  }
+}

@@ -1,0 +1,18 @@
+package sparkdstl.sim
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.sim.wiring.{Flaws, Simulated}
+
+/** A simulation that finds none of the flaws that are known would prove nothing. */
+class FlawsPutBackSuite extends AnyFunSuite {
+  private val Count = 1000
+
+  Flaws.all.foreach { flaw =>
+    test(s"seeds find the flaw ${flaw.getClass.getSimpleName.stripSuffix("$")}") {
+      val found = new Seeds(Simulated(flaw)).firstFailure(1, Count)
+      assert(found.nonEmpty, s"in $Count seeds")
+      info(s"seed ${found.get.config.seed}: ${found.get.violation.get}")
+    }
+  }
+}

@@ -1,0 +1,27 @@
+package sparkdstl.sim
+
+import org.scalatest.funsuite.AnyFunSuite
+
+/** The world and the model, tried on a log that is small enough to be seen to be right, and then is not. */
+class ToyLogSuite extends AnyFunSuite {
+  private val Seeds = 60
+
+  test("a log that keeps its promises passes") {
+    val tally = sparkdstl.sim.Seeds.runMany(ToyLog(), 1, Seeds.toLong, 2, 1)(_ => ())
+    assert(tally.failures.map(f => s"${f.config}: ${f.violation.get}") == Vector())
+  }
+
+  private val flaws = Vector(
+    ToyFlaws(replacesEntries = true),
+    ToyFlaws(ignoresWinners = true),
+    ToyFlaws(ignoresBases = true),
+    ToyFlaws(deletesWhenAsked = true),
+    ToyFlaws(looksOnlyOnce = true)
+  )
+
+  flaws.foreach { flaw =>
+    test(s"the model finds $flaw") {
+      assert(new Seeds(ToyLog(flaw)).firstFailure(1, 600).nonEmpty)
+    }
+  }
+}
