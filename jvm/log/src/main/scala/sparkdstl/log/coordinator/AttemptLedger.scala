@@ -122,10 +122,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
     chosen = Some(new Chosen(batch, choices.filter(_.candidates.nonEmpty)))
     val losers = for {
-      (store, candidates) <- byStore.toVector
-      choice = choices.find(_.store == store).toVector.flatMap(_.candidates)
-      (attempt, segments) <- candidates if choice.size == 1 && choice.head._1 != attempt
-    } yield (segments.head.executor, attempt, store)
+      choice <- choices if choice.candidates.size == 1
+      (attempt, segments) <- byStore(choice.store) if choice.candidates.head._1 != attempt
+    } yield (segments.head.executor, attempt, choice.store)
     val sealedIds = choices.iterator.flatMap(_.candidates).flatMap(_._2).flatMap(_.key.checkpointId).toSet
     Closing(losers, ids -- sealedIds)
   }
