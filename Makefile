@@ -18,7 +18,7 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick bench-driver jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,9 @@ bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage
 
 bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
 	@$(VENV)/python python/bench/bench.py --quick $(BENCH)
+
+bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: ten minutes
+	@$(VENV)/python python/bench/driver.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)
