@@ -18,7 +18,7 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick sim jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick bench-driver sim jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -38,6 +38,9 @@ bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1)"
+
+bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: ten minutes
+	@$(VENV)/python python/bench/driver.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)

@@ -25,8 +25,8 @@ from types import FrameType
 
 import pyspark
 from figures import Measured, read
-from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled
-from report import draw_batch_times, draw_over_floor, markdown, rows, table
+from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled, with_formats
+from report import draw_batch_times, draw_over_floor, markdown, ratios, rows, table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -35,7 +35,7 @@ WORK = ROOT / ".build" / "bench"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 MAIN = "sparkdstl.bench.CellMain"
 RESULTS = "results.json"
-TABLE_WIDTH = 210
+TABLE_WIDTH = 240
 
 
 class BenchFailed(Exception):
@@ -49,18 +49,19 @@ def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: 
         output = WORK / f"{cell.name}.jsonl"
         spec = Path(directory) / "spec.json"
         root = str(Path(directory) / "checkpoints")
-        spec.write_text(json.dumps(cell.spec(root, str(output), delays, dict(options.conf))), encoding="utf-8")
-        with child(command(spec, directory, options.memory), log) as process:
+        content = cell.spec(root, str(output), delays, dict(options.conf), options.trace)
+        spec.write_text(json.dumps(content), encoding="utf-8")
+        with child(command(MAIN, spec, directory, options.memory), log) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 if line.startswith("round "):
                     progress.update(task, completed=int(line.split()[1]) + cell.warmup + 1)
             if process.wait() != 0:
                 raise BenchFailed(f"{cell.name} ended with exit code {process.returncode}, its log is {log}")
-        return read(cell.group, cell.workload, cell.partitions, output)
+        return read(cell.group, cell.workload, cell.partitions, cell.format_version, output)
 
 
-def command(spec: Path, directory: str, memory: str) -> list[str]:
+def command(main: str, spec: Path, directory: str, memory: str) -> list[str]:
     """Compose the call of spark-submit."""
     jars = [str(path) for name in ("", "-test", "-bench") for path in ROOT.glob(f"target/spark-dstl{name}_2.13-*.jar")]
     if len(jars) != 3:
@@ -74,7 +75,7 @@ def command(spec: Path, directory: str, memory: str) -> list[str]:
     }
     return [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        *("--master", f"local[{SLOTS}]", "--driver-memory", memory, "--class", MAIN, "--jars", ",".join(jars[:2])),
+        *("--master", f"local[{SLOTS}]", "--driver-memory", memory, "--class", main, "--jars", ",".join(jars[:2])),
         *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
         jars[2],
         str(spec),
@@ -109,7 +110,7 @@ def measure(cells: list[Cell], options: argparse.Namespace, delays: Delays, cons
     if options.resume and results.exists():
         for value in json.loads(results.read_text(encoding="utf-8"))["cells"]:
             found = Measured.from_json(value)
-            done[f"{found.group}-{found.workload}-{found.partitions}"] = found
+            done[found.name] = found
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         for cell in cells:
@@ -161,7 +162,15 @@ def show(cells: list[Measured], options: argparse.Namespace, delays: Delays, con
     """Print the table, write it as a page and draw the charts."""
     sections = [rows(cell) for cell in cells]
     console.print(table(sections))
-    (options.output / "figures.md").write_text(markdown(sections, options.command, storage(delays)), encoding="utf-8")
+    compared_to_stock = ratios(cells)
+    for line in compared_to_stock:
+        console.print(line)
+    for cell in cells:
+        for name, contender in cell.contenders.items():
+            for path in contender.paths:
+                console.print(f"{cell.name} {name}: {path}")
+    page = markdown(sections, options.command, storage(delays), compared_to_stock)
+    (options.output / "figures.md").write_text(page, encoding="utf-8")
     compared = [cell for cell in cells if cell.group == "compare"]
     if compared:
         draw_batch_times(compared, options.output / "batch-times.svg")
@@ -176,6 +185,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="the picture in five minutes")
     parser.add_argument("--only", action="append", metavar="TEXT", help="only cells whose name contains TEXT")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply the number of rounds by this")
+    parser.add_argument(
+        "--format-version",
+        action="append",
+        type=int,
+        choices=(1, 2),
+        help="of Spark's checkpoints; given twice, both are measured (without it, both where the plan says so)",
+    )
+    parser.add_argument("--trace", action="store_true", help="print the paths of the last batch's requests")
     parser.add_argument("--resume", action="store_true", help="keep the cells that the output has already")
     parser.add_argument("--report", action="store_true", help="measure nothing, show what the output has")
     parser.add_argument("--output", type=Path, default=None, help="directory for figures and charts")
@@ -219,7 +236,8 @@ def main() -> int:
         options.bytes_per_second,
         options.seed,
     )
-    cells = scaled(QUICK if options.quick else FULL, options.scale)
+    versions = options.format_version or ([1] if options.quick else [])
+    cells = with_formats(scaled(QUICK if options.quick else FULL, options.scale), versions)
     wanted = [cell for cell in cells if not options.only or any(text in cell.name for text in options.only)]
     if options.report:
         wanted, options.resume = [], True

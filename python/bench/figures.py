@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,12 @@ PERCENTILES = (50, 99, 99.9)
 RESAMPLINGS = 1000
 # Snapshots are taken in the background, by the same rules for all contenders.
 BACKGROUND = ("snapshot",)
+# What is asked of storage, as a batch's columns show it: writes, questions, listings, and all else.
+WRITES, QUESTIONS, LISTINGS = ("PUT",), ("HEAD",), ("LIST",)
+OTHERS = ("GET", "COPY", "DELETE")
+# What a batch's state changes and its commit leave in storage.
+STATE_FILES = ("changelog", "data file", "commits")
+Asked = dict[tuple[str, str], tuple[int, int]]
 
 
 @dataclass
@@ -26,6 +33,11 @@ class Contender:
     commit_ms: list[float] = field(default_factory=list)
     # By (request, kind of file), over all counted batches.
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # By batch, while it ran: by (request, kind of file), how many and how many bytes.
+    batch_requests: list[Asked] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    # Of the newest batch whose requests were traced.
+    paths: list[str] = field(default_factory=list)
     task_cpu_ms: float = 0
     # The most that the log held in memory at any time, in bytes.
     peak_in_flight: int = 0
@@ -38,19 +50,26 @@ class Contender:
         """Of the time of a commit, in milliseconds."""
         return percentile(self.commit_ms, percent)
 
-    def writes(self) -> float:
-        """Count object writes a batch, snapshots left out."""
-        return self._requests(lambda request: request == "PUT")
+    def asked(self, wanted: Sequence[str]) -> float | None:
+        """Take the median, over batches, of such requests made while a batch ran, snapshots left out."""
+        counts = [
+            sum(count for (request, file), (count, _) in batch.items() if request in wanted and file not in BACKGROUND)
+            for batch in self.batch_requests
+        ]
+        return statistics.median(counts) if any(self.batch_requests) else None
 
-    def others(self) -> float:
-        """Count requests a batch that write nothing, snapshots left out."""
-        return self._requests(lambda request: request != "PUT")
-
-    def _requests(self, wanted: Any) -> float:
-        counted = sum(
-            count for (request, file), count in self.requests.items() if file not in BACKGROUND and wanted(request)
-        )
+    def all_requests(self) -> float:
+        """Average all requests a batch, hedges and background work included, snapshots left out."""
+        counted = sum(count for (_, file), count in self.requests.items() if file not in BACKGROUND)
         return counted / max(1, len(self.batch_ms))
+
+    def stored_bytes(self) -> float | None:
+        """Take the median, over batches, of the bytes of state changes and commit entries written."""
+        stored = [
+            sum(bytes_ for (request, file), (_, bytes_) in batch.items() if request == "PUT" and file in STATE_FILES)
+            for batch in self.batch_requests
+        ]
+        return statistics.median(stored) if any(stored) else None
 
     def to_json(self) -> dict[str, Any]:
         """All that charts and tables are made from."""
@@ -61,6 +80,12 @@ class Contender:
                 {"request": request, "file": file, "count": count}
                 for (request, file), count in sorted(self.requests.items())
             ],
+            "batchRequests": [
+                [[request, file, count, bytes_] for (request, file), (count, bytes_) in sorted(batch.items())]
+                for batch in self.batch_requests
+            ],
+            "rows": self.rows,
+            "paths": self.paths,
             "taskCpuMs": self.task_cpu_ms,
             "peakInFlight": self.peak_in_flight,
         }
@@ -73,7 +98,13 @@ class Measured:
     group: str
     workload: str
     partitions: int
+    format_version: int
     contenders: dict[str, Contender]
+
+    @property
+    def name(self) -> str:
+        """As in the plan."""
+        return f"{self.group}-{self.workload}-{self.partitions}-v{self.format_version}"
 
     def over_floor(self, contender: str, percent: float) -> float | None:
         """Subtract the floor's percentile of the batch time from the contender's; in milliseconds."""
@@ -108,6 +139,7 @@ class Measured:
             "group": self.group,
             "workload": self.workload,
             "partitions": self.partitions,
+            "formatVersion": self.format_version,
             "contenders": {name: contender.to_json() for name, contender in self.contenders.items()},
         }
 
@@ -121,10 +153,29 @@ class Measured:
                 found["batchMs"],
                 found["commitMs"],
                 requests,
+                [
+                    {(request, file): (count, bytes_) for request, file, count, bytes_ in batch}
+                    for batch in found["batchRequests"]
+                ],
+                found["rows"],
+                found["paths"],
                 found["taskCpuMs"],
                 found["peakInFlight"],
             )
-        return Measured(value["group"], value["workload"], value["partitions"], contenders)
+        return Measured(value["group"], value["workload"], value["partitions"], value["formatVersion"], contenders)
+
+
+def throughput_ratio(cell: Measured, contender: str, other: str) -> tuple[float, float, float]:
+    """Divide the contender's rows a second by the other's, from median batch times; with the limits of 95 in 100."""
+    rounds = list(zip(cell.contenders[contender].batch_ms, cell.contenders[other].batch_ms, strict=True))
+
+    def ratio(drawn: Sequence[tuple[float, float]]) -> float:
+        own, others = zip(*drawn, strict=True)
+        return float(statistics.median(others) / statistics.median(own))
+
+    chance = random.Random(0)
+    resampled = sorted(ratio(chance.choices(rounds, k=len(rounds))) for _ in range(RESAMPLINGS))
+    return ratio(rounds), resampled[int(RESAMPLINGS * 0.025)], resampled[int(RESAMPLINGS * 0.975) - 1]
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
@@ -133,7 +184,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return sorted(values)[rank - 1] if rank < len(values) else None
 
 
-def read(group: str, workload: str, partitions: int, output: Path) -> Measured:
+def read(group: str, workload: str, partitions: int, format_version: int, output: Path) -> Measured:
     """Read the lines that a process of the benchmark wrote."""
     contenders: dict[str, Contender] = defaultdict(Contender)
     for line in output.read_text(encoding="utf-8").splitlines():
@@ -142,10 +193,15 @@ def read(group: str, workload: str, partitions: int, output: Path) -> Measured:
         if entry["kind"] == "batch":
             contender.batch_ms.append(entry["durations"]["triggerExecution"])
             contender.commit_ms.append(entry["durations"].get("commitOffsets", 0))
+            contender.batch_requests.append(
+                {(of["request"], of["file"]): (of["count"], of["bytes"]) for of in entry["requests"]}
+            )
+            contender.rows.append(entry["rows"])
+            contender.paths = entry.get("paths", [])
         elif entry["kind"] == "requests":
             contender.requests[entry["request"], entry["file"]] += entry["count"]
         elif entry["kind"] == "cpu":
             contender.task_cpu_ms = entry["taskNanos"] / 1e6
         elif entry["kind"] == "memory":
             contender.peak_in_flight = entry["bytes"]
-    return Measured(group, workload, partitions, dict(contenders))
+    return Measured(group, workload, partitions, format_version, dict(contenders))

@@ -12,7 +12,8 @@ from typing import Any, Literal
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
 # Stores that a query has in each partition: a join keeps two a side.
-STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1}
+STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "busy": 1}
+FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # What RocksDB keeps open for one store, newly written tables included, and what else the process does.
 FILES_OF_STORE = 9
 FILES_OF_PROCESS = 1000
@@ -32,6 +33,10 @@ class Delays:
     def steady(self) -> Delays:
         """Every request takes the median, so that a difference of some milliseconds shows."""
         return replace(self, p99_ms=self.median_ms, tail_ratio=0)
+
+    def none(self) -> Delays:
+        """Let requests take no time of their own."""
+        return replace(self, median_ms=0, p99_ms=0, tail_ratio=0, bytes_per_second=0)
 
     def spec(self) -> dict[str, Any]:
         """As the JVM side reads it."""
@@ -57,15 +62,18 @@ class Cell:
     mode: str = "turns"
     warmup: int = 10
     interval_ms: int = 0
-    # "slow": as `Delays` says; "steady": the same without its tail; "local": a disk, without delays.
-    storage: Literal["slow", "steady", "local"] = "slow"
+    # "slow": as `Delays` says; "steady": the same without its tail; "counted": requests are counted and take no time;
+    # "local": a disk.
+    storage: Literal["slow", "steady", "counted", "local"] = "slow"
+    # Of Spark's checkpoints: 2 gives each version of a store an id.
+    format_version: int = 1
     # By round, for how many milliseconds storage answers nobody.
     stalls: dict[int, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Unique in a plan."""
-        return f"{self.group}-{self.workload}-{self.partitions}"
+        return f"{self.group}-{self.workload}-{self.partitions}-v{self.format_version}"
 
     @property
     def batches(self) -> int:
@@ -81,9 +89,9 @@ class Cell:
         fitting = self.contenders[: max(0, open_files - FILES_OF_PROCESS) // files_of_contender]
         return replace(self, contenders=fitting) if len(fitting) >= min(2, len(self.contenders)) else None
 
-    def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str]) -> dict[str, Any]:
+    def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str], trace: bool) -> dict[str, Any]:
         """As the JVM side reads it."""
-        delays = delays.steady() if self.storage == "steady" else delays
+        of_storage = {"steady": delays.steady(), "counted": delays.none()}.get(self.storage, delays)
         return {
             "mode": self.mode,
             "workload": self.workload,
@@ -91,16 +99,20 @@ class Cell:
             "contenders": list(self.contenders),
             "root": root,
             "output": output,
-            "delays": delays.spec() if self.storage != "local" else None,
+            "delays": of_storage.spec() if self.storage != "local" else None,
             "warmup": self.warmup,
             "rounds": self.rounds,
             "intervalMs": self.interval_ms,
             "stalls": {str(number): millis for number, millis in self.stalls.items()},
-            "confs": confs,
+            "trace": trace,
+            "confs": {FORMAT_VERSION: str(self.format_version), **confs},
         }
 
 
 OURS = ("floor", "dstl")
+AGAINST_STOCK = ("dstl", "direct")
+# Groups that are measured with each checkpoint format.
+EACH_FORMAT = ("compare", "bytes", "throughput")
 
 FULL = [
     Cell("compare", "aggregation", 16, 200),
@@ -125,6 +137,13 @@ FULL = [
     Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
     Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, storage="local"),
     Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
+    # What a batch stores, and how fast it is where storage takes no time: ours against the best of stock Spark.
+    Cell("bytes", "aggregation", 16, 30, contenders=AGAINST_STOCK, storage="counted"),
+    Cell("bytes", "aggregation", 64, 30, contenders=AGAINST_STOCK, storage="counted"),
+    Cell("bytes", "join", 64, 15, contenders=AGAINST_STOCK, storage="counted"),
+    Cell("bytes", "large", 64, 8, contenders=AGAINST_STOCK, storage="counted", warmup=3),
+    Cell("throughput", "busy", 16, 60, contenders=("dstl", "direct", "default"), storage="local", warmup=20),
+    Cell("throughput", "large", 16, 20, contenders=("dstl", "direct", "default"), storage="local", warmup=5),
 ]
 
 QUICK = [
@@ -137,3 +156,12 @@ QUICK = [
 def scaled(cells: list[Cell], factor: float) -> list[Cell]:
     """Multiply the number of rounds, to at least one; cells with stalls stay as they are."""
     return [cell if cell.stalls else replace(cell, rounds=max(1, round(cell.rounds * factor))) for cell in cells]
+
+
+def with_formats(cells: list[Cell], versions: list[int]) -> list[Cell]:
+    """Repeat cells for each checkpoint format version asked for; without any, those of `EACH_FORMAT` for both."""
+    return [
+        replace(cell, format_version=version)
+        for cell in cells
+        for version in (versions or ((1, 2) if cell.group in EACH_FORMAT else (1,)))
+    ]

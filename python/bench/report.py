@@ -6,7 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-from figures import FLOOR, PERCENTILES, Contender, Measured
+from figures import (
+    FLOOR,
+    LISTINGS,
+    OTHERS,
+    PERCENTILES,
+    QUESTIONS,
+    WRITES,
+    Contender,
+    Measured,
+    throughput_ratio,
+)
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -29,6 +39,7 @@ COLOURS = {"floor": "#888888", "dstl": "#1f77b4", "direct": "#ff7f0e", "default"
 COLUMNS = (
     "measurement",
     "partitions",
+    "format",
     "state",
     "batches",
     *(f"p{percent:g}" for percent in PERCENTILES),
@@ -37,14 +48,21 @@ COLUMNS = (
     "commit p50",
     "commit p99",
     "writes",
+    "questions",
+    "listings",
     "others",
+    "all",
+    "bytes",
     "CPU",
     "MB",
 )
 LEGEND = (
     "Times are in ms, of whole batches and of their commits; in brackets, how much more than the same percentile of "
-    "the floor, and in a column of its own where that is for the median in 95 of 100 resamplings. Requests are a "
-    "batch's, background snapshots left out. CPU: ms of all tasks a batch. MB: the most that the log held in memory. "
+    "the floor, and in a column of its own where that is for the median in 95 of 100 resamplings. Requests are those "
+    "made while a batch ran, in the median over batches, snapshots left out: objects written, existence asked for, "
+    "directories listed, and reads, copies and deletions; all: their average with hedges and background work. Bytes: "
+    "written for state changes and commit entry in a median batch. CPU: ms of all tasks a batch. MB: the most that "
+    "the log held in memory. Format: version of Spark's checkpoints. "
     "In steady measurements every request takes the median."
 )
 
@@ -61,7 +79,7 @@ def table(sections: Iterable[Iterable[Sequence[str]]]) -> Table:
     return result
 
 
-def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage: str) -> str:
+def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage: str, compared: Sequence[str]) -> str:
     """Make a page with the same table and the charts, for the documentation."""
     lines = [
         "# Figures of the benchmark",
@@ -77,6 +95,8 @@ def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage:
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
         *("| " + " | ".join(row) + " |" for section in sections for row in section),
+        *(["", "Stored bytes and throughput against stock Spark:", ""] if compared else []),
+        *(f"- {line}" for line in compared),
     ]
     return "\n".join(lines) + "\n"
 
@@ -87,19 +107,42 @@ def rows(cell: Measured) -> list[list[str]]:
         [
             f"{cell.group}: {cell.workload}",
             str(cell.partitions),
+            f"v{cell.format_version}",
             LABELS[name],
             str(len(contender.batch_ms)),
             *(figure(cell, name, percent) for percent in PERCENTILES),
             interval(cell, name),
             f"{max(contender.batch_ms):,.0f}",
             *(number(contender.commit_percentile(percent)) for percent in (50, 99)),
-            f"{contender.writes():.2f}",
-            f"{contender.others():.2f}",
+            *(number(contender.asked(kind)) for kind in (WRITES, QUESTIONS, LISTINGS, OTHERS)),
+            f"{contender.all_requests():.2f}",
+            number(contender.stored_bytes()),
             number(contender.task_cpu_ms / len(contender.batch_ms)),
             f"{contender.peak_in_flight / 1e6:.0f}",
         ]
         for name, contender in ordered(cell)
     ]
+
+
+def ratios(cells: Iterable[Measured]) -> list[str]:
+    """Compare with stock Spark what is stored and how fast batches are, a line for each measurement of that."""
+    lines = []
+    for cell in cells:
+        others = [name for name in ("direct", "default") if name in cell.contenders and "dstl" in cell.contenders]
+        if cell.group == "bytes":
+            for name in others:
+                own, other = (cell.contenders[of].stored_bytes() for of in ("dstl", name))
+                if own and other:
+                    lines.append(
+                        f"{cell.name}: {own / other:.3f} times the bytes of {LABELS[name]} ({own:,.0f}, {other:,.0f})"
+                    )
+        elif cell.group == "throughput":
+            for name in others:
+                ratio, low, high = throughput_ratio(cell, "dstl", name)
+                lines.append(
+                    f"{cell.name}: {ratio:.3f} times the rows a second of {LABELS[name]} ({low:.3f} to {high:.3f})"
+                )
+    return lines
 
 
 def figure(cell: Measured, name: str, percent: float) -> str:
@@ -127,7 +170,11 @@ def ordered(cell: Measured) -> list[tuple[str, Contender]]:
 
 def draw_batch_times(cells: Sequence[Measured], path: Path) -> None:
     """Draw the distribution of batch times, one plot a workload, at the number of partitions measured most often."""
-    chosen = {cell.workload: cell for cell in sorted(cells, key=lambda cell: cell.partitions == 64)}
+    newest_format = max(cell.format_version for cell in cells)
+    chosen = {
+        cell.workload: cell
+        for cell in sorted(cells, key=lambda cell: (cell.format_version == newest_format, cell.partitions == 64))
+    }
     figure, plots = pyplot.subplots(1, len(chosen), figsize=(5 * len(chosen), 4), squeeze=False, layout="constrained")
     for plot, cell in zip(plots[0], chosen.values(), strict=True):
         for name, contender in ordered(cell):

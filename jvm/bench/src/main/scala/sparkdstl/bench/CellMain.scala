@@ -34,10 +34,14 @@ object CellMain {
 
 /** One contender's query, and how to give it input. */
 private final case class Running(contender: Contender, query: StreamingQuery, ticks: Option[MemoryStream[Long]]) {
-  val inFlight = new BytesInFlight(query.runId)
+
+  /** Only one of them has a log. */
+  private val inFlight = Option.when(contender.usesLog)(new BytesInFlight)
+
+  def peakInFlight: Long = inFlight.fold(0L)(_.peak)
 
   def stop(): Unit = {
-    inFlight.close()
+    inFlight.foreach(_.close())
     query.stop()
   }
 }
@@ -78,11 +82,18 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
   private def batch(running: Running, round: Int): Unit = {
     running.ticks.get.addData(round.toLong + spec.warmup): Unit
     spec.stalls.get(round).foreach(DelayedFileSystem.stall)
+    val before = DelayedFileSystem.requestsOf(running.contender.name)
+    if (spec.trace) DelayedFileSystem.trace()
     running.query.processAllAvailable()
+    // What was asked while this batch ran: background work between batches is not in it.
+    val requests = DelayedFileSystem.requestsOf(running.contender.name).map { case (kind, count) =>
+      kind -> (count - before.getOrElse(kind, Asked.None))
+    }.filter(_._2.count > 0)
+    val paths = DelayedFileSystem.traced(running.contender.name)
     val newest = running.query.recentProgress.filter(_.numInputRows > 0).last
     if (newest.batchId != round + spec.warmup)
       throw new IllegalStateException(s"round $round of ${running.contender.name} was batch ${newest.batchId}")
-    if (round >= 0) recorder.batch(running.contender, round, newest)
+    if (round >= 0) recorder.batch(running.contender, round, newest, requests, paths)
   }
 
   /** A contender that has the machine to itself, with a source that always has a next batch. */
@@ -103,7 +114,7 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     wait(spec.warmup): Unit
     val before = countFromNow()
     wait(spec.warmup + 1 + spec.rounds).drop(spec.warmup + 1).foreach { progress =>
-      recorder.batch(contender, progress.batchId.toInt - spec.warmup, progress)
+      recorder.batch(contender, progress.batchId.toInt - spec.warmup, progress, Map.empty, Nil)
     }
     report(Seq(running), before)
     running.stop()
@@ -120,20 +131,20 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     session
   }
 
-  private def countFromNow(): Map[(String, String, String), Long] = {
+  private def countFromNow(): Map[(String, String, String), Asked] = {
     DelayedFileSystem.delayFromNow(spec.delays)
     DelayedFileSystem.requests
   }
 
-  private def report(all: Seq[Running], before: Map[(String, String, String), Long]): Unit = {
-    DelayedFileSystem.requests.foreach { case (key @ (contender, request, file), count) =>
-      recorder.requests(contender, request, file, count - before.getOrElse(key, 0L))
+  private def report(all: Seq[Running], before: Map[(String, String, String), Asked]): Unit = {
+    DelayedFileSystem.requests.foreach { case (key @ (contender, request, file), asked) =>
+      recorder.requests(contender, request, file, asked - before.getOrElse(key, Asked.None))
     }
     DelayedFileSystem.delayFromNow(None)
     ListenerBus.drain(spark)
     all.foreach { running =>
       recorder.taskCpu(running.contender, cpu.of(running.query.runId.toString))
-      recorder.peakInFlight(running.contender, running.inFlight.peak)
+      recorder.peakInFlight(running.contender, running.peakInFlight)
     }
   }
 

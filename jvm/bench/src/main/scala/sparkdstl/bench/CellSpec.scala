@@ -16,6 +16,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
  * @param warmup     batches of each contender that are not counted
  * @param rounds     batches of each contender that are
  * @param stalls     by round, for how many milliseconds storage answers nobody from the start of each batch on
+ * @param trace      whether the paths of a batch's requests are recorded
  * @param confs      further SQL configurations, for all contenders
  */
 final case class CellSpec(
@@ -30,6 +31,7 @@ final case class CellSpec(
     rounds: Int,
     intervalMs: Long,
     stalls: Map[Int, Long],
+    trace: Boolean,
     confs: Map[String, String]
 ) {
   def checkpoint(contender: Contender): String =
@@ -55,6 +57,7 @@ object CellSpec {
       field("rounds").asInt,
       field("intervalMs").asLong,
       texts(field("stalls")).map { case (round, millis) => round.toInt -> millis.toLong },
+      field("trace").asBoolean,
       texts(field("confs"))
     )
   }

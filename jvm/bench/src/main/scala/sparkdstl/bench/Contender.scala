@@ -3,7 +3,7 @@ package sparkdstl.bench
 import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /** One of the ways to keep state that are compared. */
-final case class Contender(name: String, configuration: Map[String, String])
+final case class Contender(name: String, configuration: Map[String, String], usesLog: Boolean = false)
 
 object Contender {
   private val state = "org.apache.spark.sql.execution.streaming.state"
@@ -23,7 +23,8 @@ object Contender {
       Map(
         provider -> s"$state.dstl.DstlStateStoreProvider",
         fileManager -> classOf[DstlCheckpointFileManager].getName
-      )
+      ),
+      usesLog = true
     ),
     Contender("direct", stock + (fileManager -> classOf[DirectWriteFileManager].getName)),
     Contender("default", stock)

@@ -1,6 +1,6 @@
 package sparkdstl.bench
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.LongAdder
 
 import scala.jdk.CollectionConverters._
@@ -38,13 +38,29 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
   }
 }
 
+/** Requests of one kind: how many, and the bytes they carried. */
+final case class Asked(count: Long, bytes: Long) {
+  def -(other: Asked): Asked = Asked(count - other.count, bytes - other.bytes)
+}
+
+object Asked {
+  val None: Asked = Asked(0, 0)
+}
+
 object DelayedFileSystem {
   val Scheme = "delayed"
 
   /** The configuration entry that makes Hadoop find this file system. */
   val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[DelayedFileSystem].getName
 
-  private val counts = new ConcurrentHashMap[(String, String, String), LongAdder]
+  private final class Counter {
+    val count = new LongAdder
+    val bytes = new LongAdder
+    def asked: Asked = Asked(count.sum, bytes.sum)
+  }
+
+  private val counts = new ConcurrentHashMap[(String, String, String), Counter]
+  @volatile private var paths = Option.empty[ConcurrentLinkedQueue[(String, String)]]
   private val sequences = new ConcurrentHashMap[String, RequestDelays.Sequence]
   @volatile private var delays: Option[RequestDelays] = None
   @volatile private var directory = "/"
@@ -63,12 +79,27 @@ object DelayedFileSystem {
   def stall(millis: Long): Unit = stalledUntilNanos = Some(System.nanoTime() + millis * 1000000L)
 
   /** Numbers of requests since the start, by contender, request and kind of file. */
-  def requests: Map[(String, String, String), Long] = counts.asScala.view.mapValues(_.sum).toMap
+  def requests: Map[(String, String, String), Asked] = counts.asScala.view.mapValues(_.asked).toMap
+
+  /** Those of one contender, by request and kind of file. */
+  def requestsOf(contender: String): Map[(String, String), Asked] = requests.collect {
+    case ((`contender`, request, file), asked) => (request, file) -> asked
+  }
+
+  /** From now on, remembers what is asked of which path; what it remembered before is forgotten. */
+  def trace(): Unit = paths = Some(new ConcurrentLinkedQueue)
+
+  /** What a contender has asked since [[trace]], in order; nothing without that. */
+  def traced(contender: String): Seq[String] =
+    paths.toSeq.flatMap(_.asScala).collect { case (`contender`, asked) => asked }
 
   private def request(path: Path, name: String, bytes: Long): Unit = {
     val below = path.toUri.getPath.stripPrefix(directory)
     val contender = below.takeWhile(_ != '/')
-    counts.computeIfAbsent((contender, name, kindOf(below)), _ => new LongAdder).increment()
+    val counter = counts.computeIfAbsent((contender, name, kindOf(below)), _ => new Counter)
+    counter.count.increment()
+    counter.bytes.add(bytes)
+    paths.foreach(_.add(contender -> s"$name $below on ${Thread.currentThread().getName}"))
     delays.foreach { all =>
       pause(sequences.computeIfAbsent(contender, _ => all.sequence()).next(bytes))
     }
@@ -76,11 +107,11 @@ object DelayedFileSystem {
   }
 
   private def kindOf(path: String): String =
-    if (path.contains("/dstl/batches/")) "batch log"
-    else if (path.contains("/dstl/data/")) "data file"
+    if (path.contains("/dstl/data/")) "data file"
+    else if (path.contains("/dstl/epochs")) "epoch"
     else if (path.contains(".changelog")) "changelog"
-    else if (path.contains("/offsets/")) "offsets"
-    else if (path.contains("/commits/")) "commits"
+    else if (path.contains("/offsets")) "offsets"
+    else if (path.contains("/commits")) "commits"
     else if (path.endsWith(".zip") || path.endsWith(".sst") || path.contains("SSTs")) "snapshot"
     else "other"
 }

@@ -8,6 +8,7 @@ import java.util.concurrent.atomic.LongAdder
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskEnd}
 import org.apache.spark.sql.streaming.StreamingQueryProgress
@@ -17,7 +18,17 @@ final class Recorder(path: String) extends AutoCloseable {
   private val json = new ObjectMapper
   private val out = new PrintWriter(path, UTF_8)
 
-  def batch(contender: Contender, round: Int, progress: StreamingQueryProgress): Unit = {
+  /**
+   * @param requests made while the batch ran, by request and kind of file
+   * @param paths    of these requests, if they were traced
+   */
+  def batch(
+      contender: Contender,
+      round: Int,
+      progress: StreamingQueryProgress,
+      requests: Map[(String, String), Asked],
+      paths: Seq[String]
+  ): Unit = {
     val line = json.createObjectNode()
     line.put("kind", "batch").put("contender", contender.name).put("round", round)
     line.put("batch", progress.batchId).put("rows", progress.numInputRows)
@@ -28,14 +39,15 @@ final class Recorder(path: String) extends AutoCloseable {
       operator <- progress.stateOperators
       (name, value) <- operator.customMetrics.asScala if name.startsWith("dstl")
     } metrics.put(name, math.max(value, metrics.path(name).asLong))
+    val asked = line.putArray("requests")
+    requests.foreach { case ((request, file), of) => asked.add(requestsNode(request, file, of)) }
+    if (paths.nonEmpty) paths.foreach(line.withArray("/paths").add(_))
     write(line.toString)
   }
 
   /** Requests of one kind by one contender during the counted rounds. */
-  def requests(contender: String, request: String, file: String, count: Long): Unit = write(
-    json.createObjectNode().put("kind", "requests").put("contender", contender).put("request", request)
-      .put("file", file).put("count", count).toString
-  )
+  def requests(contender: String, request: String, file: String, asked: Asked): Unit =
+    write(requestsNode(request, file, asked).put("kind", "requests").put("contender", contender).toString)
 
   def taskCpu(contender: Contender, nanos: Long): Unit =
     write(json.createObjectNode().put("kind", "cpu").put("contender", contender.name).put("taskNanos", nanos).toString)
@@ -44,6 +56,9 @@ final class Recorder(path: String) extends AutoCloseable {
     write(json.createObjectNode().put("kind", "memory").put("contender", contender.name).put("bytes", bytes).toString)
 
   override def close(): Unit = out.close()
+
+  private def requestsNode(request: String, file: String, asked: Asked): ObjectNode = json.createObjectNode()
+    .put("request", request).put("file", file).put("count", asked.count).put("bytes", asked.bytes)
 
   private def write(line: String): Unit = {
     out.println(line)

@@ -63,7 +63,15 @@ object Workload {
     }
   )
 
-  val all: Seq[Workload] = Seq(aggregation, windows, join, large)
+  /** Work for the processor: 200,000 rows a batch, which change 50,000 keys. */
+  private val busy = Workload(
+    "busy",
+    200 * 1000,
+    OutputMode.Update(),
+    _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
+  )
+
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large, busy)
 
   /** @throws IllegalArgumentException naming the workloads that there are */
   def named(name: String): Workload = all.find(_.name == name).getOrElse(

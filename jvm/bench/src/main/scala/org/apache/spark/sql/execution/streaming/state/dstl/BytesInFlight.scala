@@ -1,12 +1,15 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.util.UUID
+import sparkdstl.log.config.LogOptions
 
-/** Looks, every few milliseconds, how many bytes the log of a run holds in this process, and keeps the most it saw. */
-final class BytesInFlight(run: UUID) extends AutoCloseable {
+/**
+ * Looks, every few milliseconds, how many bytes of state changes the log holds in this process, on their way to data files
+ * or for commit entries, and keeps the most it saw.
+ */
+final class BytesInFlight extends AutoCloseable {
   @volatile private var most = 0L
 
-  private val watcher = new Thread(() => watch(), s"bytes in flight of $run")
+  private val watcher = new Thread(() => watch(), "bytes in flight")
   watcher.setDaemon(true)
   watcher.start()
 
@@ -20,7 +23,8 @@ final class BytesInFlight(run: UUID) extends AutoCloseable {
   private def watch(): Unit =
     try
       while (true) {
-        most = math.max(most, RunLogs.find(run).map(_.bytesInFlight).sum)
+        val environment = DstlEnvironment.get
+        most = math.max(most, environment.uploadBudget(LogOptions.default).inUse + environment.inlineBudget.inUse)
         Thread.sleep(5)
       }
     catch { case _: InterruptedException => () }

@@ -1,0 +1,106 @@
+package sparkdstl.bench.driver
+
+import java.util.UUID
+import java.util.concurrent.{Executors, ThreadFactory}
+
+import scala.concurrent.{Await, ExecutionContext}
+import scala.concurrent.duration._
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.{CoordinatedRuns, InlineBudget, RunCoordinator}
+import sparkdstl.log.format.QueryLocation
+import sparkdstl.log.request._
+import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
+import sparkdstl.log.storage._
+import sparkdstl.log.transport.ExecutorLink
+
+/** A run with its coordinator, as on a driver, on storage that costs nothing: what is measured is the driver. */
+final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
+  private val daemons: ThreadFactory = task => {
+    val thread = new Thread(task, "driver-benchmark")
+    thread.setDaemon(true)
+    thread
+  }
+  private val timer = new ScheduledTimer(daemons)
+  private val continuations = Executors.newFixedThreadPool(2, daemons)
+  private val runtime =
+    new ProtocolRuntime(timer, BenchedRun.Chance, ExecutionContext.fromExecutorService(continuations))
+
+  val options: LogOptions = LogOptions.default
+  val location: QueryLocation = BenchedRun.Location
+  val runs = new CoordinatedRuns
+  private val storage =
+    new RequestingStorage(
+      new ForgetfulStore,
+      new Requests(RequestOptions.of(options), runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
+    )
+
+  val coordinator: RunCoordinator = Await.result(
+    RunCoordinator.begin(
+      location,
+      options,
+      SealLoad.Run,
+      "localhost",
+      "benchmark",
+      storage,
+      storage,
+      executors,
+      // As on a driver.
+      new InlineBudget(math.max(32L * 1024 * 1024, Runtime.getRuntime.maxMemory() / 8)),
+      0,
+      runtime
+    ),
+    1.minute
+  )
+  runs.begin(coordinator): Unit
+
+  def load(tasks: Int, stores: Int, bytes: Int, checkpointIds: Boolean): SealLoad =
+    SealLoad(tasks, stores, bytes, checkpointIds, options.inlineMaxBatchSize, options.inlineMaxSegmentSize)
+
+  /** Commits the batch; returns how long that took, in milliseconds. */
+  def commit(batch: Long, load: SealLoad): Double = {
+    val content = load.sparkEntry(batch)
+    // Spark's accumulator names them when there are no checkpoint ids.
+    val reported = (0 until load.tasks).map(load.attempt(batch, _))
+    val began = System.nanoTime()
+    Await.result(coordinator.commit(batch, content, reported), 10.minutes)
+    (System.nanoTime() - began) / 1e6
+  }
+
+  override def close(): Unit = {
+    Await.result(coordinator.close(), 1.minute)
+    timer.close()
+    continuations.shutdown()
+  }
+}
+
+object BenchedRun {
+  private val Root = new Path("memory:/checkpoint")
+  val Location: QueryLocation = QueryLocation(Root, new Path(Root, "dstl"), None)
+
+  private object Chance extends RandomSource {
+    override def nextDouble(): Double = 0.5
+    override def nextUuid(): UUID = UUID.randomUUID()
+  }
+}
+
+/** Keeps objects in memory, but of commit entries only that they are there. */
+private final class ForgetfulStore extends ObjectStore {
+  private val store = new MemoryObjectStore(() => 0L)
+
+  override def put(path: Path, content: Payload): Attempt[Unit] = store.put(path, content)
+  override def replace(path: Path, content: Payload): Attempt[Unit] = store.replace(path, content)
+  override def replacesAtomically: Boolean = store.replacesAtomically
+  override def create(path: Path, content: Payload): Attempt[Unit] =
+    store.create(path, if (path.getParent.getName == "commits") Payload(Array.emptyByteArray) else content)
+  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = store.read(path, maxLength)
+  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = store.readTail(path, maxLength)
+  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
+    store.readRange(path, offset, length)
+  override def list(directory: Path): Attempt[Seq[StoredObject]] = store.list(directory)
+  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = store.listRecursively(directory)
+  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = store.listUnpublished(directory)
+  override def delete(paths: Seq[Path]): Attempt[Unit] = store.delete(paths)
+}

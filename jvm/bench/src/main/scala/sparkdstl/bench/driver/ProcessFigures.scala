@@ -1,0 +1,42 @@
+package sparkdstl.bench.driver
+
+import java.lang.management.{ManagementFactory, MemoryType}
+
+import scala.jdk.CollectionConverters._
+
+import com.sun.management.OperatingSystemMXBean
+
+/** Processor time and memory of this process. */
+object ProcessFigures {
+  private val system = ManagementFactory.getPlatformMXBean(classOf[OperatingSystemMXBean])
+  private val pools = ManagementFactory.getMemoryPoolMXBeans.asScala.filter(_.getType == MemoryType.HEAP).toSeq
+
+  /** Of all threads since the start, in milliseconds. */
+  def cpuMillis: Double = system.getProcessCpuTime / 1e6
+
+  def resetPeakHeap(): Unit = pools.foreach(_.resetPeakUsage())
+
+  /** The most that the heap held since the reset, garbage included, in bytes. */
+  def peakHeap: Long = pools.map(_.getPeakUsage.getUsed).sum
+
+  /** What the heap holds when all garbage is gone, in bytes. */
+  def liveHeap(): Long = {
+    val memory = ManagementFactory.getMemoryMXBean
+    (1 to 3).map { _ =>
+      memory.gc()
+      Thread.sleep(50)
+      memory.getHeapMemoryUsage.getUsed
+    }.min
+  }
+}
+
+/** Times in milliseconds, as figures. */
+final case class Times(p50: Double, p99: Double, max: Double)
+
+object Times {
+  def of(millis: Seq[Double]): Times = {
+    val sorted = millis.sorted.toIndexedSeq
+    def percentile(percent: Int): Double = sorted(math.ceil(sorted.size * percent / 100.0).toInt - 1)
+    if (sorted.isEmpty) Times(0, 0, 0) else Times(percentile(50), percentile(99), sorted.last)
+  }
+}
