@@ -90,6 +90,10 @@ object MessageCodec {
         out.writeInt(versions.size)
         versions.foreach(out.writeLong)
       case FromDriver.Noted => out.writeByte(8)
+      case FromDriver.Unwanted(tickets) =>
+        out.writeByte(9)
+        out.writeInt(tickets.size)
+        tickets.foreach(out.writeLong)
     }
   }
 
@@ -104,6 +108,7 @@ object MessageCodec {
       case 6 => FromDriver.Withdrawal(in.readBoolean())
       case 7 => FromDriver.Versions(many(in, 8)(in.readLong()))
       case 8 => FromDriver.Noted
+      case 9 => FromDriver.Unwanted(many(in, 8)(in.readLong()))
       case other => throw unknown(other)
     }
   }
@@ -230,6 +235,10 @@ object MessageCodec {
     bytes.toByteArray
   }
 
-  private def read[T](bytes: Array[Byte])(body: DataInputStream => T): T =
-    body(new DataInputStream(new ByteArrayInputStream(bytes)))
+  private def read[T](bytes: Array[Byte])(body: DataInputStream => T): T = {
+    val in = new DataInputStream(new ByteArrayInputStream(bytes))
+    val message = body(in)
+    if (in.available() > 0) throw new IllegalArgumentException(s"${in.available()} bytes after the message")
+    message
+  }
 }

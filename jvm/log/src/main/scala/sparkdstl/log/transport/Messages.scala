@@ -49,7 +49,8 @@ object ToDriver {
    * Everything that one task attempt has sealed. Saying it again changes nothing.
    *
    * @param attempt
-   *   Spark's number of the task attempt, unique in an application
+   *   Spark's number of the task attempt, unique in an application; a negative number of its own where a thread without
+   *   a task has sealed a single segment
    */
   final case class Seal(attempt: Long, batch: Long, segments: Vector[SealedSegment]) extends ToDriver
 
@@ -113,6 +114,12 @@ object FromDriver {
   final case class Versions(versions: Vector[Long]) extends FromDriver
 
   case object Noted extends FromDriver
+
+  /**
+   * Of the uploads that were told, nobody knows these any more, and no commit names them: they are to be discarded. Only
+   * the executor can do that, because it alone knows what else is in their files.
+   */
+  final case class Unwanted(tickets: Vector[Long]) extends FromDriver
 }
 
 /** From the driver to an executor. */

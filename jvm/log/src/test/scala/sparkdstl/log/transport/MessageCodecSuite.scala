@@ -1,0 +1,142 @@
+package sparkdstl.log.transport
+
+import java.io.EOFException
+import java.nio.ByteBuffer
+
+import scala.util.{Failure, Success, Try}
+
+import org.scalacheck.{Gen, Prop}
+import org.scalacheck.Test.Parameters
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.{FormatSamples, SegmentPart}
+
+class MessageCodecSuite extends AnyFunSuite {
+  private val parameters = Parameters.default.withMinSuccessfulTests(300)
+
+  private val bytes: Gen[Array[Byte]] =
+    Gen.choose(0, 30).flatMap(Gen.containerOfN[Array, Byte](_, Gen.choose(Byte.MinValue, Byte.MaxValue)))
+  private val integer = Gen.choose(Int.MinValue, Int.MaxValue)
+  private val text = FormatSamples.text
+
+  private val part: Gen[SegmentPart] =
+    Gen.zip(Gen.option(text.filter(_.nonEmpty)), Gen.long, integer, integer).map((SegmentPart.apply _).tupled)
+
+  private val sealedPart: Gen[SealedPart] = Gen.oneOf(
+    bytes.map(SealedPart.Inline(_)),
+    part.map(SealedPart.Stored(_)),
+    Gen.zip(Gen.long, Gen.long).map { case (ticket, length) => SealedPart.Pending(ticket, length) }
+  )
+
+  // Of names only those that are read as what they were: others are no files of Spark's.
+  private val segment: Gen[SealedSegment] = for {
+    key <- FormatSamples.segmentKey.filter { key =>
+      sparkdstl.log.format.SegmentKey.parse(key.storeDirectory, key.fileName).contains(key)
+    }
+    base <- Gen.option(Gen.long)
+    parts <- Gen.listOf(sealedPart)
+  } yield SealedSegment(key, base, parts.toVector)
+
+  private def many[T](of: Gen[T]): Gen[Vector[T]] = Gen.choose(0, 4).flatMap(Gen.listOfN(_, of)).map(_.toVector)
+
+  private val toDriver: Gen[ToDriver] = Gen.oneOf(
+    Gen.const(ToDriver.Open),
+    Gen.zip(Gen.long, Gen.long, many(segment)).map((ToDriver.Seal.apply _).tupled),
+    Gen.zip(Gen.long, Gen.long).map((ToDriver.Withdraw.apply _).tupled),
+    many(Gen.zip(Gen.long, Gen.either(text, part))).map(ToDriver.Uploaded(_)),
+    many(Gen.zip(text, Gen.long)).map(ToDriver.Release(_)),
+    text.map(ToDriver.ListStore(_)),
+    text.map(ToDriver.PastTheLog(_))
+  )
+
+  private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(6, Gen.long), integer).map { case (longs, segments) =>
+    BarrierReport(longs(0), longs(1), longs(2), longs(3), longs(4), longs(5), segments)
+  }
+
+  private val fromDriver: Gen[FromDriver] = Gen.oneOf(
+    Gen.zip(Gen.long, Gen.long, Gen.long).map((FromDriver.Opened.apply _).tupled),
+    Gen.oneOf(FromDriver.NotCoordinated, FromDriver.Superseded, FromDriver.OverBudget, FromDriver.Noted),
+    Gen.option(barrier).map(FromDriver.Accepted(_)),
+    Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
+    Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
+    many(Gen.long).map(FromDriver.Versions(_)),
+    many(Gen.long).map(FromDriver.Unwanted(_))
+  )
+
+  private val toExecutor: Gen[ToExecutor] = Gen.oneOf(
+    Gen.const(ToExecutor.Flush),
+    Gen.zip(Gen.long, many(text)).map((ToExecutor.Drop.apply _).tupled)
+  )
+
+  /** As something that can be compared: arrays are not. */
+  private def comparable(message: Any): Any = message match {
+    case array: Array[Byte] => array.toSeq
+    case product: Product => (product.getClass, product.productIterator.map(comparable).toList)
+    case list: Iterable[_] => list.map(comparable).toList
+    case other => other
+  }
+
+  private def check(prop: Prop): Assertion = {
+    val checked = org.scalacheck.Test.check(parameters, prop)
+    assert(checked.passed, checked.status.toString)
+  }
+
+  private def refuses(decode: => Any): Boolean = Try(decode) match {
+    case Failure(_: IllegalArgumentException | _: EOFException) => true
+    case Failure(error) => throw error
+    case Success(_) => false
+  }
+
+  /** What was written is read, and neither less nor more of it. */
+  private def checkAll[T](messages: Gen[T])(encode: T => Array[Byte])(decode: Array[Byte] => T): Assertion = {
+    check(Prop.forAll(messages)(message => comparable(decode(encode(message))) == comparable(message)))
+    check(Prop.forAll(messages, Gen.choose(0.0, 1.0)) { (message, share) =>
+      val encoded = encode(message)
+      refuses(decode(encoded.take((encoded.length * share).toInt.min(encoded.length - 1)))) &&
+      refuses(decode(encoded :+ 0.toByte))
+    })
+  }
+
+  test("what is told to the driver is read as it was written") {
+    checkAll(toDriver)(MessageCodec.encode(_))(MessageCodec.decodeToDriver)
+  }
+
+  test("what the driver answers is read as it was written") {
+    checkAll(fromDriver)(MessageCodec.encode(_))(MessageCodec.decodeFromDriver)
+  }
+
+  test("what is told to executors is read as it was written") {
+    checkAll(toExecutor)(MessageCodec.encode(_))(MessageCodec.decodeToExecutor)
+  }
+
+  test("bytes that are no message are refused by an error of the kind that is promised") {
+    check(Prop.forAll(bytes) { garbage =>
+      Seq(MessageCodec.decodeToDriver _, MessageCodec.decodeFromDriver _, MessageCodec.decodeToExecutor _)
+        .foreach(decode => refuses(decode(garbage)))
+      true
+    })
+  }
+
+  test("a message that was tampered with in one byte is read, or refused as is promised") {
+    check(Prop.forAll(toDriver, Gen.choose(0.0, 0.999), Gen.choose(1, 255)) { (message, share, change) =>
+      val encoded = MessageCodec.encode(message)
+      val at = (encoded.length * share).toInt
+      encoded(at) = (encoded(at) ^ change).toByte
+      refuses(MessageCodec.decodeToDriver(encoded)): Unit
+      true
+    })
+  }
+
+  test("no memory is taken for counts and lengths that the message cannot hold") {
+    def announcing(code: Int, count: Int): Array[Byte] =
+      ByteBuffer.allocate(1 + 4 + 20).put(code.toByte).putInt(count).array
+    for (count <- Seq(Int.MaxValue, Int.MinValue, -1, 1000000)) {
+      assert(refuses(MessageCodec.decodeToDriver(announcing(3, count))))
+      assert(refuses(MessageCodec.decodeToDriver(announcing(4, count))))
+      assert(refuses(MessageCodec.decodeToDriver(announcing(5, count))))
+      assert(refuses(MessageCodec.decodeFromDriver(announcing(7, count))))
+      assert(refuses(MessageCodec.decodeFromDriver(announcing(9, count))))
+    }
+  }
+}
