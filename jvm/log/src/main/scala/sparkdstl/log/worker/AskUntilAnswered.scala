@@ -1,11 +1,12 @@
 package sparkdstl.log.worker
 
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{TimeUnit, TimeoutException}
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
 
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 /**
@@ -23,35 +24,61 @@ private[worker] final class AskUntilAnswered(
 
   /**
    * @param timeoutMillis
-   *   after which nobody asks any more, and the future fails with the last error
+   *   after which nobody asks any more, nor waits for an answer, and the future fails with the last error
    * @param wanted
    *   asked before each further try; when it is false nobody asks any more either
    */
   def apply(message: ToDriver, timeoutMillis: Long, wanted: () => Boolean = () => true): Future[Answer] = {
-    val promise = Promise[Answer]()
-    attempt(message, runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(timeoutMillis), 0, wanted, promise)
-    promise.future
+    val asking = new Asking(message, timeoutMillis, wanted)
+    asking.begin()
+    asking.answer
   }
 
-  private def attempt(
-      message: ToDriver,
-      deadlineNanos: Long,
-      silences: Int,
-      wanted: () => Boolean,
-      promise: Promise[Answer]
-  ): Unit =
-    link.ask(executorName, run, message).onComplete {
-      case Success(answer) => promise.success(Answer(answer, silences))
-      case Failure(error) =>
-        val delay = math.min(FirstDelayMillis << math.min(silences, 10), LongestDelayMillis)
-        val jittered = math.round(delay * (0.5 + runtime.random.nextDouble()))
-        val inTime = runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(jittered) < deadlineNanos
-        if (inTime && wanted())
-          runtime.timer.schedule(jittered) { () =>
-            attempt(message, deadlineNanos, silences + 1, wanted, promise)
-          }: Unit
-        else promise.failure(error)
+  private final class Asking(message: ToDriver, timeoutMillis: Long, wanted: () => Boolean) {
+    private val promise = Promise[Answer]()
+    private val deadlineNanos = runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(timeoutMillis)
+    @volatile private var lastError: Option[Throwable] = None
+
+    def answer: Future[Answer] = promise.future
+
+    def begin(): Unit = later(timeoutMillis)(() => promise.tryFailure(silence): Unit).foreach { deadline =>
+      promise.future.onComplete(_ => deadline.cancel())
+      attempt(0)
     }
+
+    private def attempt(silences: Int): Unit = {
+      val asked =
+        try link.ask(executorName, run, message)
+        catch { case NonFatal(error) => Future.failed(error) }
+      asked.onComplete {
+        case Success(answer) => promise.trySuccess(Answer(answer, silences)): Unit
+        case Failure(error) =>
+          lastError = Some(error)
+          askAgain(silences + 1, error)
+      }
+    }
+
+    private def askAgain(silences: Int, error: Throwable): Unit = {
+      val delay = math.min(FirstDelayMillis << math.min(silences - 1, 10), LongestDelayMillis)
+      val jittered = math.round(delay * (0.5 + runtime.random.nextDouble()))
+      val inTime = runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(jittered) < deadlineNanos
+      if (inTime && !promise.isCompleted && wanted())
+        later(jittered)(() => if (!promise.isCompleted) attempt(silences)): Unit
+      else promise.tryFailure(error): Unit
+    }
+
+    /** Without a timer nobody can wait: what is asked has failed then. */
+    private def later(millis: Long)(action: () => Unit): Option[Cancellable] =
+      try Some(runtime.timer.schedule(millis)(action))
+      catch {
+        case NonFatal(error) =>
+          promise.tryFailure(lastError.getOrElse(error))
+          None
+      }
+
+    private def silence: Throwable =
+      lastError.getOrElse(new TimeoutException(s"the driver has not answered for $timeoutMillis ms"))
+  }
 }
 
 private[worker] object AskUntilAnswered {

@@ -12,7 +12,8 @@ final class DataFileEncoder(writer: Writer) extends ChunkFileEncoder[SegmentChun
     val file = new LogFileWriter(LogFileKind.DataFile)
     val parts = chunks.map(chunk => file.append(chunk.key, chunk.bytes))
     val entries = chunks.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }
-    val content = file.finish(LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(name)))
+    val content =
+      file.finish(LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(name)))
     EncodedFile(content, parts.map(part => ChunkPosition(part.offset, part.length, part.crc)).toIndexedSeq)
   }
 }

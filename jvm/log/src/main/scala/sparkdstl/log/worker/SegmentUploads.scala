@@ -5,10 +5,13 @@ import java.util.concurrent.atomic.AtomicLong
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
 
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.runtime.ProtocolRuntime
-import sparkdstl.log.transport.{SealedPart, ToDriver}
+import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
 import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
 /** A chunk of a segment, as the uploader carries it. */
@@ -29,12 +32,14 @@ private[worker] final class SegmentUploads(
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
+  import SegmentUploads._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  private val tickets = new AtomicLong
+  // From an arbitrary number on: the driver may still know tickets of an earlier one of these.
+  private val tickets = new AtomicLong(runtime.random.nextUuid().getMostSignificantBits >>> 2)
 
   // Guarded by this: what is still to be told, and whether a message is on its way.
-  private val untold = mutable.ArrayBuffer.empty[(Long, Either[String, SegmentPart])]
+  private val untold = mutable.ArrayBuffer.empty[Report]
   private var telling = false
 
   /** Takes a chunk; completes when there is memory for it. */
@@ -50,7 +55,8 @@ private[worker] final class SegmentUploads(
     /** As a seal names it. Fails if the upload has failed already. */
     def part: SealedPart = {
       val ended = pending.location.value
-      isAwaited = ended.isEmpty
+      // Also if a later seal says where it is: the driver may have taken an earlier one.
+      isAwaited ||= ended.isEmpty
       ended match {
         case Some(Success(at)) => SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))
         case Some(Failure(error)) => throw error
@@ -60,17 +66,17 @@ private[worker] final class SegmentUploads(
 
     /** From now on the driver learns how it ends, if the seal did not say. To be called once the driver has the seal. */
     def report(): Unit = if (isAwaited) pending.location.onComplete {
-        case Success(at) => tell(ticket -> Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
-        case Failure(error) => tell(ticket -> Left(String.valueOf(error.getMessage)))
-      }
+      case Success(at) => tell(Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
+      case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
+    }
+
+    private def tell(result: Either[String, SegmentPart]): Unit = {
+      SegmentUploads.this.synchronized(untold += Report(ticket, result, pending)): Unit
+      tellNext()
+    }
 
     /** Nobody wants the chunk, and nothing that may be committed names it. */
     def discard(): Unit = pending.discard()
-  }
-
-  private def tell(result: (Long, Either[String, SegmentPart])): Unit = {
-    synchronized(untold += result): Unit
-    tellNext()
   }
 
   private def tellNext(): Unit = {
@@ -83,11 +89,42 @@ private[worker] final class SegmentUploads(
         all
       }
     }
-    message.foreach { results =>
-      ask(ToDriver.Uploaded(results), timeoutMillis).onComplete { _ =>
-        synchronized { telling = false }
-        tellNext()
+    message.foreach { reports =>
+      ask(ToDriver.Uploaded(reports.map(report => report.ticket -> report.result)), timeoutMillis).onComplete {
+        answer =>
+          synchronized {
+            telling = false
+            // The barrier may be waiting for them: they are told again, together with what has come meanwhile.
+            if (answer.isFailure) untold.prependAll(reports): Unit
+          }
+          answer match {
+            case Success(heard) =>
+              discardUnwanted(reports, heard.message)
+              tellNext()
+            case Failure(error) => tellAgainLater(error)
+          }
       }
     }
   }
+
+  private def discardUnwanted(reports: Vector[Report], answer: FromDriver): Unit = answer match {
+    case FromDriver.Unwanted(tickets) =>
+      val unwanted = tickets.toSet
+      reports.foreach(report => if (unwanted(report.ticket)) report.pending.discard())
+    case _ =>
+  }
+
+  private def tellAgainLater(error: Throwable): Unit =
+    try runtime.timer.schedule(TellAgainMillis)(() => tellNext()): Unit
+    catch { case NonFatal(_) => logger.warn("The driver is not told any more how uploads have ended", error) }
+}
+
+private object SegmentUploads {
+  private val logger = LoggerFactory.getLogger(classOf[SegmentUploads])
+
+  /** An ask has gone on for long before it is given up: no hurry. */
+  private val TellAgainMillis = 1000L
+
+  /** How an upload has ended. */
+  private final case class Report(ticket: Long, result: Either[String, SegmentPart], pending: PendingChunk)
 }

@@ -34,7 +34,7 @@ final class SegmentWriter private[worker] (
   def add(chunk: Array[Byte]): Future[Unit] = {
     val started = runtime.timer.nowNanos
     uploads().put(key, chunk).map { upload =>
-      synchronized { waited += runtime.timer.nowNanos - started }
+      synchronized(waited += runtime.timer.nowNanos - started)
       take(upload)
     }
   }

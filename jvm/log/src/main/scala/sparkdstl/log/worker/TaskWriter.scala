@@ -1,5 +1,7 @@
 package sparkdstl.log.worker
 
+import java.util.concurrent.CancellationException
+
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
@@ -41,6 +43,9 @@ final class TaskWriter private[worker] (
   private val writing = mutable.LinkedHashSet.empty[SegmentWriter]
   private val ended = mutable.LinkedHashSet.empty[SegmentWriter]
   private val outcome = Promise[Unit]()
+  // Whether the driver has been asked, and how often it was silent: then it may have taken a seal, or may yet.
+  private var asked = false
+  private var silences = 0
 
   /**
    * Begins a segment.
@@ -51,19 +56,25 @@ final class TaskWriter private[worker] (
    *   when the task has been sealed or given up
    */
   def segment(key: SegmentKey, base: Option[Long]): SegmentWriter = synchronized {
-    if (state != Open) throw new IllegalStateException(s"task attempt $attempt takes no more segments: ${key.relativePath}")
+    if (state != Open)
+      throw new IllegalStateException(s"task attempt $attempt takes no more segments: ${key.relativePath}")
     val writer = new SegmentWriter(key, base, options.preemptivePersistThreshold.toInt, uploads, runtime)
     writing += writer
     writer
   }
 
-  /** The segment is complete, and part of what [[seal]] hands over. `rest` are its last bytes. */
+  /**
+   * The segment is complete, and part of what [[seal]] hands over. `rest` are its last bytes.
+   *
+   * @throws IllegalStateException
+   *   when the task has been sealed without it
+   */
   def end(segment: SegmentWriter, rest: Array[Byte]): Unit = synchronized {
-    if (writing.remove(segment)) {
-      segment.end(rest)
-      ended += segment
-    }: Unit
-  }
+    if (!writing.remove(segment))
+      throw new IllegalStateException(s"task attempt $attempt has ended without ${segment.key.relativePath}")
+    segment.end(rest)
+    ended += segment
+  }: Unit
 
   /** The segment will not be completed. */
   def abort(segment: SegmentWriter): Unit =
@@ -112,16 +123,17 @@ final class TaskWriter private[worker] (
       case Sealing | Sealed => withdraw()
       case GivenUp =>
     }
-    outcome.tryFailure(new InterruptedException(s"task attempt $attempt was given up")): Unit
+    outcome.tryFailure(new CancellationException(s"task attempt $attempt was given up")): Unit
   }
 
   private def sealAll(segments: Vector[SegmentWriter]): Unit =
     uploadWhatIsTooLarge(segments).flatMap(_ => handOver(segments)).onComplete {
       case Success(()) =>
       case Failure(error) =>
-        // Before the first ask, such as an upload that failed: nobody knows of it.
-        if (synchronized(state == Sealing)) discardAll()
-        conclude(GivenUp, Failure(error))
+        if (conclude(GivenUp, Failure(error))) {
+          // Before the first ask, such as after an upload that failed, nobody knows of it.
+          if (synchronized(asked)) withdraw() else discardAll()
+        }
     }
 
   /** Small segments stay, the smallest first, as far as the task's share allows. */
@@ -140,39 +152,43 @@ final class TaskWriter private[worker] (
 
   private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
     val message = ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment))
-    ask(message, options.commitTimeoutMs, () => synchronized(state == Sealing)).transformWith {
+    val isWanted = synchronized {
+      if (state == Sealing) asked = true
+      state == Sealing
+    }
+    // Given up meanwhile: what there was to take back is being withdrawn.
+    if (!isWanted) Future.unit
+    else ask(message, options.commitTimeoutMs, () => synchronized(state == Sealing)).transformWith {
       case Success(answer) => answered(segments, answer)
       case Failure(error) =>
-        val first = conclude(
-          GivenUp,
-          Failure(ProtocolErrors.sealUnanswered(attempt, batch, options.commitTimeoutMs, error))
-        )
-        if (first) withdraw()
-        Future.unit
+        Future.failed(ProtocolErrors.sealUnanswered(attempt, batch, options.commitTimeoutMs, error))
     }
   }
 
-  private def answered(segments: Vector[SegmentWriter], answer: AskUntilAnswered.Answer): Future[Unit] =
+  private def answered(segments: Vector[SegmentWriter], answer: AskUntilAnswered.Answer): Future[Unit] = {
+    val mayBeTaken = synchronized {
+      silences += answer.silences
+      silences > 0
+    }
     answer.message match {
       case FromDriver.Accepted(barrier) =>
         barrier.foreach(noteBarrier)
         if (conclude(Sealed, Success(()))) segments.foreach(_.report())
         Future.unit
       case FromDriver.OverBudget => uploadRests(segments).flatMap(_ => handOver(segments))
-      case FromDriver.Refused(reason, stale) if answer.silences > 0 =>
+      case FromDriver.Refused(reason, stale) if mayBeTaken =>
         // An earlier ask may have been taken before the batch was closed, and be in its commit.
-        val error = ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale)
-        if (conclude(GivenUp, Failure(error))) withdraw()
-        Future.unit
+        Future.failed(ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale))
       case FromDriver.Refused(reason, stale) =>
         refused(ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale))
-      case FromDriver.Superseded | FromDriver.NotCoordinated if answer.silences > 0 =>
+      case FromDriver.Superseded | FromDriver.NotCoordinated if mayBeTaken =>
         // An earlier ask may have been taken by the run that has ended meanwhile, and be in its last commit.
         conclude(GivenUp, Failure(ProtocolErrors.notCoordinated(run.root)))
         Future.unit
       case FromDriver.Superseded | FromDriver.NotCoordinated => refused(ProtocolErrors.notCoordinated(run.root))
       case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
     }
+  }
 
   /** The driver's answer to the only ask there was: nothing of it is in a commit, now or later. */
   private def refused(error: Throwable): Future[Unit] = {

@@ -1,0 +1,67 @@
+package sparkdstl.log.worker
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.transport.{FromDriver, ToDriver, ToExecutor}
+
+class RunWorkerSuite extends AnyFunSuite {
+  import WorkerFixture._
+
+  test("what retention lets go is told in the background, the highest of each store, and again if it was not heard") {
+    val fixture = new WorkerFixture
+    import fixture._
+    worker.release("0/0", 3)
+    worker.release("0/0", 2)
+    worker.release("0/1", 7)
+    assert(asks.isEmpty)
+    timer.advance(1000)
+    assert(asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/0" -> 3L, "0/1" -> 7L))) ||
+      asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/1" -> 7L, "0/0" -> 3L))))
+    // The link is silent until the deadline: the marks are not forgotten.
+    timer.advance(60000)
+    worker.release("0/2", 1)
+    timer.advance(1000)
+    asks.last._1 match {
+      case ToDriver.Release(lowest) => assert(lowest.toMap == Map("0/0" -> 3L, "0/1" -> 7L, "0/2" -> 1L))
+      case other => fail(s"$other")
+    }
+    answer(FromDriver.Noted)
+    timer.advance(600000)
+    assert(asks.size == 2)
+  }
+
+  test("the driver is asked once whether it coordinates the run, and again when it did not answer") {
+    val fixture = new WorkerFixture
+    import fixture._
+    worker.opened(): Unit
+    worker.opened(): Unit
+    assert(asks.size == 1 && !worker.isCoordinated)
+    timer.advance(60000)
+    answers = { case ToDriver.Open => FromDriver.NotCoordinated }
+    assert(result(worker.task(1, 0, 1)).isEmpty)
+    assert(asks.size == 2 && !worker.isCoordinated)
+  }
+
+  test("tasks of a run that another has replaced are not written past the log") {
+    val fixture = new WorkerFixture
+    import fixture._
+    answers = { case ToDriver.Open => FromDriver.Superseded }
+    assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
+  }
+
+  test("only registered stores are dropped, and only by those who registered them") {
+    val fixture = new WorkerFixture
+    import fixture._
+    var dropped = Vector.empty[(String, Long)]
+    def store(name: String): LocalStore = attempt => dropped :+= name -> attempt
+    val (first, second) = (store("first"), store("second"))
+    worker.register("0/0", first)
+    worker.register("0/0", second)
+    worker.unregister("0/0", first)
+    worker.receive(ToExecutor.Drop(5, Vector("0/0", "0/1")))
+    assert(dropped == Vector("second" -> 5L))
+    worker.unregister("0/0", second)
+    worker.receive(ToExecutor.Drop(6, Vector("0/0")))
+    assert(dropped.size == 1)
+  }
+}

@@ -1,0 +1,220 @@
+package sparkdstl.log.worker
+
+import java.util.concurrent.CancellationException
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.error.SealRefusedException
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
+import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
+
+class TaskWriterSuite extends AnyFunSuite {
+  import WorkerFixture._
+
+  private val accepted = FromDriver.Accepted(None)
+
+  private def inlineLengths(seal: ToDriver.Seal): Seq[Long] =
+    seal.segments.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length.toLong }
+
+  private def pending(seal: ToDriver.Seal): Int =
+    seal.segments.flatMap(_.parts).count(_.isInstanceOf[SealedPart.Pending])
+
+  test("everything a task has written goes to the driver in one ask: small segments inline, within the task's share") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task(share = 12)
+    Seq(11, 8, 3, 6).zipWithIndex.foreach { case (length, partition) => write(task, partition, length) }
+    val seal = task.seal()
+    assert(inlineLengths(seals.head).sorted == Seq(3, 6))
+    assert(pending(seals.head) == 2)
+    answer(accepted)
+    result(seal)
+    assert(asks.size == 1)
+    timer.advance(5000)
+    answer(FromDriver.Noted)
+    assert(told.count(_._2.isRight) == 2)
+    assert(objects.size == 1)
+  }
+
+  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 11)
+    val seal = task.seal()
+    stayAway()
+    timer.advance(500)
+    assert(seals.size == 2)
+    stayAway()
+    timer.advance(1000)
+    assert(seals.size == 3)
+    // From now on the link is silent for ever.
+    timer.advance(60000)
+    assert(failure(seal).getMessage.contains("DSTL_SEAL_UNANSWERED"))
+    assert(withdrawals == 1 && objects.size == 1)
+    answer(FromDriver.Withdrawal(false))
+    assert(objects.isEmpty)
+  }
+
+  test("what may be in a commit is kept, and its uploads are told") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 11)
+    val seal = task.seal()
+    task.giveUp()
+    assert(failure(seal).isInstanceOf[CancellationException])
+    answer(FromDriver.Withdrawal(true))
+    timer.advance(5000)
+    assert(objects.size == 1 && told.size == 1)
+    // A late answer to the seal changes nothing.
+    asks.head._2.success(accepted)
+    assert(asks.count(_._1.isInstanceOf[ToDriver.Uploaded]) == 1)
+  }
+
+  test("a task that is given up before it was sealed asks nobody, and what it has uploaded goes") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 3, 20)
+    timer.advance(5000)
+    assert(objects.size == 1)
+    task.giveUp()
+    assert(asks.isEmpty && objects.isEmpty)
+  }
+
+  test("a task that is given up while it waits for memory hands nothing over") {
+    val fixture = new WorkerFixture(maxInFlight = 20)
+    import fixture._
+    store.always("put", new Hang)
+    val task = fixture.task()
+    write(task, 0, 11, 20)
+    val seal = task.seal()
+    assert(seals.isEmpty && !seal.isCompleted)
+    task.giveUp()
+    assert(withdrawals == 1)
+    answer(FromDriver.Withdrawal(false))
+    timer.advance(120000)
+    assert(seals.isEmpty)
+    assert(failure(seal).isInstanceOf[CancellationException])
+  }
+
+  test("inline bytes for which the driver has no memory are uploaded, and sealed again") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 5)
+    val seal = task.seal()
+    answer(FromDriver.OverBudget)
+    assert(pending(seals(1)) == 1 && inlineLengths(seals(1)).isEmpty)
+    answer(accepted)
+    result(seal)
+  }
+
+  test("a failure after an ask that may have been heard is withdrawn, not just forgotten") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 5, 20)
+    val seal = task.seal()
+    stayAway()
+    timer.advance(500)
+    result(worker.close())
+    answer(FromDriver.OverBudget)
+    assert(seal.value.exists(_.isFailure))
+    assert(withdrawals == 1)
+  }
+
+  test("an upload that has failed before the ask fails the task, and the driver hears nothing") {
+    val fixture = new WorkerFixture
+    import fixture._
+    store.script("put", Fail())
+    val task = fixture.task()
+    write(task, 0, 5, 20)
+    timer.advance(5000)
+    val seal = task.seal()
+    assert(failure(seal).getMessage.contains("cannot upload"))
+    assert(asks.isEmpty)
+  }
+
+  test("an upload that fails after the seal is told to the driver") {
+    val fixture = new WorkerFixture
+    import fixture._
+    store.script("put", Fail())
+    val task = fixture.task()
+    write(task, 0, 11)
+    task.seal(): Unit
+    answer(accepted)
+    worker.flush()
+    assert(told.map(_._2.isLeft) == Seq(true))
+  }
+
+  test("a refused seal is discarded if it was the only ask, and withdrawn if another may have been heard") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val refusal = FromDriver.Refused("stale", Vector("0/0"))
+    val once = fixture.task(1)
+    write(once, 0, 11)
+    val first = once.seal()
+    worker.flush()
+    assert(objects.size == 1)
+    answer(refusal)
+    assert(failure(first).asInstanceOf[SealRefusedException].stale == Vector("0/0"))
+    assert(withdrawals == 0 && objects.isEmpty)
+    val twice = fixture.task(2)
+    write(twice, 0, 11)
+    val second = twice.seal()
+    stayAway()
+    timer.advance(500)
+    answer(refusal)
+    assert(failure(second).isInstanceOf[SealRefusedException])
+    assert(withdrawals == 1)
+  }
+
+  test("a segment that ends after its task was sealed is an error: nobody would know of it") {
+    val task = new WorkerFixture().task()
+    val segment = task.segment(SegmentKey(0, 0, "", 1, None, SegmentKind.Changelog), None)
+    result(task.seal())
+    assertThrows[IllegalStateException](task.end(segment, Array[Byte](1)))
+    assertThrows[IllegalStateException](task.segment(segment.key, None))
+  }
+
+  test("uploads whose word did not reach the driver are told again") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 11)
+    task.seal(): Unit
+    answer(accepted)
+    worker.flush()
+    assert(told.size == 1)
+    val before = asks.size
+    timer.advance(61000)
+    assert(asks.size > before && told.distinct.size == 1)
+    answer(FromDriver.Noted)
+    val after = asks.size
+    timer.advance(600000)
+    assert(asks.size == after)
+  }
+
+  test("an upload that nobody wants is discarded, and its file goes when it holds nothing else") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task(1)
+    write(task, 0, 11)
+    task.seal(): Unit
+    answer(accepted)
+    val other = fixture.task(2)
+    write(other, 1, 11)
+    other.seal(): Unit
+    answer(accepted)
+    worker.flush()
+    val tickets = told.map(_._1).distinct
+    assert(told.size == 1, "the second waits for the answer to the first")
+    answer(FromDriver.Unwanted(tickets.toVector))
+    assert(objects.size == 1, "the other chunk is wanted")
+    answer(FromDriver.Unwanted(told.map(_._1).toVector))
+    assert(objects.isEmpty)
+  }
+}

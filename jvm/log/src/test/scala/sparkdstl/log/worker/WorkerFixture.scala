@@ -1,0 +1,104 @@
+package sparkdstl.log.worker
+
+import scala.collection.mutable
+import scala.concurrent.{ExecutionContext, Future, Promise}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.format.{FormatSamples, LogLayout, SegmentKey}
+import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.transport._
+import sparkdstl.log.upload._
+
+/** An executor whose driver is the test: every ask is silent until the test answers it. */
+final class WorkerFixture(maxInFlight: Long = 10000) {
+  val timer = new ManualTimer
+  val store = new ScriptedStore
+  val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
+  val base = new Path("memory:/base")
+  val options: LogOptions = LogOptions.default.copy(
+    commitTimeoutMs = 60000,
+    inlineMaxSegmentSize = 10,
+    preemptivePersistThreshold = 20,
+    persistSizeThreshold = 1000,
+    persistDelayMs = 5000
+  )
+  val asks: mutable.ArrayBuffer[(ToDriver, Promise[FromDriver])] = mutable.ArrayBuffer.empty
+
+  /** What the driver answers at once; else it is silent. */
+  var answers: PartialFunction[ToDriver, FromDriver] = PartialFunction.empty
+
+  val link: DriverLink = (_, _, message) => {
+    val promise = Promise[FromDriver]()
+    asks += message -> promise
+    answers.lift(message).foreach(promise.success)
+    promise.future
+  }
+
+  private val storage =
+    new RequestingStorage(store, Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 3, 500), runtime))
+  val metrics = new UploadMetrics
+  val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
+  var uploader: Option[LogUploader[SegmentChunk]] = None
+
+  val worker = new RunWorker(
+    run,
+    "1",
+    link,
+    epoch => {
+      val made = new LogUploader[SegmentChunk](
+        storage,
+        base,
+        file => LogLayout.dataFile(epoch, run.run, "1", file.toLong, "a"),
+        new DataFileEncoder(FormatSamples.writer),
+        new MemoryBudget(maxInFlight),
+        new ObjectDiscarder(storage, runtime, 60000, metrics),
+        UploaderOptions.of(options),
+        runtime,
+        metrics
+      )
+      uploader = Some(made)
+      made
+    },
+    options,
+    runtime
+  )
+
+  /** A task on a stage of one partition, which may seal `share` bytes inline. */
+  def task(attempt: Long = 1, share: Long = 100): TaskWriter = {
+    answers = { case ToDriver.Open => FromDriver.Opened(7, 1, share) }
+    val writer = WorkerFixture.result(worker.task(attempt, batch = 0, partitions = 1)).get
+    asks.clear()
+    writer
+  }
+
+  /** A segment of that many bytes in all. */
+  def write(task: TaskWriter, partition: Int, length: Int, chunks: Int*): Unit = {
+    val segment = task.segment(SegmentKey(0, partition, "", 1, None, sparkdstl.log.format.SegmentKind.Changelog), None)
+    chunks.foreach(size => WorkerFixture.result(segment.add(new Array[Byte](size))))
+    task.end(segment, new Array[Byte](length))
+  }
+
+  def seals: Seq[ToDriver.Seal] = asks.collect { case (seal: ToDriver.Seal, _) => seal }.toSeq
+
+  def withdrawals: Int = asks.count(_._1.isInstanceOf[ToDriver.Withdraw])
+
+  def told: Seq[(Long, Either[String, sparkdstl.log.format.SegmentPart])] =
+    asks.collect { case (ToDriver.Uploaded(results), _) => results }.flatten.toSeq
+
+  def answer(message: FromDriver): Unit = asks.last._2.success(message): Unit
+
+  def stayAway(): Unit = asks.last._2.failure(new java.io.IOException("no answer")): Unit
+
+  def objects: Set[String] =
+    WorkerFixture.result(store.memory.listRecursively(base).result).map(_.path.getName).toSet
+}
+
+object WorkerFixture {
+  def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
+
+  def failure(future: Future[_]): Throwable =
+    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
+}
