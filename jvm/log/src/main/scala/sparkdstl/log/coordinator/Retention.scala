@@ -1,8 +1,10 @@
 package sparkdstl.log.coordinator
 
 import scala.collection.{immutable, mutable}
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.{Failure, Success, Try}
 
+import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
@@ -16,7 +18,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
  * store needs it; entries without a log hold no state and go when Spark asks. The newest entry goes at once when
  * somebody asks: that is a user going back.
  *
- * Work happens in the background, one round at a time; what fails is tried again in the next round. Thread-safe.
+ * Work happens in the background, in rounds of bounded size, one at a time and as long as each gets somewhere. What fails
+ * is tried again when something is committed, released or asked for. Thread-safe.
  *
  * @param stores
  *   directories of the stores in the newest entry with a log, before this run commits one
@@ -34,6 +37,7 @@ private[coordinator] final class Retention(
     runtime: ProtocolRuntime,
     onFailure: Throwable => Unit
 ) {
+  import Retention._
   private implicit val executor: ExecutionContext = runtime.executor
 
   // All guarded by this.
@@ -43,8 +47,7 @@ private[coordinator] final class Retention(
   private val withoutLog = mutable.HashSet.empty[Long]
   // Entries of before this run of which it is not known whether they have a log.
   private val unread = mutable.HashSet.from(existing)
-  private var liveStores = stores
-  private val marks = mutable.HashMap.empty[String, Long]
+  private val marks = new LowWaterMarks(stores)
   private var rounds: Future[Unit] = Future.unit
   private var closed = false
 
@@ -53,10 +56,7 @@ private[coordinator] final class Retention(
     synchronized {
       known += batch
       if (storeDirectories.isEmpty) withoutLog += batch
-      else if (storeDirectories != liveStores) {
-        liveStores = storeDirectories
-        marks.filterInPlace((store, _) => storeDirectories(store)): Unit
-      }
+      else marks.setLive(storeDirectories)
       if (files.nonEmpty) ownFiles.put(batch, files): Unit
     }
     nextRound()
@@ -64,17 +64,13 @@ private[coordinator] final class Retention(
 
   /** Nobody needs versions below these of these stores. Marks never go down. */
   def release(lowest: Seq[(String, Long)]): Unit = {
-    synchronized {
-      lowest.foreach { case (store, version) =>
-        marks.updateWith(store)(before => Some(math.max(version, before.getOrElse(0L))))
-      }
-    }
+    synchronized(lowest.foreach { case (store, version) => marks.raise(store, version) })
     nextRound()
   }
 
   /** The versions of a store that entries with a log hold and that it has not released, in ascending order. */
   def versions(storeDirectory: String): Vector[Long] = synchronized {
-    val lowest = marks.getOrElse(storeDirectory, 0L)
+    val lowest = marks.of(storeDirectory)
     known.iterator.filterNot(withoutLog).map(_ + 1).filter(_ >= lowest).toVector
   }
 
@@ -102,6 +98,9 @@ private[coordinator] final class Retention(
     }
   }
 
+  /** Whether an entry of this run names the data file. */
+  def names(file: String): Boolean = synchronized(ownFiles.valuesIterator.exists(_(file)))
+
   /** Batches that have an entry, as far as this run knows, in ascending order. */
   def batches: Vector[Long] = synchronized(known.toVector)
 
@@ -118,50 +117,86 @@ private[coordinator] final class Retention(
         .map(_ => gone(batch))
     }
 
-  private def nextRound(): Unit = synchronized {
-    if (!closed && rounds.isCompleted && (deletable.nonEmpty || unclear.nonEmpty))
-      rounds = round().recover { case error => onFailure(error) }
-  }
-
-  /** What Spark has asked for and nobody needs, the oldest first. Lock held. */
-  private def deletable: Vector[Long] = {
-    val needed = liveStores.iterator.map(marks.getOrElse(_, 0L)).minOption.getOrElse(0L) - 1
-    asked.iterator.filter(batch => batch < needed || withoutLog(batch)).take(Retention.RoundSize).toVector
-  }
-
-  /** What might be deletable if it were known to have no log. Lock held. */
-  private def unclear: Vector[Long] = asked.iterator.filter(unread).take(Retention.ReadsInRound).toVector
-
-  private def round(): Future[Unit] = {
-    val (batches, toRead) = synchronized {
-      val batches = deletable
-      (batches, if (batches.isEmpty) unclear else Vector.empty)
+  private def nextRound(): Unit = {
+    val begun = synchronized {
+      val work = if (closed || !rounds.isCompleted) None else nextWork
+      work.map { of =>
+        val ended = Promise[Unit]()
+        rounds = ended.future
+        (of, ended)
+      }
     }
-    for {
-      _ <- Future.sequence(toRead.map(classify))
-      files <- Future.sequence(batches.map(filesOf)).map(_.flatten)
-      _ <- deleteAll(log, files.map(location.file))
-      _ <- deleteAll(checkpoint, batches.map(location.entry))
-    } yield batches.foreach(gone)
-  }
-
-  private def classify(batch: Long): Future[Unit] = entries.read(batch).map { found =>
-    synchronized {
-      unread -= batch
-      found match {
-        case EntryFound.Logged(entry) if entry.index.entries.nonEmpty =>
-        case _ => withoutLog += batch: Unit
+    begun.foreach { case (work, ended) =>
+      round(work).onComplete { outcome =>
+        ended.success(())
+        outcome match {
+          case Success(gotSomewhere) => if (gotSomewhere) nextRound()
+          case Failure(error) => onFailure(error)
+        }
       }
     }
   }
 
-  /** Data files that an entry names. One of an earlier run is read for it; this run remembers its own. */
+  /** Lock held. */
+  private def nextWork: Option[Work] = {
+    val delete = deletable
+    val work = if (delete.nonEmpty) Work(delete, Vector.empty) else Work(Vector.empty, unclear)
+    Option.when(work.delete.nonEmpty || work.look.nonEmpty)(work)
+  }
+
+  /** What Spark has asked for and nobody needs, the oldest first. Lock held. */
+  private def deletable: Vector[Long] = {
+    val needed = marks.lowest - 1
+    asked.iterator.filter(batch => batch < needed || withoutLog(batch)).take(RoundSize).toVector
+  }
+
+  /** What might be deletable if it were known to have no log. Lock held. */
+  private def unclear: Vector[Long] = asked.iterator.filter(unread).take(ReadsInRound).toVector
+
+  /** Says whether anything has come of it. */
+  private def round(work: Work): Future[Boolean] =
+    for {
+      looked <- all(work.look)(classify)
+      files <- all(work.delete)(filesOf)
+      _ <- deleteAll(log, files.flatMap(_._2).map(location.file))
+      _ <- deleteAll(checkpoint, files.map { case (batch, _) => location.entry(batch) })
+    } yield {
+      files.foreach { case (batch, _) => gone(batch) }
+      looked.nonEmpty || files.nonEmpty
+    }
+
+  /** What was found of those of which something could be found; one that is in trouble holds up none of the others. */
+  private def all[T](batches: Vector[Long])(question: Long => Future[T]): Future[Vector[(Long, T)]] =
+    Future.sequence(batches.map(batch => question(batch).transform(answer => Try(batch -> answer)))).map { answers =>
+      answers.iterator.flatMap(_._2.failed.toOption).nextOption().foreach(onFailure)
+      answers.collect { case (batch, Success(answer)) => batch -> answer }
+    }
+
+  private def classify(batch: Long): Future[Unit] =
+    entries.read(batch).map {
+      case EntryFound.Logged(entry) => entry.index.entries.nonEmpty
+      case EntryFound.Plain | EntryFound.Absent => false
+    }.recover {
+      // Only what has a log can be damaged.
+      case _: DamagedLogException => true
+    }.map { hasLog =>
+      synchronized {
+        unread -= batch
+        if (!hasLog) withoutLog += batch: Unit
+      }
+    }
+
+  /**
+   * Data files that an entry names. One of an earlier run is read for it; this run remembers its own. Those of a damaged
+   * entry are left to a later run.
+   */
   private def filesOf(batch: Long): Future[Set[String]] = {
-    val own = synchronized(ownFiles.get(batch).orElse(Option.when(batch > existing.lastOption.getOrElse(-1L))(Set.empty[String])))
+    val isOwn = batch > existing.lastOption.getOrElse(-1L)
+    val own = synchronized(ownFiles.get(batch).orElse(Option.when(isOwn)(Set.empty[String])))
     own.map(Future.successful).getOrElse(entries.read(batch).map {
       case EntryFound.Logged(entry) => entry.files
-      case EntryFound.Plain | EntryFound.Absent => Set.empty
-    })
+      case EntryFound.Plain | EntryFound.Absent => Set.empty[String]
+    }.recover { case _: DamagedLogException => Set.empty[String] })
   }
 
   private def deleteAll(storage: StorageClient, paths: Vector[org.apache.hadoop.fs.Path]): Future[Unit] =
@@ -178,6 +213,9 @@ private[coordinator] final class Retention(
 }
 
 private object Retention {
+
+  /** Entries to be deleted, or looked at, in one round. */
+  private final case class Work(delete: Vector[Long], look: Vector[Long])
 
   /** Entries deleted in one round. */
   private val RoundSize = 100

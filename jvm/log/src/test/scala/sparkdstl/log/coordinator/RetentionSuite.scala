@@ -1,0 +1,170 @@
+package sparkdstl.log.coordinator
+
+import java.io.IOException
+
+import scala.collection.mutable
+
+import org.scalacheck.{Gen, Prop}
+import org.scalacheck.Test.Parameters
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.{CommittedSegment, SegmentPart}
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
+import sparkdstl.log.storage.Payload
+
+class RetentionSuite extends AnyFunSuite {
+  import RunFixture._
+
+  /** A run that retains what an earlier run has committed: batches 0 until `count`, each with one store and a data file. */
+  private class Fixture(count: Int) {
+    val fixture = new RunFixture
+    import fixture._
+    val errors: mutable.ArrayBuffer[Throwable] = mutable.ArrayBuffer.empty
+
+    def fileOf(batch: Long): String = file(batch, 1, otherRun)
+
+    (0L until count.toLong).foreach { batch =>
+      put(fileOf(batch))
+      val segment = CommittedSegment(key(batch), 1, Vector(Right(SegmentPart(Some(fileOf(batch)), 24, 10, 0))))
+      writeEntry(batch, otherRun, 1, None, segment)
+    }
+
+    val retention = new Retention(
+      location,
+      storage,
+      storage,
+      entries,
+      batches.toVector,
+      Set("0/0"),
+      60000,
+      runtime,
+      errors += _
+    )
+
+    def ask(batches: Seq[Long]): Unit = batches.foreach(batch => result(retention.askedToDelete(batch)))
+
+    def files: Seq[Long] = (0L until count.toLong).filter(batch => has(fileOf(batch)))
+  }
+
+  test("an entry goes, its data files with it, once Spark has asked and no store needs it") {
+    val retained = new Fixture(5)
+    import retained._
+    retention.release(Seq("0/0" -> 4L))
+    assert(fixture.batches == (0 to 4), "nobody has asked")
+    ask(0L to 3L)
+    assert(fixture.batches == Seq(3, 4))
+    assert(files == Seq(3, 4))
+    retention.release(Seq("0/0" -> 2L))
+    retention.release(Seq("0/0" -> 5L))
+    assert(fixture.batches == Seq(4))
+  }
+
+  test("a live store that has told nothing needs everything, one that is gone nothing") {
+    val retained = new Fixture(5)
+    import retained._
+    ask(0L to 3L)
+    retention.committed(5, Set("0/0", "0/1"), Set.empty)
+    retention.release(Seq("0/0" -> 4L))
+    assert(fixture.batches == (0 to 4))
+    retention.committed(6, Set("0/0"), Set.empty)
+    assert(fixture.batches == Seq(3, 4))
+  }
+
+  test("a single word lets go of more than fits in a round") {
+    val retained = new Fixture(351)
+    import retained._
+    ask(0L to 349L)
+    assert(fixture.batches.size == 351)
+    retention.release(Seq("0/0" -> 351L))
+    assert(fixture.batches == Seq(350))
+    assert(errors.isEmpty)
+  }
+
+  test("a failed round is not repeated until there is news, and is then") {
+    val retained = new Fixture(5)
+    import retained._
+    ask(0L to 3L)
+    fixture.store.always("delete", Fail(new IOException("no")))
+    retention.release(Seq("0/0" -> 4L))
+    assert(fixture.store.count("delete") == 1)
+    fixture.timer.advance(600000)
+    assert(fixture.store.count("delete") == 1 && errors.size == 1)
+    assert(fixture.batches == (0 to 4))
+    fixture.store.always("delete", sparkdstl.log.request.ScriptedStore.Work)
+    retention.release(Nil)
+    assert(fixture.batches == Seq(3, 4))
+  }
+
+  test("an entry that cannot be read waits, and holds up none of the others; a damaged one goes") {
+    val retained = new Fixture(6)
+    import retained._
+    // All were looked at when they were asked for; of these the files are wanted.
+    ask(0L to 3L)
+    val damaged = fixture.store.memory.read(fixture.location.entry(1), 1 << 20).result.value.get.get
+    damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
+    fixture.store.memory.replace(fixture.location.entry(1), Payload(damaged))
+    fixture.store.script("readTail", Fail())
+    retention.release(Seq("0/0" -> 4L))
+    assert(errors.size == 1)
+    assert(fixture.batches == Seq(3, 4, 5), "the round went on")
+    assert(files == Seq(1, 3, 4, 5), "what a damaged entry named is left to a later run")
+  }
+
+  test("entries without a log go when Spark asks") {
+    val retained = new Fixture(2)
+    import retained._
+    retention.committed(2, Set.empty, Set.empty)
+    retention.committed(3, Set("0/0"), Set.empty)
+    fixture.writeEntry(2, otherRun, 1, None)
+    ask(Seq(2L))
+    assert(fixture.batches == Seq(0, 1))
+  }
+
+  test("who deletes from the newest down goes back, and a purge that reaches the oldest does not") {
+    val back = new Fixture(6)
+    back.ask(Seq(3L, 4L, 5L))
+    assert(back.fixture.batches == Seq(0, 1, 2))
+    val purge = new Fixture(6)
+    purge.ask(0L to 5L)
+    assert(purge.fixture.batches == (0 to 4))
+  }
+
+  test("a closed run deletes nothing any more, and has ended when its round has") {
+    val retained = new Fixture(5)
+    import retained._
+    ask(0L to 3L)
+    val hang = new Hang
+    fixture.store.script("delete", hang)
+    retention.release(Seq("0/0" -> 3L))
+    val closed = retention.close()
+    assert(!closed.isCompleted)
+    hang.release()
+    result(closed)
+    retention.release(Seq("0/0" -> 5L))
+    assert(fixture.batches == Seq(2, 3, 4))
+  }
+
+  test("the lowest mark is that of the live store that needs most, whatever was said in which order") {
+    val store = Gen.oneOf("a", "b", "c", "d")
+    val step: Gen[Either[Set[String], (String, Long)]] =
+      Gen.either(Gen.someOf("a", "b", "c", "d").map(_.toSet), Gen.zip(store, Gen.choose(0L, 9L)))
+    val holds = Prop.forAll(Gen.listOf(step)) { steps =>
+      val marks = new LowWaterMarks(Set("a"))
+      var live = Set("a")
+      var told = Map.empty[String, Long]
+      steps.forall { step =>
+        step match {
+          case Left(stores) =>
+            marks.setLive(stores)
+            if (stores != live) told = told.filter { case (of, _) => stores(of) }
+            live = stores
+          case Right((of, version)) =>
+            marks.raise(of, version)
+            told += of -> math.max(version, told.getOrElse(of, 0L))
+        }
+        marks.lowest == live.iterator.map(told.getOrElse(_, 0L)).minOption.getOrElse(0L)
+      }
+    }
+    assert(org.scalacheck.Test.check(Parameters.default, holds).passed)
+  }
+}

@@ -1,0 +1,103 @@
+package sparkdstl.log.coordinator
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.format._
+import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
+import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.storage.{ObjectStore, Payload}
+import sparkdstl.log.transport._
+
+/** A driver with storage that behaves as scripted, and executors that only listen. */
+final class RunFixture(
+    val store: ScriptedStore = new ScriptedStore,
+    val timer: ManualTimer = new ManualTimer,
+    policy: RetryPolicyName = RetryPolicyName.NoRetry,
+    seenStore: ObjectStore => ObjectStore = identity
+) {
+  val root = new Path("memory:/checkpoint")
+  val location: QueryLocation = QueryLocation(root, new Path(root, "dstl"), None)
+  val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
+  val options: LogOptions = LogOptions.parse(Seq(
+    LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s",
+    LogOptions.Prefix + LogOptions.FencingRelistAfter.key -> "600s"
+  ))
+  val storage =
+    new RequestingStorage(seenStore(store), Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+  val entries = new EntryReader(location, storage, 60000, 1 << 20, runtime)
+  val budget = new InlineBudget(1000)
+  val told: mutable.ArrayBuffer[(String, ToExecutor)] = mutable.ArrayBuffer.empty
+  var tell: () => Future[Unit] = () => Future.unit
+  private val link: ExecutorLink = (executor, _, message) => {
+    told += executor -> message
+    tell()
+  }
+
+  def begin(run: UUID = FormatSamples.someRun): RunCoordinator = RunFixture.result(tryToBegin(run))
+
+  def tryToBegin(run: UUID = FormatSamples.someRun): Future[RunCoordinator] =
+    RunCoordinator.begin(location, options, run, "host", "application", storage, storage, link, budget, 1, runtime)
+
+  /** Of a batch, from the memory behind the scripts. */
+  def entry(batch: Long): Option[LoadedEntry] = {
+    val direct = new RequestingStorage(store.memory, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    RunFixture.result(new EntryReader(location, direct, 60000, 1 << 20, runtime).read(batch)) match {
+      case EntryFound.Logged(entry) => Some(entry)
+      case _ => None
+    }
+  }
+
+  def idOf(batch: Long): Option[UUID] = entry(batch).flatMap(_.index.link).map(_.entry)
+
+  def batches: Seq[Long] =
+    RunFixture.result(store.memory.list(location.commits).result).map(_.path.getName.toLong).sorted
+
+  def put(file: String): Unit = store.memory.put(location.file(file), Payload(Array[Byte](1))): Unit
+
+  def has(file: String): Boolean = store.memory.read(location.file(file), 1000).result.value.get.isSuccess
+
+  /** An entry as another run writes it. */
+  def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID = {
+    val link = EntryLink(UUID.nameUUIDFromBytes(s"$run $batch".getBytes(UTF_8)), previous)
+    val writer = Writer(run, epoch, "other", "application")
+    val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector)
+    store.memory.replace(location.entry(batch), entry.payload): Unit
+    link.entry
+  }
+}
+
+object RunFixture {
+  val content: Array[Byte] = "v1\n{\"nextBatchWatermarkMs\":0}".getBytes(UTF_8)
+  val otherRun: UUID = UUID.fromString("99999999-9999-4999-8999-999999999999")
+
+  def key(batch: Long, partition: Int = 0, kind: SegmentKind = SegmentKind.Changelog): SegmentKey =
+    SegmentKey(0, partition, "", batch + 1, None, kind)
+
+  def inline(bytes: Int*): SealedPart = SealedPart.Inline(bytes.map(_.toByte).toArray)
+
+  def file(sequence: Long, epoch: Long = 1, run: UUID = FormatSamples.someRun): String =
+    LogLayout.dataFile(epoch, run, "1", sequence, "a")
+
+  def part(sequence: Long): SegmentPart = SegmentPart(Some(file(sequence)), 24, 10, 0)
+
+  def segment(key: SegmentKey, parts: SealedPart*): SealedSegment = SealedSegment(key, None, parts.toVector)
+
+  def seal(attempt: Long, batch: Long, partition: Int, parts: SealedPart*): ToDriver.Seal =
+    ToDriver.Seal(attempt, batch, Vector(segment(key(batch, partition), parts: _*)))
+
+  def committed(batch: Long, partition: Int = 0): CommittedSegment =
+    CommittedSegment(key(batch, partition), 1, Vector(Left(Array[Byte](1))))
+
+  def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
+
+  def failure(future: Future[_]): Throwable =
+    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
+}
