@@ -3,14 +3,15 @@ package sparkdstl.log.coordinator
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 
-import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentPart}
-import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
+import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind, SegmentPart}
+import sparkdstl.log.transport.{FromDriver, SealedSegment, ToDriver}
 
 /**
  * What the task attempts of one run have sealed for batches that are not committed yet, and what has become of it.
  *
- * A batch takes seals until [[close]]; then one attempt is chosen for each store, and [[whenSettled]] tells when all
- * that was chosen is durable or lost. Seals and withdrawals may be said any number of times. Thread-safe.
+ * A batch takes seals until [[close]]; then attempts are chosen for its stores, and [[whenSettled]] tells when all that
+ * was chosen is durable or lost. Seals and withdrawals may be said any number of times. What a report costs does not
+ * depend on how many stores there are. Thread-safe.
  *
  * @param budget
  *   for the inline bytes held here
@@ -20,9 +21,11 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
   // All guarded by this.
   private val batches = mutable.HashMap.empty[Long, Batch]
-  private val tickets = mutable.HashMap.empty[(String, Long), SealedBy]
+  private val tickets = mutable.HashMap.empty[String, mutable.HashMap[Long, HeldSegment]] // by executor
   private var closedBatch = -1L
   private var chosen: Option[Chosen] = None
+  // Attempts that may be part of a commit which has not ended well, and of the last one.
+  private var undecided: Option[(Long, Set[Long])] = None
   private var committedBy = Map.empty[String, Long]
   private var committedAttempts = Set.empty[Long]
   private var committedBatch = -1L
@@ -30,8 +33,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   /** Takes what an attempt has sealed. */
   def seal(executor: String, seal: ToDriver.Seal): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
-    val news = seal.segments.filterNot(segment => known.exists(_.segments.contains(segment.key)))
-    val inlineBytes = news.iterator.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length.toLong }.sum
+    // A segment that was written twice counts as it was written last.
+    val latest = seal.segments.reverseIterator.distinctBy(_.key).toVector.reverse
+    val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
     if (known.exists(_.withdrawn)) refused("it was withdrawn")
     else if (news.isEmpty && known.nonEmpty) FromDriver.Accepted(None)
     else if (seal.batch <= closedBatch) refused(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
@@ -39,9 +43,10 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       val stale = news.filter(isStale(seal.batch, _)).map(_.key.storeDirectory).distinct
       if (stale.nonEmpty)
         FromDriver.Refused("its local state is not what was committed, and is loaded again", stale)
-      else if (!budget.tryAcquire(inlineBytes)) FromDriver.OverBudget
+      else if (!budget.tryAcquire(news.iterator.map(segment => HeldSegment.inlineBytes(segment.parts)).sum))
+        FromDriver.OverBudget
       else {
-        take(executor, seal, news, inlineBytes)
+        take(executor, seal, news)
         FromDriver.Accepted(None)
       }
     }
@@ -53,43 +58,44 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
    * @return
    *   whether it may have become part of a commit all the same: the batch is closed and this attempt was chosen
    */
-  def withdraw(attempt: Long, batch: Long): Boolean = {
-    val mayBeCommitted = synchronized {
-      val isChosen = chosen.exists(choice => choice.batch == batch && choice.attempts(attempt))
-      if (!isChosen && batch > closedBatch) {
-        val of = batches.getOrElseUpdate(batch, new Batch).attempts.getOrElseUpdate(attempt, new Attempt("nobody"))
-        of.withdrawn = true
-        of.segments.valuesIterator.foreach(_.become(SealState.Withdrawn))
+  def withdraw(attempt: Long, batch: Long): Boolean = synchronized {
+    val mayBeCommitted = undecided.exists { case (of, attempts) => of == batch && attempts(attempt) } ||
+      batch < committedBatch || (batch == committedBatch && committedAttempts(attempt))
+    if (!mayBeCommitted && batch > closedBatch) {
+      val of = batches.getOrElseUpdate(batch, new Batch).attempts.getOrElseUpdate(attempt, new Attempt)
+      of.withdrawn = true
+      of.segments.valuesIterator.foreach { segment =>
+        budget.release(segment.inlineBytes)
+        segment.withdraw()
       }
-      isChosen || (batch <= committedBatch && wasCommitted(attempt, batch))
     }
-    completeIfSettled()
     mayBeCommitted
   }
 
   /**
-   * Takes word of how an upload ended; hearing it twice changes nothing. None if nobody knows the ticket: its batch is
-   * forgotten.
+   * Takes word of how an upload ended; hearing it twice changes nothing.
+   *
+   * @return
+   *   whether anybody knows the ticket; else its batch is forgotten
    */
-  def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Option[Unit] = {
-    val known = synchronized {
-      tickets.get((executor, ticket)).map { by =>
-        result match {
-          case Right(part) => by.place(ticket, part)
-          case Left(reason) => by.lose(reason)
-        }
-      }
+  def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Boolean = {
+    val (isKnown, settled) = synchronized {
+      val segment = tickets.get(executor).flatMap(_.get(ticket))
+      segment.foreach(of => result.fold(of.lose, of.place(ticket, _)))
+      (segment.nonEmpty, nowSettled(segment))
     }
-    completeIfSettled()
-    known
+    settled.foreach(_.trySuccess(()))
+    isKnown
   }
 
   /** What the executor had not yet uploaded is lost, unless word of it still comes. */
   def executorLost(executor: String, reason: String): Unit = {
-    synchronized {
-      tickets.foreach { case ((of, _), by) => if (of == executor) by.lose(s"executor $executor: $reason") }
+    val settled = synchronized {
+      val segments = tickets.get(executor).fold(Vector.empty[HeldSegment])(_.valuesIterator.toVector.distinct)
+      segments.foreach(_.lose(s"executor $executor: $reason"))
+      nowSettled(segments)
     }
-    completeIfSettled()
+    settled.foreach(_.trySuccess(()))
   }
 
   /** Whether anything was sealed for `batch`. */
@@ -97,68 +103,56 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     synchronized(batches.get(batch).exists(_.attempts.valuesIterator.exists(a => !a.withdrawn && a.segments.nonEmpty)))
 
   /**
-   * Takes no more seals for `batch`, and chooses an attempt for each of its stores.
+   * Takes no more seals for `batch`, and chooses attempts for its stores.
    *
    * @param ids
    *   the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
    * @param reported
    *   attempts whose results Spark has taken, in the order in which it did
-   * @return
-   *   attempts that sealed a store and were not chosen for it, by executor and attempt, with the stores' directories;
-   *   and the checkpoint ids for which nothing was sealed
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Closing = synchronized {
     closedBatch = math.max(closedBatch, batch)
-    val attempts = batches.get(batch).fold(Vector.empty[(Long, Attempt)])(_.attempts.toVector)
-      .filterNot(_._2.withdrawn)
     val order = reported.zipWithIndex.toMap
-    val byStore = mutable.LinkedHashMap.empty[String, Vector[(Long, Vector[SealedBy])]]
-    attempts.foreach { case (id, attempt) =>
-      attempt.segments.valuesIterator.toVector.groupBy(_.key.storeDirectory).foreach { case (store, segments) =>
-        byStore.updateWith(store)(before => Some(before.getOrElse(Vector.empty) :+ (id -> segments)))
-      }
+    val byStore = mutable.LinkedHashMap.empty[String, Vector[Candidate]]
+    for {
+      of <- batches.get(batch).iterator
+      (id, attempt) <- of.attempts.iterator if !attempt.withdrawn
+      (store, segments) <- attempt.segments.valuesIterator.toVector.groupBy(_.store)
+    } byStore.updateWith(store)(before => Some(before.getOrElse(Vector.empty) :+ Candidate(id, segments)))
+    val choices = mutable.ArrayBuffer.empty[StoreChoice]
+    val losers = mutable.ArrayBuffer.empty[(String, Long, String)]
+    byStore.foreach { case (store, candidates) =>
+      val ofStore = StoreChoice.of(store, candidates, ids, order)
+      choices ++= ofStore
+      losers ++= losersOf(ofStore, candidates)
     }
-    val choices = byStore.toVector.sortBy(_._1).map { case (store, candidates) =>
-      val chosenOf = candidatesOf(candidates, ids, order)
-      // By checkpoint id several attempts may have sealed a part each, where segments are sealed one by one.
-      if (ids.isEmpty) Choice(store, chosenOf, chosenOf.iterator.map(_._1).toSet)
-      else Choice(store, together(chosenOf), chosenOf.iterator.map(_._1).toSet)
-    }
-    chosen = Some(new Chosen(batch, choices.filter(_.candidates.nonEmpty)))
-    val choiceOf = choices.iterator.map(choice => choice.store -> choice).toMap
-    val losers = for {
-      (store, candidates) <- byStore.toVector
-      choice = choiceOf(store)
-      (attempt, segments) <- candidates if choice.candidates.size == 1 && !choice.attempts(attempt)
-    } yield (segments.head.executor, attempt, store)
-    val sealedIds = choices.iterator.flatMap(_.candidates).flatMap(_._2).flatMap(_.key.checkpointId).toSet
-    Closing(losers, ids -- sealedIds)
+    chosen = Some(new Chosen(choices.toVector))
+    undecided = Some(batch -> choices.iterator.flatMap(_.candidates).map(_.attempt).toSet)
+    val sealedIds = choices.iterator.flatMap(_.candidates).flatMap(_.segments).flatMap(_.key.checkpointId).toSet
+    Closing(losers.toVector, ids -- sealedIds)
   }
 
   /** Executors that still have to upload something of what was chosen. */
-  def holders: Set[String] = synchronized {
-    chosen.iterator.flatMap(_.choices).filterNot(_.isSettled).flatMap(_.candidates).flatMap(_._2)
-      .filter(_.state == SealState.Sealed).map(_.executor).toSet
-  }
+  def holders: Set[String] = synchronized(chosen.iterator.flatMap(_.unsettled).flatMap(_.holders).toSet)
 
   /** Completes as soon as every store of the closed batch is settled. */
   def whenSettled: Future[Unit] = {
-    val settled = synchronized(chosen.get.settled.future)
-    completeIfSettled()
-    settled
+    val (promise, isSettled) = synchronized((chosen.get.settled, chosen.get.unsettled.isEmpty))
+    if (isSettled) promise.trySuccess(()): Unit
+    promise.future
   }
 
   /** Stores of the closed batch that are not settled. */
-  def unsettled: Vector[String] = synchronized(chosen.iterator.flatMap(_.choices).filterNot(_.isSettled).map(_.store).toVector)
+  def unsettled: Vector[String] =
+    synchronized(chosen.iterator.flatMap(_.unsettled).map(_.store).toVector.distinct)
 
   /** What the commit entry is to carry, or which stores are lost, and why. To be called once all is settled. */
   def result: Either[Vector[(String, String)], Vector[CommittedSegment]] = synchronized {
     val choices = chosen.get.choices
     val lost = choices.filter(_.durable.isEmpty).map(choice => choice.store -> choice.whyLost)
-    if (lost.nonEmpty) Left(lost)
-    else Right(choices.flatMap { choice =>
-      val (attempt, segments) = choice.durable.get
-      segments.sortBy(_.key.fileName).map(segment => CommittedSegment(segment.key, attempt, segment.placed))
+    if (lost.nonEmpty) Left(lost.distinctBy(_._1))
+    else Right(choices.flatMap(_.durable).flatMap { of =>
+      of.segments.map(segment => CommittedSegment(segment.key, of.attempt, segment.placed))
     })
   }
 
@@ -169,74 +163,94 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
    *   data files that attempts named which are not part of it
    */
   def committed(batch: Long): Set[String] = synchronized {
-    val choices = chosen.filter(_.batch == batch).fold(Vector.empty[Choice])(_.choices)
-    committedBy = choices.iterator.flatMap(choice => choice.durable.map(choice.store -> _._1)).toMap
-    committedAttempts = choices.iterator.flatMap(_.attempts).toSet
+    val winners =
+      chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
+    // Whose local state is the committed one: where siblings were sealed one by one, the changelog's.
+    committedBy = winners.iterator.filter(_._2.segments.exists(_.key.kind == SegmentKind.Changelog))
+      .map { case (store, of) => store -> of.attempt }.toMap
+    committedAttempts = winners.iterator.map(_._2.attempt).toSet
     committedBatch = batch
-    val used = choices.iterator.flatMap(_.durable).flatMap(_._2).flatMap(_.files).toSet
-    forget(batch) -- used
+    val used = winners.iterator.flatMap(_._2.segments).flatMap(_.files).toSet
+    val unused = forget(batch) -- used
+    if (unused.isEmpty || batches.isEmpty) unused
+    else unused -- batches.valuesIterator.flatMap(_.segments).flatMap(_.files)
   }
 
   /** Forgets the batches up to `batch`, and tells which data files they named. */
   def forget(batch: Long): Set[String] = synchronized {
     closedBatch = math.max(closedBatch, batch)
     chosen = None
-    val gone = batches.keysIterator.filter(_ <= batch).toVector.flatMap(batches.remove)
-    val segments = gone.flatMap(_.attempts.valuesIterator).flatMap(_.segments.valuesIterator)
-    segments.foreach { segment =>
-      budget.release(segment.inlineBytes)
-      segment.tickets.foreach(ticket => tickets.remove((segment.executor, ticket)))
-    }
-    segments.flatMap(_.files).toSet
+    undecided = None
+    drop(batches.keysIterator.filter(_ <= batch).toVector)
+  }
+
+  /** Everything above `batch` is undone: it takes seals again, and nobody knows any more whose local states count. */
+  def goBackTo(batch: Long): Unit = synchronized {
+    closedBatch = math.min(closedBatch, batch)
+    committedBatch = -1L
+    committedBy = Map.empty
+    committedAttempts = Set.empty
+  }
+
+  /** The run is over: lets go of all bytes. Which attempts may be part of a commit is remembered. */
+  def end(): Unit = synchronized {
+    chosen = None
+    closedBatch = Long.MaxValue
+    drop(batches.keysIterator.toVector): Unit
   }
 
   /** The batch of which the winners are known, and for how many stores; -1 and 0 before the first. */
   def lastCommitted: (Long, Int) = synchronized((committedBatch, committedBy.size))
 
-  private def take(executor: String, seal: ToDriver.Seal, segments: Vector[SealedSegment], inlineBytes: Long): Unit = {
-    val attempt = batches.getOrElseUpdate(seal.batch, new Batch).attempts
-      .getOrElseUpdate(seal.attempt, new Attempt(executor))
-    val taken = segments.map(segment => new SealedBy(segment.key, executor, segment.parts))
-    assert(taken.iterator.map(_.inlineBytes).sum == inlineBytes)
-    taken.foreach { segment =>
+  /** Lock held. */
+  private def take(executor: String, seal: ToDriver.Seal, segments: Vector[SealedSegment]): Unit = {
+    val attempt = batches.getOrElseUpdate(seal.batch, new Batch).attempts.getOrElseUpdate(seal.attempt, new Attempt)
+    segments.foreach { of =>
+      val segment = new HeldSegment(of.key, seal.attempt, executor, of.parts)
       attempt.segments.put(segment.key, segment)
-      segment.tickets.foreach(ticket => tickets.put((executor, ticket), segment))
+      if (segment.tickets.nonEmpty) {
+        val ofExecutor = tickets.getOrElseUpdate(executor, mutable.HashMap.empty)
+        segment.tickets.foreach(ofExecutor.put(_, segment))
+      }
     }
   }
 
-  /** Built on a local state that another attempt's commit has replaced. Only the newest winners are known. */
+  /**
+   * Built on a local state that is not known to be what was committed: another attempt's commit has replaced it, or it
+   * was left by a batch that was never committed.
+   */
   private def isStale(batch: Long, segment: SealedSegment): Boolean =
     segment.base.exists { base =>
-      batch == committedBatch + 1 && !committedBy.get(segment.key.storeDirectory).contains(base)
+      batch != committedBatch + 1 || !committedBy.get(segment.key.storeDirectory).contains(base)
     }
 
-  private def wasCommitted(attempt: Long, batch: Long): Boolean =
-    batch < committedBatch || committedAttempts(attempt)
-
-  private def candidatesOf(
-      sealedBy: Vector[(Long, Vector[SealedBy])],
-      ids: Set[String],
-      order: Map[Long, Int]
-  ): Vector[(Long, Vector[SealedBy])] =
-    if (ids.nonEmpty)
-      sealedBy.map { case (attempt, segments) => attempt -> segments.filter(_.key.checkpointId.forall(ids)) }
-        .filter(_._2.nonEmpty)
+  /** Whose local state of the store is not what will be committed, as far as that is certain. */
+  private def losersOf(chosen: Vector[StoreChoice], sealedBy: Vector[Candidate]): Vector[(String, Long, String)] =
+    if (chosen.isEmpty || chosen.exists(_.candidates.size > 1)) Vector.empty
     else {
-      val taken = sealedBy.filter { case (attempt, _) => order.contains(attempt) }
-      if (taken.nonEmpty) Vector(taken.maxBy { case (attempt, _) => order(attempt) })
-      else sealedBy.sortBy(_._1)
+      val winners = chosen.iterator.map(_.candidates.head.attempt).toSet
+      sealedBy.filterNot(of => of.attempt < 0 || winners(of.attempt))
+        .map(of => (of.segments.head.executor, of.attempt, of.segments.head.store))
     }
 
-  private def together(candidates: Vector[(Long, Vector[SealedBy])]): Vector[(Long, Vector[SealedBy])] =
-    if (candidates.isEmpty) candidates
-    else {
-      val newestOfEach = candidates.sortBy(_._1).flatMap(_._2).map(segment => segment.key -> segment).toMap
-      Vector(candidates.map(_._1).max -> newestOfEach.values.toVector)
-    }
+  /** What was waiting for these segments and need not any more. Lock held. */
+  private def nowSettled(changed: Iterable[HeldSegment]): Option[Promise[Unit]] = chosen.flatMap { of =>
+    val wasSettled = of.unsettled.isEmpty
+    changed.iterator.flatMap(_.choice).filter(_.isSettled).foreach(of.unsettled -= _)
+    Option.when(!wasSettled && of.unsettled.isEmpty)(of.settled)
+  }
 
-  private def completeIfSettled(): Unit = {
-    val settled = synchronized(chosen.filter(_.choices.forall(_.isSettled)).map(_.settled))
-    settled.foreach(_.trySuccess(()))
+  /** Lock held. */
+  private def drop(gone: Vector[Long]): Set[String] = {
+    val segments = gone.flatMap(batches.remove).flatMap(_.segments)
+    segments.foreach { segment =>
+      budget.release(segment.inlineBytes)
+      tickets.get(segment.executor).foreach { ofExecutor =>
+        ofExecutor --= segment.tickets
+        if (ofExecutor.isEmpty) tickets.remove(segment.executor)
+      }
+    }
+    segments.iterator.flatMap(_.files).toSet
   }
 
   private def refused(reason: String): FromDriver = FromDriver.Refused(reason, Vector.empty)
@@ -254,72 +268,18 @@ private[coordinator] object AttemptLedger {
 
   private final class Batch {
     val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
+
+    def segments: Iterator[HeldSegment] = attempts.valuesIterator.flatMap(_.segments.valuesIterator)
   }
 
-  private final class Attempt(val executor: String) {
-    val segments = mutable.LinkedHashMap.empty[SegmentKey, SealedBy]
+  private final class Attempt {
+    val segments = mutable.LinkedHashMap.empty[SegmentKey, HeldSegment]
     var withdrawn = false
   }
 
-  /** One segment that one attempt has sealed. Guarded by the ledger. */
-  private final class SealedBy(val key: SegmentKey, val executor: String, parts: Vector[SealedPart]) {
-    private val places = mutable.HashMap.empty[Long, SegmentPart]
-    private var why = "it is not durable"
-    private var current: SealState = SealState.Sealed
-    if (missing.isEmpty) become(SealState.Durable)
-
-    def state: SealState = current
-
-    def tickets: Vector[Long] = parts.collect { case SealedPart.Pending(ticket, _) => ticket }
-
-    def inlineBytes: Long = parts.iterator.collect { case SealedPart.Inline(bytes) => bytes.length.toLong }.sum
-
-    def files: Vector[String] =
-      parts.collect { case SealedPart.Stored(part) => part.file }.flatten ++ places.valuesIterator.flatMap(_.file)
-
-    def become(state: SealState): Unit = current = SealState.next(current, state)
-
-    def place(ticket: Long, part: SegmentPart): Unit = {
-      places.put(ticket, part)
-      if (missing.isEmpty && current != SealState.Withdrawn) become(SealState.Durable)
-    }
-
-    def lose(reason: String): Unit =
-      if (current == SealState.Sealed || current == SealState.Lost) {
-        why = reason
-        become(SealState.Lost)
-      }
-
-    def whyLost: String = why
-
-    def placed: Vector[Either[Array[Byte], SegmentPart]] = parts.map {
-      case SealedPart.Inline(bytes) => Left(bytes)
-      case SealedPart.Stored(part) => Right(part)
-      case SealedPart.Pending(ticket, _) => Right(places(ticket))
-    }
-
-    private def missing: Vector[Long] = tickets.filterNot(places.contains)
-  }
-
-  /**
-   * The attempts that may count for a store, the last one first choice.
-   *
-   * @param attempts all that have a part in it
-   */
-  private final case class Choice(store: String, candidates: Vector[(Long, Vector[SealedBy])], attempts: Set[Long]) {
-    def durable: Option[(Long, Vector[SealedBy])] =
-      candidates.reverseIterator.find(_._2.forall(_.state == SealState.Durable))
-
-    def isSettled: Boolean =
-      candidates.isEmpty || candidates.last._2.forall(_.state == SealState.Durable) ||
-        candidates.forall(_._2.forall(_.state != SealState.Sealed))
-
-    def whyLost: String =
-      candidates.reverseIterator.flatMap(_._2).find(_.state == SealState.Lost).fold("it was withdrawn")(_.whyLost)
-  }
-
-  private final class Chosen(val batch: Long, val choices: Vector[Choice]) {
-    val attempts: Set[Long] = choices.iterator.flatMap(_.attempts).toSet
+  private final class Chosen(val choices: Vector[StoreChoice]) {
+    val unsettled: mutable.LinkedHashSet[StoreChoice] = mutable.LinkedHashSet.from(choices.filterNot(_.isSettled))
     val settled: Promise[Unit] = Promise()
+    choices.foreach(choice => choice.candidates.iterator.flatMap(_.segments).foreach(_.choice = Some(choice)))
   }
 }

@@ -25,6 +25,19 @@ private[coordinator] final class Barrier(
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
 
+  // Guarded by this: what is waited with, and why there is nothing to wait for any more.
+  private var waiting: Option[Promise[Unit]] = None
+  private var endedBy: Option[Throwable] = None
+
+  /** Ends the wait, and each that comes, with this error. */
+  def end(error: Throwable): Unit = {
+    val ended = synchronized {
+      endedBy = Some(error)
+      waiting
+    }
+    ended.foreach(_.tryFailure(error))
+  }
+
   /**
    * What the commit entry of the closed batch is to carry.
    *
@@ -33,6 +46,11 @@ private[coordinator] final class Barrier(
   def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
     val settled = ledger.whenSettled
     val inTime = Promise[Unit]()
+    val ended = synchronized {
+      waiting = Some(inTime)
+      endedBy
+    }
+    ended.foreach(inTime.tryFailure)
     val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
     settled.foreach(_ => inTime.trySuccess(()))
     askToFlush(inTime.future)
@@ -43,7 +61,9 @@ private[coordinator] final class Barrier(
             lost => Future.failed(ProtocolErrors.lostSegments(batch, lost)),
             Future.successful
           )
-        case Failure(_) => Future.failed(ProtocolErrors.commitTimeout(batch, ledger.unsettled, timeoutMillis))
+        case Failure(_: TimeoutException) =>
+          Future.failed(ProtocolErrors.commitTimeout(batch, ledger.unsettled, timeoutMillis))
+        case Failure(error) => Future.failed(error)
       }
     }
   }

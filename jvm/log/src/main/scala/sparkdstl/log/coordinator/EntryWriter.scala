@@ -4,7 +4,7 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.error.{FencedException, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EncodedEntry, LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, Outcome, StorageClient}
@@ -26,8 +26,9 @@ private[coordinator] final class EntryWriter(
   private implicit val executor: ExecutionContext = runtime.executor
 
   /**
-   * Creates the entry of `batch`. A future that fails with [[sparkdstl.log.error.FencedException]] or with DSTL_WRITE_FAILED
-   * means that this entry is not there and never will be; with DSTL_COMMIT_UNKNOWN, that nobody knows.
+   * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that nobody knows whether the entry
+   * counts; with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything
+   * else the entry is not there and never will be.
    *
    * @param previous
    *   the entry that this one is built on
@@ -46,16 +47,28 @@ private[coordinator] final class EntryWriter(
       _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
       _ <- if (exclusive) Future.unit else refuseIfReplaced(batch, previous)
       _ <- create(batch, entry, timeoutMillis)
+      _ <- lookAgain(batch, entry, relist, timeoutMillis)
+    } yield ()
+
+  /** Once the entry is there, an error means that nobody knows whether it counts. */
+  private def lookAgain(batch: Long, entry: EncodedEntry, relist: Boolean, timeoutMillis: Long): Future[Unit] = {
+    val looked = for {
       _ <- if (exclusive) Future.unit else refuseIfReplaced(batch + 1, entry.index.link.map(_.entry))
       _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
     } yield ()
+    looked.recoverWith {
+      case fenced: FencedException => Future.failed(fenced)
+      case error => Future.failed(ProtocolErrors.commitUnknown(location.entry(batch), timeoutMillis, error))
+    }
+  }
 
   private def create(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] = {
     val path = location.entry(batch)
     val id = entry.index.link.map(_.entry)
     checkpoint.create(path, entry.payload, timeoutMillis)(tail => CommitEntry.entryId(path, tail) == id).flatMap {
       case Outcome.Done(Creation.Ours) => Future.unit
-      case Outcome.Done(_: Creation.Taken) => writerOf(batch).flatMap(other => Future.failed(ProtocolErrors.fenced(path, other)))
+      case Outcome.Done(_: Creation.Taken) =>
+        writerOf(batch).flatMap(other => Future.failed(ProtocolErrors.fenced(path, other)))
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.commitFailed(path, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.commitUnknown(path, timeoutMillis, error))
     }

@@ -3,14 +3,15 @@ package sparkdstl.log.coordinator
 import java.util.UUID
 import java.util.concurrent.TimeUnit
 
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, Writer}
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, SegmentPart, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -48,7 +49,11 @@ final class RunCoordinator private (
   val id: RunId = RunId(location.root.toString, writer.run)
 
   private val ledger = new AttemptLedger(budget)
-  private val barriers = new Barrier(id, ledger, executors, runtime)
+  // A link that throws has told nobody.
+  private val link: ExecutorLink = (to, of, message) =>
+    try executors.tell(to, of, message)
+    catch { case NonFatal(error) => Future.failed(error) }
+  private val barriers = new Barrier(id, ledger, link, runtime)
   private val entryWriter = new EntryWriter(location, checkpoint, entries, start.exclusive, runtime)
   private val retention = new Retention(
     location,
@@ -67,11 +72,10 @@ final class RunCoordinator private (
 
   // Guarded by this.
   private var newest = start.entries.lastOption.getOrElse(-1L)
-  private var newestEntry: Option[UUID] = start.newest match {
-    case EntryFound.Logged(entry) => entry.index.link.map(_.entry)
-    case _ => None
-  }
-  private var committedAtNanos = runtime.timer.nowNanos
+  // The id of the newest entry, if it has one; None while it is not known whether it has.
+  private var newestEntry: Option[Option[UUID]] = Some(idOf(start.newest))
+  private var commitUnderWay: Future[Unit] = Future.unit
+  private var committedAtNanos = start.atNanos
   private var lastBarrier: Option[BarrierReport] = None
   private var phase: Phase = Running
   private var swept = false
@@ -95,18 +99,19 @@ final class RunCoordinator private (
   /** Whether tasks have sealed anything for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
 
-  /** Answers an executor. Never fails. */
-  def answer(from: String, message: ToDriver): Future[FromDriver] = message match {
+  /** Answers an executor. Does not throw. */
+  def answer(from: String, message: ToDriver): Future[FromDriver] =
+    try answerTo(from, message)
+    catch { case NonFatal(error) => Future.failed(error) }
+
+  private def answerTo(from: String, message: ToDriver): Future[FromDriver] = message match {
     case ToDriver.Open =>
       Future.successful(FromDriver.Opened(accumulator, epoch, options.inlineMaxBatchSize))
     case seal: ToDriver.Seal => Future.successful(sealed_(from, seal))
     case ToDriver.Withdraw(attempt, batch) => Future.successful(FromDriver.Withdrawal(ledger.withdraw(attempt, batch)))
     case ToDriver.Uploaded(results) =>
-      results.foreach { case (ticket, result) =>
-        // The file may hold what others have not sealed yet, so it is not deleted even where nobody knows the ticket.
-        ledger.uploaded(from, ticket, result): Unit
-      }
-      Future.successful(FromDriver.Noted)
+      val unknown = results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) }
+      Future.successful(answerToUnknown(unknown))
     case ToDriver.Release(lowest) =>
       retention.release(lowest)
       Future.successful(FromDriver.Noted)
@@ -132,48 +137,70 @@ final class RunCoordinator private (
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val startedNanos = runtime.timer.nowNanos
     def left: Long = math.max(1L, options.commitTimeoutMs - millisSince(startedNanos))
+    val ended = Promise[Unit]()
     val began = synchronized {
       val running = phase == Running
-      if (running) phase = Committing
+      if (running) {
+        phase = Committing
+        commitUnderWay = ended.future
+      }
       running
     }
     if (!began) Future.failed(ProtocolErrors.runEnded(run))
     else {
-      val committed = for {
+      val written = for {
         _ <- close(batch, content, reported)
         segments <- barriers.await(batch, options.commitTimeoutMs)
         waitMillis = millisSince(startedNanos)
-        link = EntryLink(runtime.random.nextUuid(), previousOf(batch))
+        previous <- previousOf(batch)
+        link = EntryLink(runtime.random.nextUuid(), previous)
         entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments)
+        _ = refuseIfEnded()
         _ <- entryWriter.write(batch, entry, link.previous, isLongSilent, left)
-      } yield finish(batch, entry, waitMillis, millisSince(startedNanos) - waitMillis)
-      committed.transform { outcome =>
-        outcome.failed.foreach(failed)
-        outcome
+      } yield (entry, waitMillis)
+      val committed = written.transform {
+        case Success((entry, waitMillis)) =>
+          committedNow(batch, entry, waitMillis, millisSince(startedNanos) - waitMillis)
+          Success(())
+        case Failure(error) =>
+          failed(error)
+          Failure(error)
       }
+      committed.onComplete(_ => ended.success(()))
+      committed
     }
   }
 
   /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. */
   def deleteEntry(batch: Long): Future[Unit] =
-    retention.askedToDelete(batch).map { _ =>
+    retention.askedToDelete(batch).transform { outcome =>
       synchronized {
         val left = retention.batches.lastOption.getOrElse(-1L)
         if (left < newest) {
           newest = left
           newestEntry = None
+          ledger.goBackTo(left)
         }
       }
+      outcome
     }
 
   /** Ends the run: it commits and deletes nothing any more. Completes when what is under way has ended. */
   def close(): Future[Unit] = {
-    synchronized { if (phase != Broken) phase = Ended }
-    retention.close()
+    val committing = synchronized {
+      if (phase != Broken) phase = Ended
+      commitUnderWay
+    }
+    barriers.end(ProtocolErrors.runEnded(run))
+    val retained = retention.close()
+    committing.flatMap { _ =>
+      ledger.end()
+      retained
+    }
   }
 
   private def sealed_(from: String, seal: ToDriver.Seal): FromDriver =
-    if (synchronized(phase == Ended || phase == Broken)) FromDriver.Superseded
+    if (!isAlive) FromDriver.Superseded
     else ledger.seal(from, seal) match {
       case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
       case refused: FromDriver.Refused =>
@@ -193,16 +220,35 @@ final class RunCoordinator private (
       val closing = ledger.close(batch, ids, reported)
       closing.losers.groupBy { case (executor, attempt, _) => (executor, attempt) }.foreach {
         case ((executor, attempt), stores) =>
-          executors.tell(executor, id, ToExecutor.Drop(attempt, stores.map(_._3)))
+          link.tell(executor, id, ToExecutor.Drop(attempt, stores.map(_._3)))
       }
       if (closing.missingIds.nonEmpty && ledger.hasSeals(batch))
         throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toSeq.sorted)
     }
 
-  private def previousOf(batch: Long): Option[UUID] = synchronized(newestEntry.filter(_ => newest == batch - 1))
+  /** The id of the entry that the batch's is built on; none if there is no such entry or it has none. */
+  private def previousOf(batch: Long): Future[Option[UUID]] = {
+    val known = synchronized(if (newest == batch - 1) newestEntry else Some(None))
+    known.fold(entries.read(batch - 1).map(idOf))(Future.successful)
+  }
+
+  private def idOf(found: EntryFound): Option[UUID] = found match {
+    case EntryFound.Logged(entry) => entry.index.link.map(_.entry)
+    case EntryFound.Plain | EntryFound.Absent => None
+  }
+
+  private def refuseIfEnded(): Unit = if (synchronized(phase) != Committing) throw ProtocolErrors.runEnded(run)
 
   private def isLongSilent: Boolean =
     synchronized(millisSince(committedAtNanos)) >= options.fencingRelistAfterMs
+
+  /** The entry stands. Nothing that fails from here on makes the batch any less committed. */
+  private def committedNow(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit =
+    try finish(batch, entry, waitMillis, writeMillis)
+    catch {
+      case NonFatal(error) =>
+        logger.warn(s"Batch $batch of ${location.root} is committed; what follows has failed", error)
+    }
 
   private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
     val segments = entry.index.entries
@@ -219,7 +265,7 @@ final class RunCoordinator private (
     )
     synchronized {
       newest = batch
-      newestEntry = entry.index.link.map(_.entry)
+      newestEntry = Some(entry.index.link.map(_.entry))
       committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
@@ -238,23 +284,41 @@ final class RunCoordinator private (
       case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
       case _ => false
     }
-    // After an unknown commit nothing may be deleted that it may have named, and nothing built on it.
-    if (unknown) retention.close(): Unit
     synchronized { phase = if (unknown) Broken else Ended }
+    // After an unknown commit nothing may be deleted that it may have named; after another driver's, nothing at all.
+    retention.close(): Unit
+    ledger.end()
   }
 
   private def sweepOnce(): Unit =
-    if (start.exclusive && synchronized { val first = !swept; swept = true; first })
+    if (start.exclusive && synchronized { val first = !swept && phase == Running; swept ||= first; first })
       new OrphanSweep(location, checkpoint, log, entries, epoch, options.commitTimeoutMs, runtime).run().onComplete {
         case Success(0) =>
-        case Success(count) => logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+        case Success(count) =>
+          logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
         case Failure(error) =>
           synchronized { swept = false }
           logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
       }
 
+  /**
+   * Uploads of which the ledger knows nothing are told for a second time, or belong to a batch that was committed without
+   * them. Then their executor is to discard them: their files may hold what a batch under way needs.
+   */
+  private def answerToUnknown(results: Vector[(Long, Either[String, SegmentPart])]): FromDriver =
+    if (!isAlive) FromDriver.Noted
+    else {
+      val unwanted = results.collect { case (ticket, Right(part)) if !part.file.exists(retention.names) => ticket }
+      if (unwanted.isEmpty) FromDriver.Noted else FromDriver.Unwanted(unwanted)
+    }
+
+  private def isAlive: Boolean = synchronized(phase == Running || phase == Committing)
+
   private def discard(files: Set[String]): Unit =
-    if (files.nonEmpty && synchronized(phase == Running || phase == Committing)) log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).map(_.asFuture): Unit
+    if (files.nonEmpty && isAlive)
+      log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).flatMap(_.asFuture).failed.foreach { error =>
+        logger.warn(s"Could not delete ${files.size} data files that no commit names; a later run does", error)
+      }
 
   private def millisSince(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(runtime.timer.nowNanos - nanos)
 }

@@ -24,12 +24,15 @@ import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
  *   the run's number among all runs on the checkpoint
  * @param exclusive
  *   whether storage creates objects exclusively, as a try has shown
+ * @param atNanos
+ *   when the run began to look, by the runtime's timer
  */
 private[coordinator] final case class StartOfRun(
     entries: Vector[Long],
     newest: EntryFound,
     epoch: Long,
-    exclusive: Boolean
+    exclusive: Boolean,
+    atNanos: Long
 )
 
 /**
@@ -48,6 +51,7 @@ private[coordinator] final class RunStart(
   private implicit val executor: ExecutionContext = runtime.executor
 
   def begin(): Future[StartOfRun] = {
+    val atNanos = runtime.timer.nowNanos
     val listing = listOf(location.commits).map { objects =>
       objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector
     }
@@ -57,7 +61,7 @@ private[coordinator] final class RunStart(
       claimed <- listOf(location.epochs).map(_.flatMap(o => LogLayout.parseEpoch(o.path.getName)))
       epoch <- claim((claimed.toVector ++ epochOf(newest)).maxOption.getOrElse(0L) + 1)
       exclusive <- probe(epoch)
-    } yield StartOfRun(batches, newest, epoch, exclusive)
+    } yield StartOfRun(batches, newest, epoch, exclusive, atNanos)
   }
 
   private def epochOf(found: EntryFound): Option[Long] = found match {

@@ -1,0 +1,214 @@
+package sparkdstl.log.coordinator
+
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.SegmentKind
+import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
+
+class AttemptLedgerSuite extends AnyFunSuite {
+  import RunFixture._
+
+  private val accepted = FromDriver.Accepted(None)
+
+  private class Fixture {
+    val budget = new InlineBudget(1000)
+    val ledger = new AttemptLedger(budget)
+
+    def take(seal: ToDriver.Seal, executor: String = "1"): Assertion =
+      assert(ledger.seal(executor, seal) == accepted)
+
+    def attempts: Map[String, Long] =
+      ledger.result.toOption.get.map(segment => segment.key.relativePath -> segment.attempt).toMap
+
+    def isSettled: Boolean = ledger.whenSettled.isCompleted
+  }
+
+  test("a seal that is said again changes nothing") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1, 2)))
+    take(seal(1, 0, 0, inline(1, 2)))
+    assert(budget.inUse == 2)
+    ledger.close(0, Set.empty, Nil)
+    take(seal(1, 0, 0, inline(1, 2)))
+    assert(attempts == Map("0/0/1.changelog" -> 1L))
+  }
+
+  test("a segment that an attempt has written twice counts as it was written last, and its bytes once") {
+    val fixture = new Fixture
+    import fixture._
+    take(ToDriver.Seal(1, 0, Vector(segment(key(0), inline(1, 2, 3)), segment(key(0), inline(7)))))
+    assert(budget.inUse == 1)
+    ledger.close(0, Set.empty, Nil)
+    assert(ledger.result.toOption.get.flatMap(_.parts).flatMap(_.left.toOption).map(_.toSeq) == Vector(Seq[Byte](7)))
+    ledger.committed(0)
+    assert(budget.inUse == 0)
+  }
+
+  test("a withdrawn attempt counts for nothing, holds no memory, and is refused when its seal comes later") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1, 2)))
+    assert(!ledger.withdraw(1, 0))
+    assert(!ledger.withdraw(2, 0))
+    assert(budget.inUse == 0)
+    assert(ledger.seal("1", seal(2, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(!ledger.hasSeals(0))
+    ledger.close(0, Set.empty, Nil)
+    assert(isSettled && attempts.isEmpty)
+  }
+
+  test("a closed batch takes no seals, and what was chosen cannot be withdrawn") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1)))
+    take(seal(2, 0, 0, inline(1)))
+    ledger.close(0, Set.empty, Seq(2))
+    assert(ledger.seal("1", seal(3, 0, 1, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(ledger.withdraw(2, 0))
+    assert(!ledger.withdraw(1, 0))
+    ledger.committed(0)
+    assert(ledger.withdraw(2, 0))
+    assert(!ledger.withdraw(1, 0))
+  }
+
+  test("the attempt that Spark took last is the winner, and the others are losers") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1)), "a")
+    take(seal(2, 0, 0, inline(2)), "b")
+    take(seal(3, 0, 0, inline(3)), "c")
+    val closing = ledger.close(0, Set.empty, Seq(3, 1, 3, 2))
+    assert(closing.losers.toSet == Set(("a", 1L, "0/0"), ("c", 3L, "0/0")))
+    assert(attempts == Map("0/0/1.changelog" -> 2L))
+  }
+
+  test("where Spark names nobody, any durable attempt settles a store once the last one cannot") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1)), "a")
+    take(seal(2, 0, 0, SealedPart.Pending(7, 10)), "b")
+    assert(ledger.close(0, Set.empty, Nil).losers.isEmpty)
+    assert(!isSettled)
+    assert(ledger.holders == Set("b"))
+    ledger.uploaded("b", 7, Left("no"))
+    assert(isSettled)
+    assert(attempts == Map("0/0/1.changelog" -> 1L))
+  }
+
+  test("of what threads without a task have sealed, each segment is chosen for itself, the one that came last first") {
+    val fixture = new Fixture
+    import fixture._
+    def alone(attempt: Long, kind: SegmentKind): ToDriver.Seal =
+      ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind), inline(1))))
+    take(alone(-5, SegmentKind.Changelog))
+    take(alone(-9, SegmentKind.Checksum))
+    take(alone(-7, SegmentKind.Changelog))
+    val closing = ledger.close(0, Set.empty, Nil)
+    assert(closing.losers.isEmpty)
+    assert(isSettled)
+    assert(attempts == Map("0/0/1.changelog" -> -7L, "0/0/1.changelog.crc" -> -9L))
+  }
+
+  test("checkpoint ids choose, and those for which nothing was sealed are named") {
+    val fixture = new Fixture
+    import fixture._
+    def of(attempt: Long, id: String): ToDriver.Seal =
+      ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(checkpointId = Some(id)), inline(1))))
+    take(of(1, "x"))
+    take(of(2, "y"))
+    take(of(-3, "z"))
+    take(of(-4, "q"))
+    val closing = ledger.close(0, Set("x", "missing"), Seq(2))
+    assert(closing.missingIds == Set("missing"))
+    assert(attempts == Map("0/0/1_x.changelog" -> 1L))
+  }
+
+  test("all that was sealed under a committed checkpoint id counts, whoever has sealed which part of it") {
+    val fixture = new Fixture
+    import fixture._
+    def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
+      ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(checkpointId = Some(id)), inline(1))))
+    take(of(4, "x", SegmentKind.Changelog), "a")
+    take(of(-2, "x", SegmentKind.Checksum), "a")
+    take(of(5, "y", SegmentKind.Changelog), "b")
+    take(of(-3, "y", SegmentKind.Checksum), "b")
+    assert(ledger.close(0, Set("x"), Seq(4)).losers == Vector(("b", 5L, "0/0")))
+    assert(attempts == Map("0/0/1_x.changelog" -> 4L, "0/0/1_x.changelog.crc" -> -2L))
+  }
+
+  test("what an executor had not uploaded is lost with it, unless word of it still comes") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, SealedPart.Pending(1, 10), SealedPart.Pending(2, 10)), "a")
+    take(seal(2, 0, 1, SealedPart.Pending(1, 10)), "b")
+    ledger.close(0, Set.empty, Seq(1, 2))
+    ledger.uploaded("a", 1, Right(part(1)))
+    ledger.executorLost("a", "it is gone")
+    assert(!isSettled)
+    assert(ledger.unsettled == Vector("0/1"))
+    ledger.uploaded("b", 1, Right(part(2)))
+    assert(isSettled)
+    assert(ledger.result.left.toOption.get == Vector("0/0" -> "executor a: it is gone"))
+    ledger.uploaded("a", 2, Right(part(3)))
+    assert(attempts.size == 2)
+  }
+
+  test("changes are refused that build on a state which is not known to be what was committed") {
+    val fixture = new Fixture
+    import fixture._
+    def on(attempt: Long, batch: Long, base: Long): ToDriver.Seal =
+      ToDriver.Seal(attempt, batch, Vector(SealedSegment(key(batch), Some(base), Vector(inline(1)))))
+    ledger.forget(4)
+    assert(ledger.seal("1", on(9, 5, 8)).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
+    take(seal(1, 5, 0, inline(1)))
+    ledger.close(5, Set.empty, Seq(1))
+    ledger.committed(5)
+    assert(ledger.seal("1", on(3, 6, 2)).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
+    take(on(4, 6, 1))
+    ledger.goBackTo(4)
+    take(seal(5, 5, 0, inline(1)))
+    assert(ledger.seal("1", on(6, 6, 1)).isInstanceOf[FromDriver.Refused])
+  }
+
+  test("files that attempts named are handed out once they are not part of the commit nor of a later batch") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, SealedPart.Stored(part(1))))
+    take(seal(2, 0, 0, SealedPart.Stored(part(2)), SealedPart.Stored(part(3))))
+    take(seal(3, 1, 0, SealedPart.Stored(part(3))))
+    ledger.close(0, Set.empty, Seq(1))
+    assert(ledger.committed(0) == Set(file(2)))
+  }
+
+  test("an ended run holds no memory, and still knows what may be part of its last commit") {
+    val fixture = new Fixture
+    import fixture._
+    take(seal(1, 0, 0, inline(1)))
+    take(seal(2, 0, 0, inline(1)))
+    ledger.close(0, Set.empty, Seq(1))
+    ledger.end()
+    assert(budget.inUse == 0)
+    assert(ledger.withdraw(1, 0))
+    assert(!ledger.withdraw(2, 0))
+    assert(ledger.seal("1", seal(3, 1, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+  }
+
+  test("what a report costs does not grow with the stores: 40,000 of them in 10,000 tasks settle") {
+    val fixture = new Fixture
+    import fixture._
+    val (tasks, storesPerTask) = (10000, 4)
+    def segments(task: Int): Vector[SealedSegment] = Vector.tabulate(storesPerTask) { of =>
+      segment(key(0, task).copy(storeName = s"s$of"), SealedPart.Pending(task.toLong * storesPerTask + of, 10))
+    }
+    (0 until tasks).foreach(task => take(ToDriver.Seal(task.toLong, 0, segments(task)), s"${task % 100}"))
+    ledger.close(0, Set.empty, (0 until tasks).map(_.toLong))
+    (tasks * storesPerTask - 1 to 0 by -1).foreach { ticket =>
+      assert(!isSettled)
+      ledger.uploaded(s"${ticket / storesPerTask % 100}", ticket.toLong, Right(part(1)))
+    }
+    assert(isSettled)
+    assert(ledger.result.toOption.get.size == tasks * storesPerTask)
+  }
+}

@@ -1,0 +1,268 @@
+package sparkdstl.log.coordinator
+
+import java.io.IOException
+
+import scala.concurrent.Future
+
+import org.apache.hadoop.fs.FileAlreadyExistsException
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.error.{DstlException, FencedException}
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
+import sparkdstl.log.transport._
+
+class RunCoordinatorSuite extends AnyFunSuite {
+  import RunFixture._
+
+  private def condition(future: Future[_]): String = failure(future) match {
+    case named: DstlException => named.condition
+    case other => fail(other)
+  }
+
+  private def answer(run: RunCoordinator, message: ToDriver, from: String = "1"): FromDriver =
+    result(run.answer(from, message))
+
+  private def uploaded(ticket: Long, of: Long): ToDriver = ToDriver.Uploaded(Vector(ticket -> Right(part(of))))
+
+  /** Commits `batch` with one small segment. */
+  private def commit(run: RunCoordinator, batch: Long, attempt: Long = 1): Unit = {
+    assert(answer(run, seal(attempt, batch, 0, inline(1))).isInstanceOf[FromDriver.Accepted])
+    result(run.commit(batch, content, Seq(attempt)))
+  }
+
+  test("a commit entry carries what the winners have sealed, and names the entry it is built on") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    answer(run, seal(1, 1, 0, inline(1)))
+    answer(run, seal(2, 1, 0, inline(2)))
+    result(run.commit(1, content, Seq(2)))
+    assert(fixture.entry(1).get.index.entries.map(entry => entry.key -> entry.attempt) == Vector(key(1) -> 2L))
+    assert(fixture.entry(1).get.index.link.get.previous == fixture.idOf(0))
+    assert(fixture.told.toSeq == Seq("1" -> ToExecutor.Drop(1, Vector("0/0"))))
+    assert(fixture.budget.inUse == 0)
+  }
+
+  test("a commit waits for what is being uploaded, and asks for it every second") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+    val committed = run.commit(0, content, Seq(1))
+    fixture.timer.advance(2500)
+    assert(fixture.told.toSeq == Seq.fill(3)("1" -> ToExecutor.Flush))
+    assert(!committed.isCompleted && fixture.batches.isEmpty)
+    assert(answer(run, uploaded(5, 1)) == FromDriver.Noted)
+    result(committed)
+    assert(fixture.entry(0).get.files == Set(file(1)))
+    fixture.timer.advance(10000)
+    assert(fixture.told.size == 3)
+  }
+
+  test("executors that cannot be told anything do not keep a batch from being committed") {
+    val fixture = new RunFixture
+    fixture.tell = () => throw new IllegalStateException("no way there")
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, inline(1)))
+    answer(run, seal(2, 0, 0, SealedPart.Pending(5, 10)))
+    val committed = run.commit(0, content, Seq(2))
+    fixture.timer.advance(1000)
+    answer(run, uploaded(5, 1))
+    result(committed)
+  }
+
+  test("what is not durable in time fails the batch, and so does what is lost; nothing is written") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+    val late = run.commit(0, content, Seq(1))
+    fixture.timer.advance(60000)
+    assert(condition(late) == "DSTL_COMMIT_TIMEOUT")
+    val next = fixture.begin(otherRun)
+    answer(next, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+    val lost = next.commit(0, content, Seq(1))
+    next.executorLost("1", "it is gone")
+    assert(condition(lost) == "DSTL_LOST_CHANGES")
+    assert(fixture.batches.isEmpty)
+    assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
+  }
+
+  test("after a commit of which nobody knows what became, nothing is deleted that it may name") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    fixture.put(file(1))
+    answer(run, seal(1, 0, 0, SealedPart.Stored(part(1))))
+    answer(run, seal(2, 0, 0, inline(1)))
+    fixture.store.script("create", LoseReply(new IOException("reset")))
+    assert(condition(run.commit(0, content, Seq(1))) == "DSTL_COMMIT_UNKNOWN")
+    assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(true))
+    assert(answer(run, ToDriver.Withdraw(2, 0)) == FromDriver.Withdrawal(false))
+    assert(answer(run, uploaded(5, 1)) == FromDriver.Noted)
+    assert(answer(run, seal(3, 1, 0, inline(1))) == FromDriver.Superseded)
+    assert(fixture.has(file(1)))
+    assert(fixture.budget.inUse == 0)
+    assert(fixture.begin(otherRun).lastCommitted == 0)
+  }
+
+  test("a run whose batch another driver has committed says by whom, and deletes nothing any more") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    commit(run, 1)
+    fixture.writeEntry(2, otherRun, 9, fixture.idOf(1), committed(2))
+    answer(run, seal(1, 2, 0, inline(1)))
+    val error = failure(run.commit(2, content, Seq(1)))
+    assert(error.isInstanceOf[FencedException] && error.getMessage.contains(otherRun.toString))
+    result(run.deleteEntry(0))
+    answer(run, ToDriver.Release(Vector("0/0" -> 100L)))
+    assert(fixture.batches == Seq(0, 1, 2))
+    assert(fixture.budget.inUse == 0)
+  }
+
+  test("an entry that was written and could not be looked at again is a commit that nobody knows of") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    fixture.timer.advance(600000)
+    answer(run, seal(1, 1, 0, inline(1)))
+    fixture.store.script("list", sparkdstl.log.request.ScriptedStore.Work, Fail())
+    assert(condition(run.commit(1, content, Seq(1))) == "DSTL_COMMIT_UNKNOWN")
+    assert(fixture.batches == Seq(0, 1))
+  }
+
+  test("a run that was silent for long does not write into a hole that a purge has left") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    fixture.writeEntry(7, otherRun, 9, None, committed(7))
+    fixture.timer.advance(600000)
+    answer(run, seal(1, 1, 0, inline(1)))
+    assert(failure(run.commit(1, content, Seq(1))).isInstanceOf[FencedException])
+    assert(fixture.batches == Seq(0, 7))
+  }
+
+  test("a run that is closed while it waits writes no entry") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+    val committed = run.commit(0, content, Seq(1))
+    result(run.close())
+    assert(condition(committed) == "DSTL_RUN_ENDED")
+    answer(run, uploaded(5, 1))
+    assert(fixture.batches.isEmpty)
+    assert(fixture.budget.inUse == 0)
+  }
+
+  test("a run that is closed while its entry is being written has ended when that has") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, inline(1)))
+    val hang = new Hang
+    fixture.store.script("create", hang)
+    val committed = run.commit(0, content, Seq(1))
+    val closed = run.close()
+    assert(!closed.isCompleted)
+    hang.release()
+    result(committed)
+    result(closed)
+    assert(fixture.batches == Seq(0))
+    assert(condition(run.commit(1, content, Seq(1))) == "DSTL_RUN_ENDED")
+  }
+
+  test("after a user has gone back, the next entry is built on what is there, and its batch is run again") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 2L).foreach(commit(run, _))
+    result(run.deleteEntry(2))
+    assert(run.lastCommitted == 1 && run.knowsAbsent(2))
+    commit(run, 2, attempt = 8)
+    assert(fixture.entry(2).get.index.link.get.previous == fixture.idOf(1))
+    assert(fixture.entry(2).get.index.entries.map(_.attempt) == Vector(8L))
+  }
+
+  test("an entry below that is not there leaves the chain to begin anew") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    commit(run, 5)
+    assert(fixture.entry(5).get.index.link.get.previous.isEmpty)
+  }
+
+  test("an upload that is told after its batch was committed without it is for its executor to discard") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, SealedPart.Pending(1, 10)))
+    answer(run, seal(2, 0, 0, SealedPart.Pending(2, 10)))
+    val committed = run.commit(0, content, Seq(1))
+    answer(run, uploaded(1, 1))
+    result(committed)
+    // Its file may hold chunks of the next batch, which nobody has sealed yet.
+    fixture.put(file(2))
+    assert(answer(run, uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
+    assert(fixture.has(file(2)))
+    assert(answer(run, uploaded(1, 1)) == FromDriver.Noted, "it was told before, and is part of the commit")
+  }
+
+  test("files that only losers named are deleted with the commit") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    Seq(1L, 2L).foreach { of =>
+      fixture.put(file(of))
+      answer(run, seal(of, 0, 0, SealedPart.Stored(part(of))))
+    }
+    result(run.commit(0, content, Seq(2)))
+    assert(!fixture.has(file(1)) && fixture.has(file(2)))
+  }
+
+  test("what lower epochs left behind goes after the first commit, and nothing that is named or of other epochs") {
+    val fixture = new RunFixture
+    val old = fixture.begin(otherRun)
+    answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
+    result(old.commit(0, content, Seq(1)))
+    val run = fixture.begin()
+    assert(run.epoch == 2)
+    val (named, orphan) = (file(1, 1, otherRun), file(2, 1, otherRun))
+    val (own, later) = (file(3, 2), file(4, 3, otherRun))
+    Seq(named, orphan, own, later).foreach(fixture.put)
+    commit(run, 1)
+    assert(Seq(named, orphan, own, later).map(fixture.has) == Seq(true, false, true, true))
+    assert(result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path.getName) == Seq("2"))
+  }
+
+  test("a sweep that cannot read an entry deletes nothing, and is tried again") {
+    val fixture = new RunFixture
+    fixture.writeEntry(0, otherRun, 1, None, committed(0))
+    val run = fixture.begin()
+    assert(run.epoch == 2)
+    fixture.put(file(1, 1, otherRun))
+    fixture.store.script("readTail", Fail())
+    commit(run, 1)
+    assert(fixture.has(file(1, 1, otherRun)))
+    commit(run, 2)
+    assert(!fixture.has(file(1, 1, otherRun)))
+  }
+
+  test("a run answers without throwing, and for a run that is over with that") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    val runs = new CoordinatedRuns
+    assert(result(runs.answer("1", run.id, ToDriver.Open)) == FromDriver.NotCoordinated)
+    runs.begin(run)
+    assert(result(runs.answer("1", run.id, ToDriver.Open)).isInstanceOf[FromDriver.Opened])
+    assert(failure(runs.answer("1", run.id, ToDriver.Seal(1, 0, null))).isInstanceOf[NullPointerException])
+    val next = fixture.begin(otherRun)
+    runs.begin(next)
+    assert(result(runs.answer("1", run.id, seal(1, 0, 0, inline(1)))) == FromDriver.Superseded)
+    runs.end(next.id)
+    assert(result(runs.answer("1", next.id, ToDriver.Open)) == FromDriver.Superseded)
+  }
+
+  test("an entry that is there already is another driver's, whatever storage says of it") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, inline(1)))
+    // The client below has repeated its request, and now storage refuses what is ours.
+    fixture.store.script("create", LoseReply(new FileAlreadyExistsException("412")))
+    result(run.commit(0, content, Seq(1)))
+    assert(fixture.batches == Seq(0))
+  }
+}

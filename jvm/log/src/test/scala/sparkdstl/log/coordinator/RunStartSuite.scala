@@ -1,0 +1,107 @@
+package sparkdstl.log.coordinator
+
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.error.FencedException
+import sparkdstl.log.format.FormatSamples
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
+import sparkdstl.log.storage._
+import sparkdstl.log.transport.ToDriver
+
+class RunStartSuite extends AnyFunSuite {
+  import RunFixture._
+
+  /** As `inner`, but creating replaces. */
+  private final class NotExclusive(inner: ObjectStore) extends ObjectStore {
+    override def put(path: Path, content: Payload): Attempt[Unit] = inner.put(path, content)
+    override def replace(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
+    override def replacesAtomically: Boolean = inner.replacesAtomically
+    override def create(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
+    override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = inner.read(path, maxLength)
+    override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = inner.readTail(path, maxLength)
+    override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
+      inner.readRange(path, offset, length)
+    override def list(directory: Path): Attempt[Seq[StoredObject]] = inner.list(directory)
+    override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = inner.listRecursively(directory)
+    override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = inner.listUnpublished(directory)
+    override def delete(paths: Seq[Path]): Attempt[Unit] = inner.delete(paths)
+  }
+
+  test("each run has an epoch of its own, above all that were claimed and above the newest entry's") {
+    val fixture = new RunFixture
+    assert(fixture.begin().epoch == 1)
+    assert(fixture.begin(otherRun).epoch == 2)
+    fixture.writeEntry(4, otherRun, 7, None, committed(4))
+    val run = fixture.begin()
+    assert(run.epoch == 8 && run.lastCommitted == 4)
+  }
+
+  test("of two runs that claim at once one has the next epoch") {
+    val fixture = new RunFixture
+    val slow = new Hang
+    fixture.store.script("create", slow)
+    val first = fixture.tryToBegin()
+    assert(fixture.begin(otherRun).epoch == 1)
+    slow.release()
+    assert(result(first).epoch == 2)
+  }
+
+  test("a run whose claim or listing fails does not begin") {
+    val fixture = new RunFixture
+    fixture.store.script("create", Fail())
+    assert(failure(fixture.tryToBegin()).getMessage.contains("DSTL_UNUSABLE_CHECKPOINT"))
+    fixture.store.script("list", Fail())
+    assert(failure(fixture.tryToBegin()).getMessage.contains("DSTL_READ_FAILED"))
+  }
+
+  test("the silence before a run's first commit counts from when it began to look") {
+    val fixture = new RunFixture
+    val slow = new Hang
+    fixture.store.script("create", slow)
+    val begun = fixture.tryToBegin(FormatSamples.someRun)
+    // Longer than a single request may take: it is the whole of the run's start that counts.
+    fixture.timer.advance(59000)
+    slow.release()
+    val run = result(begun)
+    fixture.writeEntry(7, otherRun, 9, None, committed(7))
+    fixture.timer.advance(600000 - 59000)
+    result(run.answer("1", seal(1, 0, 0, inline(1))))
+    assert(failure(run.commit(0, content, Seq(1))).isInstanceOf[FencedException])
+  }
+
+  test(
+    "where storage does not create exclusively, a replaced entry is noticed before the next one is written, and after"
+  ) {
+    val fixture = new RunFixture(seenStore = new NotExclusive(_))
+    val run = fixture.begin()
+    def commit(batch: Long) = {
+      result(run.answer("1", seal(1, batch, 0, inline(1))))
+      run.commit(batch, content, Seq(1))
+    }
+    result(commit(0))
+    result(commit(1))
+    fixture.writeEntry(1, otherRun, 9, fixture.idOf(0), committed(1))
+    assert(failure(commit(2)).isInstanceOf[FencedException])
+    assert(fixture.batches == Seq(0, 1))
+  }
+
+  test("where storage does not create exclusively, an entry that cannot be read again is one of which nobody knows") {
+    val fixture = new RunFixture(seenStore = new NotExclusive(_))
+    val run = fixture.begin()
+    result(run.answer("1", seal(1, 0, 0, inline(1))))
+    fixture.store.script("readTail", Fail())
+    assert(failure(run.commit(0, content, Seq(1))).getMessage.contains("DSTL_COMMIT_UNKNOWN"))
+    assert(result(run.answer("1", ToDriver.Withdraw(1, 0))) == sparkdstl.log.transport.FromDriver.Withdrawal(true))
+  }
+
+  test("where storage does not create exclusively, files of other runs stay") {
+    val fixture = new RunFixture(seenStore = new NotExclusive(_))
+    fixture.begin(otherRun): Unit
+    fixture.put(file(1, 1, otherRun))
+    val run = fixture.begin()
+    result(run.answer("1", seal(1, 0, 0, inline(1))))
+    result(run.commit(0, content, Seq(1)))
+    assert(fixture.has(file(1, 1, otherRun)))
+  }
+}
