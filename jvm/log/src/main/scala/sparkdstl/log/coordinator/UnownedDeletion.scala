@@ -35,7 +35,9 @@ final class UnownedDeletion(
         .map(_.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector)
       _ <- deleteAll(found match {
         case EntryFound.Logged(entry) if entry.index.entries.nonEmpty => goingBack(batch, batches)
-        case EntryFound.Absent => Vector.empty
+        case EntryFound.Absent =>
+          synchronized(asked -= batch)
+          Vector.empty
         case _ => Vector(batch)
       })
     } yield ()
