@@ -1,25 +1,28 @@
 package sparkdstl.log.read
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
 
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
  * Holds commit entries in memory while stores replay them, so that each is fetched once for all stores of an executor.
- * Bounded: the least recently used go first. An entry that is not there, or could not be read, is asked for again.
- * Thread-safe.
+ * Bounded: the least recently used go first. An entry that is not there, or could not be read, is asked for again; also
+ * by those who came while it was being asked for, because it may have been written since. Thread-safe.
  *
  * @tparam K
  *   what tells entries apart: not the batch alone, because a user who goes back lets another run commit it anew
  * @param maxBytes
- *   held at most, apart from entries that are being fetched
+ *   held at most, apart from entries that are being fetched; one that is larger is held alone
  */
 final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
+  import EntryCache._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  private final class Slot(val entry: Future[EntryFound]) {
+  private final class Slot {
+    val found: Promise[EntryFound] = Promise()
     var weight = 0L
   }
 
@@ -30,22 +33,40 @@ final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
   /** The entry of `key`, from memory or as `fetch` reads it from storage. */
   def get(key: K)(fetch: => Future[EntryFound]): Future[EntryFound] = {
     val (slot, isNew) = synchronized {
-      slots.remove(key) match {
-        case Some(known) =>
-          slots.put(key, known)
-          (known, false)
-        case None =>
-          val made = new Slot(fetch)
-          slots.put(key, made)
-          (made, true)
+      val known = slots.remove(key)
+      val slot = known.getOrElse(new Slot)
+      slots.put(key, slot)
+      (slot, known.isEmpty)
+    }
+    if (isNew) begin(key, slot)(fetch)
+    else slot.found.future.flatMap {
+      // Asked for before this caller came. Whoever joins the next is told what is there after it came.
+      case EntryFound.Absent =>
+        forget(key, slot)
+        val (next, isNext) = synchronized {
+          val known = slots.get(key)
+          val next = known.getOrElse(new Slot)
+          if (known.isEmpty) slots.put(key, next)
+          (next, known.isEmpty)
+        }
+        if (isNext) begin(key, next)(fetch) else next.found.future
+      case found => Future.successful(found)
+    }
+  }
+
+  private def begin(key: K, slot: Slot)(fetch: => Future[EntryFound]): Future[EntryFound] = {
+    val fetched =
+      try fetch
+      catch { case NonFatal(error) => Future.failed(error) }
+    fetched.onComplete { outcome =>
+      outcome match {
+        case Success(EntryFound.Logged(entry)) => arrived(key, slot, entry.weight)
+        case Success(EntryFound.Plain) => arrived(key, slot, PlainWeight)
+        case Success(EntryFound.Absent) | Failure(_) => forget(key, slot)
       }
+      slot.found.complete(outcome)
     }
-    if (isNew) slot.entry.onComplete {
-      case Success(EntryFound.Logged(entry)) => arrived(key, slot, entry.weight)
-      case Success(EntryFound.Plain) => arrived(key, slot, 64)
-      case Success(EntryFound.Absent) | Failure(_) => forget(key, slot)
-    }
-    slot.entry
+    slot.found.future
   }
 
   /** Whether the entry is held or being fetched. */
@@ -64,12 +85,17 @@ final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
     if (slots.get(key).exists(_ eq slot)) {
       slot.weight = weight
       held += weight
-      val excess = slots.iterator.takeWhile { case (of, _) => held > maxBytes && of != key }.toVector
-      excess.foreach { case (of, other) =>
-        if (held > maxBytes && other.weight > 0) {
-          slots.remove(of)
-          held -= other.weight
-        }
+      var excess = held - maxBytes
+      // What is being fetched has no weight yet.
+      val victims =
+        slots.iterator.filter { case (of, other) => of != key && other.weight > 0 }.takeWhile { case (_, other) =>
+          val needed = excess > 0
+          excess -= other.weight
+          needed
+        }.toVector
+      victims.foreach { case (of, other) =>
+        slots.remove(of)
+        held -= other.weight
       }
     }
   }
@@ -77,4 +103,10 @@ final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
   private def forget(key: K, slot: Slot): Unit = synchronized {
     if (slots.get(key).exists(_ eq slot)) slots.remove(key): Unit
   }
+}
+
+private object EntryCache {
+
+  /** Roughly what it takes to know that an entry has no log, in bytes. */
+  private val PlainWeight = 64L
 }

@@ -35,9 +35,13 @@ final class LoadedEntry(
     tail: ObjectTail
 ) {
 
-  private lazy val segments: Map[SegmentKey, SegmentEntry] = index.entries.iterator.map(e => e.key -> e).toMap
+  // By store directory: listing what there is of one store must not cost as much as there are stores.
+  private lazy val segments: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
 
-  def segment(key: SegmentKey): Option[SegmentEntry] = segments.get(key)
+  def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
+
+  /** All segments of a store. */
+  def segmentsOf(storeDirectory: String): Vector[SegmentEntry] = segments.getOrElse(storeDirectory, Vector.empty)
 
   /** Bytes of the log from `offset` on, if they were fetched. */
   def bytes(offset: Long, length: Int): Option[Array[Byte]] = {
@@ -48,7 +52,7 @@ final class LoadedEntry(
   }
 
   /** Roughly what it takes in memory, in bytes. */
-  def weight: Long = tail.bytes.length + 256L + index.entries.size * 160L
+  def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
 
   /** Data files that hold parts of its segments, relative to the base. */
   def files: Set[String] = index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet

@@ -10,6 +10,7 @@ import sparkdstl.log.error.{LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{LogFileReader, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.ObjectEndsBefore
 
 /** Which commit entry, as seen by whom. */
 final case class EntryPlace(root: String, reader: UUID, batch: Long)
@@ -37,6 +38,7 @@ final class SegmentReader(
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
+  import SegmentReader._
   private implicit val executor: ExecutionContext = runtime.executor
 
   // Guarded by this: ids of entries as they were read, and as their successors name them.
@@ -69,7 +71,7 @@ final class SegmentReader(
 
   /** The segments of a store in the entry of `batch`. */
   def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
-    case EntryFound.Logged(entry) => entry.index.entries.filter(_.key.storeDirectory == storeDirectory)
+    case EntryFound.Logged(entry) => entry.segmentsOf(storeDirectory)
     case EntryFound.Absent | EntryFound.Plain => Vector.empty
   }
 
@@ -131,11 +133,18 @@ final class SegmentReader(
     storage.readRange(path, offset, length, timeoutMillis).flatMap {
       case Outcome.Done(Some(bytes)) => Future.successful(bytes)
       case Outcome.Done(None) => Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null))
-      case Outcome.Failed(error: java.io.EOFException) =>
+      case Outcome.Failed(error) if endsBefore(error) =>
         Future.failed(LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error))
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(path, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(path, error))
     }
+}
+
+private object SegmentReader {
+
+  /** Whether storage has said that the object is shorter. A stream that broke off says nothing of the object. */
+  private def endsBefore(error: Throwable): Boolean =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).exists(_.isInstanceOf[ObjectEndsBefore])
 }
 
 /** Ids of the newest entries that were read. Not thread-safe. */

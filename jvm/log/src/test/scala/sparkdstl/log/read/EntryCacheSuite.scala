@@ -1,0 +1,126 @@
+package sparkdstl.log.read
+
+import java.io.IOException
+
+import scala.collection.mutable
+import scala.concurrent.{Future, Promise}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.FormatSamples
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
+import sparkdstl.log.storage.ObjectTail
+
+class EntryCacheSuite extends AnyFunSuite {
+
+  /** Without segments an entry weighs 256 bytes and what was fetched of it. */
+  private def entry(length: Int): EntryFound = EntryFound.Logged(
+    new LoadedEntry(
+      FormatSamples.file,
+      7,
+      FormatSamples.entryIndex(),
+      0,
+      ObjectTail(new Array[Byte](length), length.toLong)
+    )
+  )
+
+  private class Fixture(maxBytes: Long = 1000) {
+    val cache = new EntryCache[String](maxBytes, TestRuntime(new ManualTimer))
+    val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
+
+    def get(key: String): Future[EntryFound] = cache.get(key) {
+      assert(!Thread.holdsLock(cache), "storage is asked with the lock held")
+      val promise = Promise[EntryFound]()
+      fetches += key -> promise
+      promise.future
+    }
+
+    def held(key: String): Boolean = cache.contains(key)
+
+    def load(key: String, length: Int): Unit = {
+      get(key): Unit
+      fetches.last._2.success(entry(length))
+    }
+  }
+
+  test("an entry is fetched once for all who want it at the same time, and later") {
+    val fixture = new Fixture
+    import fixture._
+    val all = Seq.fill(3)(get("a"))
+    fetches.head._2.success(entry(10))
+    assert(all.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
+    assert(get("a").isCompleted && fetches.size == 1)
+    assert(cache.weight == 266)
+  }
+
+  test("that nothing is there is not remembered, and neither is a failure") {
+    val fixture = new Fixture
+    import fixture._
+    get("a"): Unit
+    fetches.last._2.success(EntryFound.Absent)
+    assert(!held("a"))
+    get("a"): Unit
+    fetches.last._2.failure(new IOException("no"))
+    assert(!held("a"))
+    get("a"): Unit
+    assert(fetches.size == 3)
+  }
+
+  test("who comes while an entry is asked for and not found has it asked for again: it may have been written since") {
+    val fixture = new Fixture
+    import fixture._
+    val first = get("a")
+    val joined = Seq.fill(2)(get("a"))
+    fetches(0)._2.success(EntryFound.Absent)
+    assert(first.value.get.get == EntryFound.Absent)
+    assert(fetches.size == 2 && joined.forall(!_.isCompleted))
+    fetches(1)._2.success(entry(10))
+    assert(joined.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
+    val late = Seq.fill(2)(get("b"))
+    fetches(2)._2.success(EntryFound.Absent)
+    fetches(3)._2.success(EntryFound.Absent)
+    assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
+  }
+
+  test("a fetch that throws is a failed one") {
+    val cache = new EntryCache[String](1000, TestRuntime(new ManualTimer))
+    assert(cache.get("a")(throw new IllegalStateException("closed")).value.exists(_.isFailure))
+    assert(!cache.contains("a"))
+  }
+
+  test("the least recently used go first, whichever arrived last, and no more than need be") {
+    val fixture = new Fixture
+    import fixture._
+    Seq("a", "b", "c").foreach(load(_, 44))
+    assert(cache.weight == 900)
+    get("a"): Unit
+    load("d", 44)
+    assert(Seq("a", "b", "c", "d").map(held) == Seq(true, false, true, true))
+    // One that was asked for long ago and arrives now drives out those that came since.
+    get("slow"): Unit
+    val slow = fetches.last._2
+    Seq("e", "f", "g").foreach(load(_, 44))
+    slow.success(entry(44))
+    assert(cache.weight == 900)
+    assert(Seq("slow", "e", "f", "g").map(held) == Seq(true, false, true, true))
+  }
+
+  test("an entry that is larger than the cache is held alone") {
+    val fixture = new Fixture
+    import fixture._
+    load("a", 44)
+    load("large", 5000)
+    assert(held("large") && !held("a"))
+    load("b", 44)
+    assert(cache.weight == 300)
+  }
+
+  test("what arrives after everything was forgotten is not counted") {
+    val fixture = new Fixture
+    import fixture._
+    val asked = get("a")
+    cache.clear()
+    fetches.head._2.success(entry(10))
+    assert(asked.isCompleted && cache.weight == 0 && !held("a"))
+  }
+}

@@ -1,0 +1,110 @@
+package sparkdstl.log.read
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.coordinator.RunFixture
+import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
+import sparkdstl.log.format.{CommittedSegment, SegmentKind}
+import sparkdstl.log.request.ScriptedStore.Fail
+import sparkdstl.log.storage.Payload
+
+class SegmentReaderSuite extends AnyFunSuite {
+  import RunFixture._
+
+  private class Fixture {
+    val stored = new RunFixture
+    import stored._
+
+    def reader(cacheBytes: Long = 1 << 20, fetchLength: Int = 1 << 20): SegmentReader = new SegmentReader(
+      location,
+      new EntryReader(location, storage, 60000, fetchLength, runtime),
+      new EntryCache[EntryPlace](cacheBytes, runtime),
+      otherRun,
+      storage,
+      storage,
+      60000,
+      runtime
+    )
+
+    def bytes(reader: SegmentReader, batch: Long): Seq[Byte] = {
+      val found = result(reader.open(key(batch))).get
+      found.segment.parts.indices.flatMap(index => result(reader.part(found, index)).toSeq)
+    }
+  }
+
+  test("a segment is found in its batch's entry, also when only the entry's end was fetched") {
+    val fixture = new Fixture
+    import fixture._
+    val parts = Vector(Left(Array[Byte](1, 2)), Left(Array[Byte](3)))
+    stored.writeEntry(0, otherRun, 1, None, CommittedSegment(key(0), 1, parts), committed(0, 1))
+    assert(bytes(reader(), 0) == Seq[Byte](1, 2, 3))
+    assert(bytes(reader(fetchLength = 1), 0) == Seq[Byte](1, 2, 3))
+    assert(result(reader().segmentsOf("0/1", 0)).map(_.key) == Vector(key(0, 1)))
+    assert(result(reader().find(key(0, 5))).isEmpty)
+  }
+
+  test("a batch that is not in the log leaves it to plain files, and one that is, and lacks the store, is damaged") {
+    val fixture = new Fixture
+    import fixture._
+    stored.writeEntry(0, otherRun, 1, None, committed(0))
+    stored.store.memory.put(stored.location.entry(1), Payload(content))
+    stored.writeEntry(2, otherRun, 1, None)
+    assert(failure(reader().open(key(0, 1))).isInstanceOf[DamagedLogException])
+    assert(result(reader().open(key(0, 1, SegmentKind.Checksum))).isEmpty)
+    Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
+  }
+
+  test("an entry that was not there is looked for again, and one that cannot be read is no guess") {
+    val fixture = new Fixture
+    import fixture._
+    val same = reader()
+    assert(!result(same.isCommitted(0)))
+    stored.writeEntry(0, otherRun, 1, None, committed(0))
+    stored.store.script("readTail", Fail())
+    assert(failure(same.isCommitted(0)).getMessage.contains("DSTL_READ_FAILED"))
+    assert(result(same.isCommitted(0)))
+  }
+
+  test("bytes that are not what was written are never handed out") {
+    val fixture = new Fixture
+    import fixture._
+    stored.put(file(1))
+    val elsewhere = CommittedSegment(key(0), 1, Vector(Right(part(1).copy(offset = 0, length = 1))))
+    val missing = CommittedSegment(key(0, 1), 1, Vector(Right(part(2))))
+    val short = CommittedSegment(key(0, 2), 1, Vector(Right(part(1))))
+    def fails(partition: Int): Throwable = {
+      val same = reader()
+      failure(same.part(result(same.open(key(0, partition))).get, 0))
+    }
+    val ok = elsewhere.copy(parts = Vector(Right(part(1).copy(offset = 24, length = 1))))
+    stored.store.memory.put(stored.location.file(file(1)), Payload(new Array[Byte](30)))
+    stored.writeEntry(0, otherRun, 1, None, ok, missing, short)
+    assert(fails(0).isInstanceOf[DamagedLogException])
+    assert(fails(1).isInstanceOf[MissingLogObjectException])
+    assert(fails(2).isInstanceOf[DamagedLogException])
+  }
+
+  test("an entry that was built on another than the one below is refused, in whichever order they are read") {
+    def written = {
+      val fixture = new Fixture
+      val first = fixture.stored.writeEntry(0, otherRun, 1, None, committed(0))
+      fixture.stored.writeEntry(1, otherRun, 1, Some(first), committed(1)): Unit
+      fixture
+    }
+    Seq(Seq(0L, 1L), Seq(1L, 0L)).foreach { order =>
+      val whole = written
+      val wholeReader = whole.reader(cacheBytes = 0)
+      order.foreach(batch => assert(result(wholeReader.isCommitted(batch))))
+      val broken = written
+      broken.stored.writeEntry(0, FormatRuns.late, 2, None, committed(0)): Unit
+      val brokenReader = broken.reader()
+      assert(result(brokenReader.isCommitted(order(0))))
+      assert(failure(brokenReader.isCommitted(order(1))).getMessage.contains("another entry of batch"))
+      assert(brokenReader.isCommitted(order(1)).value.exists(_.isFailure), "also when it is asked again")
+    }
+  }
+
+  private object FormatRuns {
+    val late: java.util.UUID = java.util.UUID.fromString("88888888-8888-4888-8888-888888888888")
+  }
+}
