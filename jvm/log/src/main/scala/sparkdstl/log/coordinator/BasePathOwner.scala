@@ -85,7 +85,9 @@ final class BasePathOwner(
 
   private def read(): Future[Option[Owner]] =
     log.read(file, MaxLength, timeoutMillis).flatMap(_.asFuture)
-      .map(_.map(content => Owner(field(content, "query").getOrElse(throw missing("query")), field(content, "checkpoint"))))
+      .map(_.map(content =>
+        Owner(field(content, "query").getOrElse(throw missing("query")), field(content, "checkpoint"))
+      ))
       .recoverWith { case NonFatal(e) => Future.failed(ProtocolErrors.unusableBasePath(location.base, e)) }
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */

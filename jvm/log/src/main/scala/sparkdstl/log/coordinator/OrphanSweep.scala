@@ -59,10 +59,12 @@ private[coordinator] final class OrphanSweep(
     listed(checkpoint.list(location.commits, timeoutMillis)).flatMap { objects =>
       val batches = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted
       batches.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
-        before.flatMap(named => entries.read(batch).map {
-          case EntryFound.Logged(entry) => named ++ entry.files
-          case EntryFound.Plain | EntryFound.Absent => named
-        })
+        before.flatMap(named =>
+          entries.read(batch).map {
+            case EntryFound.Logged(entry) => named ++ entry.files
+            case EntryFound.Plain | EntryFound.Absent => named
+          }
+        )
       }
     }
 
