@@ -131,11 +131,14 @@ final class SegmentReader(
     storage.readRange(path, offset, length, timeoutMillis).flatMap {
       case Outcome.Done(Some(bytes)) => Future.successful(bytes)
       case Outcome.Done(None) => Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null))
-      case Outcome.Failed(error: java.io.EOFException) =>
+      case Outcome.Failed(error) if endsEarly(error) =>
         Future.failed(LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error))
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(path, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(path, error))
     }
+
+  private def endsEarly(error: Throwable): Boolean =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).exists(_.isInstanceOf[java.io.EOFException])
 }
 
 /** Ids of the newest entries that were read. Not thread-safe. */
