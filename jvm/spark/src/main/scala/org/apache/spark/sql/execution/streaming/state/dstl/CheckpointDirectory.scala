@@ -3,7 +3,10 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{DIR_NAME_COMMITS, DIR_NAME_OFFSETS}
+import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
+  DIR_NAME_COMMITS,
+  DIR_NAME_OFFSETS
+}
 
 /** What a directory is in a checkpoint, judged by its path; file managers are made for one directory each. */
 private[dstl] sealed trait CheckpointDirectory

@@ -3,7 +3,14 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.io.{ByteArrayInputStream, FileNotFoundException}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PositionedReadable, Seekable}
+import org.apache.hadoop.fs.{
+  FSDataInputStream,
+  FileAlreadyExistsException,
+  FileStatus,
+  Path,
+  PositionedReadable,
+  Seekable
+}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.NewestEpoch
@@ -66,12 +73,15 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     creation(file, content) match {
       case Creation.Ours =>
       case _: Creation.Taken =>
-        throw ProtocolErrors.begunByOther(file, Waiting.on(NewestEpoch.claimant(
-          DstlEnvironment.location(root, configuration, options),
-          storage,
-          timeoutMillis,
-          DstlEnvironment.get.runtime
-        )))
+        throw ProtocolErrors.begunByOther(
+          file,
+          Waiting.on(NewestEpoch.claimant(
+            DstlEnvironment.location(root, configuration, options),
+            storage,
+            timeoutMillis,
+            DstlEnvironment.get.runtime
+          ))
+        )
     }
 
   /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */

@@ -54,7 +54,10 @@ private[dstl] object TaskLog extends Logging {
     known.orElse {
       Waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
         synchronized {
-          tasks.put(context, Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer))
+          tasks.put(
+            context,
+            Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer)
+          )
         }
         context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer)): Unit
         // A listener that runs after ours may still fail the task.
