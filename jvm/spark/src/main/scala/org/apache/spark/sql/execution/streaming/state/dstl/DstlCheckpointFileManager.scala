@@ -60,11 +60,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   override def open(file: Path): FSDataInputStream =
     (directory, segmentOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key)) =>
-        ReplayedSegment.open(
-          runOf(store).reader,
-          key,
-          options.downloadThreads
-        ).getOrElse(files.open(file)(super.open(file)))
+        LoadErrors.inFront {
+          ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads)
+            .getOrElse(files.open(file)(super.open(file)))
+        }
       case _ => files.open(file)(super.open(file))
     }
 

@@ -79,7 +79,11 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
       StoreKey(fileSystem.getUri.toString, options.publish),
       key =>
         new ThreadedObjectStore(
-          HadoopLogStorage(configuration, new Path(new Path(key.fileSystem), "/"), PublishMode.named(options.publish).get),
+          HadoopLogStorage(
+            configuration,
+            new Path(new Path(key.fileSystem), "/"),
+            PublishMode.named(options.publish).get
+          ),
           MinimumThreads,
           options.uploadMaxAttempts,
           ThreadUtils.newDaemonCachedThreadPool("dstl-storage")

@@ -6,12 +6,11 @@ import scala.collection.mutable
 
 import org.apache.hadoop.conf.Configuration
 
-import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.worker.LocalStore
 
-import org.apache.spark.{SparkException, TaskContext}
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 
@@ -69,6 +68,9 @@ private[dstl] final class DstlRocksDB(
   // Guarded by attempts: the attempts whose commits led to the local versions, and those that are known not to count.
   private val attempts = mutable.LinkedHashMap.empty[Long, Long]
   private val dropped = mutable.HashSet.empty[Long]
+  // By the snapshot's directory: two attempts may leave one each of the same version.
+  private val makers = mutable.HashMap.empty[String, Long]
+  private var committing: Option[Long] = None
   private var postponed: Option[RocksDBSnapshot] = None
 
   register()
@@ -86,22 +88,36 @@ private[dstl] final class DstlRocksDB(
     }
     val kept = if (loadedVersion == version) base else None
     if (kept.isEmpty) attempts.synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
-    try BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty))
-    catch { case e: DstlException => throw new CannotLoad(e) }
+    LoadErrors.inFront(BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty)))
   }
 
   override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) = {
-    val committed = super.commit(forceSnapshot)
-    Option(TaskContext.get()).foreach { context =>
-      attempts.synchronized {
-        attempts.put(committed._1, context.taskAttemptId())
-        if (attempts.size > DstlRocksDB.RememberedAttempts) {
-          attempts.remove(attempts.head._1)
-          dropped.filterInPlace(attempt => attempts.valuesIterator.contains(attempt)): Unit
-        }
-      }
+    val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
+    attempts.synchronized { committing = attempt }
+    try {
+      val committed = super.commit(forceSnapshot)
+      attempt.foreach(remember(committed._1, _))
+      committed
+    } finally attempt.foreach(noteSnapshots)
+  }
+
+  private def remember(version: Long, attempt: Long): Unit = attempts.synchronized {
+    attempts.put(version, attempt)
+    if (attempts.size > DstlRocksDB.RememberedAttempts) {
+      attempts.remove(attempts.head._1)
+      dropped.filterInPlace(attempt => attempts.valuesIterator.contains(attempt)): Unit
     }
-    committed
+  }
+
+  /** A snapshot that was not there before the attempt's commit is the attempt's. */
+  private def noteSnapshots(attempt: Long): Unit = {
+    val there =
+      Option(localRootDir.list()).fold(Set.empty[String])(_.filter(_.startsWith(DstlRocksDB.SnapshotPrefix)).toSet)
+    attempts.synchronized {
+      makers.filterInPlace((directory, _) => there(directory))
+      there.foreach(directory => makers.getOrElseUpdate(directory, attempt))
+      committing = None
+    }
   }
 
   override def doMaintenance(): Unit = {
@@ -116,7 +132,7 @@ private[dstl] final class DstlRocksDB(
 
   /** A snapshot is uploaded once the version is committed, by the attempt whose state it is; until then it waits. */
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit = {
-    val attempt = attempts.synchronized(attempts.get(snapshot.version))
+    val attempt = attempts.synchronized(makers.get(snapshot.checkpointDir.getName).orElse(committing))
     val isPartOfCommit = TaskContext.get() != null
     if (isPartOfCommit || enableStateStoreCheckpointIds || attempt.isEmpty) super.uploadSnapshot(snapshot)
     else committedBy(snapshot.version) match {
@@ -186,16 +202,13 @@ private[dstl] final class DstlRocksDB(
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
 }
 
-/** Why a store cannot be loaded, in our words: what is not of this kind Spark hides behind a message that says nothing. */
-private final class CannotLoad(why: DstlException)
-    extends RuntimeException(why.getMessage, why) with ConvertableToCannotLoadStoreError {
-  override def convertToCannotLoadStoreError(): SparkException = new SparkException(why.getMessage, why)
-}
-
 private object DstlRocksDB {
 
   /** More than any snapshot waits for. */
   private val RememberedAttempts = 1000
+
+  /** How `RocksDB.createSnapshot` names the directories that it makes. */
+  private val SnapshotPrefix = "checkpoint-"
 }
 
 /** Whose changes led to a version that may be committed. */

@@ -28,10 +28,12 @@ private[dstl] object LogMetrics {
   private val ReplayedSegments = StateStoreCustomSumMetric("dstlReplayedSegments", "log: segments read for recovery")
   private val ReplayedBytes = StateStoreCustomSizeMetric("dstlReplayedBytes", "log: bytes read for recovery")
   private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes in the newest commit entry")
-  private val UploadedBytes = StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes of the newest batch in data files")
+  private val UploadedBytes =
+    StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes of the newest batch in data files")
   private val BarrierWait =
     StateStoreCustomTimingMetric("dstlBarrierWaitMs", "log: newest barrier, until everything was durable")
-  private val EntryTime = StateStoreCustomTimingMetric("dstlCommitEntryWriteMs", "log: time to write the newest commit entry")
+  private val EntryTime =
+    StateStoreCustomTimingMetric("dstlCommitEntryWriteMs", "log: time to write the newest commit entry")
   private val EntryBytes = StateStoreCustomSizeMetric("dstlCommitEntryBytes", "log: size of the newest commit entry")
   private val Segments = StateStoreCustomSumMetric("dstlSegments", "log: segments in the newest commit entry")
 

@@ -81,7 +81,7 @@ private[dstl] object ReplayedSegment {
       new FSDataInputStream(new SegmentInputStream(
         found.segment.parts.map(_.length),
         index => {
-          val bytes = Waiting.on(reader.part(found, index))
+          val bytes = LoadErrors.inFront(Waiting.on(reader.part(found, index)))
           counters.bytes += bytes.length
           bytes
         }

@@ -20,7 +20,9 @@ private[dstl] object PastTheLog extends Logging {
           "it. Its files are written with this project's retries. To use the log start the query with " +
           s"spark.sql.streaming.stateStore.providerClass=${classOf[DstlStateStoreProvider].getName} and a new checkpoint."
       )
-    else if (fileName.endsWith(".zip") && !configuration.getBoolean(DstlCheckpointFileManager.ChangelogCheckpointing, false))
+    else if (
+      fileName.endsWith(".zip") && !configuration.getBoolean(DstlCheckpointFileManager.ChangelogCheckpointing, false)
+    )
       Some(
         "its provider is Spark's own and changelog checkpointing is off, so each batch writes snapshots of its stores. Set " +
           s"${DstlCheckpointFileManager.ChangelogCheckpointing}=true on the session that starts the query."

@@ -225,15 +225,11 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected def execution(query: StreamingQuery): MicroBatchExecution =
     query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution]
 
-  /** No changelog became a file, and each batch has its batch log. */
+  /** No changelog became a file, and the entry of each batch carries its state. */
   protected def assertInLog(checkpoint: LocalPath, expected: Set[Long]): Assertion = {
     assert(files(checkpoint).filter(_.endsWith(".changelog")) == Nil)
-    assert(batchLogs(checkpoint) == expected)
+    assert(LoggedBatches.of(checkpoint) == expected)
   }
-
-  protected def batchLogs(checkpoint: LocalPath): Set[Long] =
-    files(checkpoint).filter(_.startsWith("dstl/batches/"))
-      .map(_.stripPrefix("dstl/batches/").takeWhile(_ != '-').toLong).toSet
 
   /** All files below a directory, as paths relative to it. */
   protected def files(below: LocalPath): Seq[String] = {

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
-
 import org.apache.spark.sql.{DataFrame, SQLContext}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
@@ -43,9 +41,7 @@ class CompatibilitySuite extends QuerySuite {
 
   private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
 
-  private def batchLogs: Set[Int] =
-    if (!Files.exists(checkpoint.resolve("dstl/batches"))) Set.empty
-    else files(checkpoint.resolve("dstl/batches")).map(_.takeWhile(_ != '-').toInt).toSet
+  private def logged: Set[Int] = LoggedBatches.of(checkpoint).map(_.toInt)
 
   private def withInput(body: MemoryStream[Int] => Any): Unit = {
     val session = spark
@@ -62,7 +58,7 @@ class CompatibilitySuite extends QuerySuite {
       withInput { input =>
         run(input, run(input, 0, "first"), "second"): Unit
         assert(changelogFiles == Nil)
-        assert(batchLogs == (0 until 6).toSet)
+        assert(logged == (0 until 6).toSet)
       }
     }
 
@@ -126,7 +122,7 @@ class CompatibilitySuite extends QuerySuite {
         ours()
         run(input, run(input, after, "taken"), "again"): Unit
         assert(changelogFiles == plain)
-        assert(batchLogs == (3 until 9).toSet)
+        assert(logged == (3 until 9).toSet)
       }
     }
 
@@ -138,12 +134,35 @@ class CompatibilitySuite extends QuerySuite {
         val after = run(input, 0, "first")
         spark.conf.set(option("enabled"), "false")
         val later = run(input, after, "disabled")
-        assert(batchLogs == (0 until 3).toSet)
+        assert(logged == (0 until 3).toSet)
         assert(changelogFiles.nonEmpty)
         spark.conf.set(option("enabled"), "true")
         run(input, later, "enabled"): Unit
-        assert(batchLogs == (0 until 3).toSet ++ (6 until 9))
+        assert(logged == (0 until 3).toSet ++ (6 until 9))
       }
+    }
+  }
+
+  for (
+    (name, more) <- Seq(
+      "no snapshots" -> Map.empty[String, String],
+      "snapshots and deletion of what they make needless" -> Map(
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "2",
+        "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
+      )
+    )
+  ) test(s"the log may be off for longer than commit entries are retained, and on again: $name") {
+    more.foreach { case (key, value) => spark.conf.set(key, value) }
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    withInput { input =>
+      val after = run(input, 0, "first")
+      spark.conf.set(option("enabled"), "false")
+      val later = run(input, run(input, run(input, after, "off"), "still"), "off-and-on")
+      spark.conf.set(option("enabled"), "true")
+      val again = run(input, later, "enabled")
+      assert(LoggedBatches.of(checkpoint).contains(14L))
+      run(input, again, "again"): Unit
+      assert(LoggedBatches.of(checkpoint).contains(17L))
     }
   }
 
@@ -151,7 +170,7 @@ class CompatibilitySuite extends QuerySuite {
     spark.conf.unset(fileManagerKey)
     withInput { input =>
       run(input, run(input, 0, "first"), "second"): Unit
-      assert(batchLogs == Set.empty)
+      assert(logged == Set.empty)
       assert(changelogFiles.nonEmpty)
     }
   }
@@ -164,7 +183,7 @@ class CompatibilitySuite extends QuerySuite {
       assert(changelogFiles.nonEmpty)
       ours()
       run(input, later, "again"): Unit
-      assert(batchLogs == Set(0, 1, 2, 6, 7, 8))
+      assert(logged == Set(0, 1, 2, 6, 7, 8))
     }
   }
 
@@ -172,7 +191,7 @@ class CompatibilitySuite extends QuerySuite {
     spark.conf.set(option("commit.mode"), "sync")
     withInput { input =>
       run(input, run(input, 0, "first"), "second"): Unit
-      assert(batchLogs == Set.empty)
+      assert(logged == Set.empty)
       assert(changelogFiles.nonEmpty)
     }
   }
@@ -197,10 +216,10 @@ class CompatibilitySuite extends QuerySuite {
     spark.conf.set(option("commit.mode"), "sync")
     withInput { input =>
       val after = run(input, 0, "noted")
-      assert(new String(Files.readAllBytes(checkpoint.resolve("commits/2"))).linesIterator.size == 3)
+      assert(LoggedBatches.index(checkpoint, 2).exists(_.entries.isEmpty))
       stock()
       run(input, after, "stock"): Unit
-      assert(new String(Files.readAllBytes(checkpoint.resolve("commits/5"))).linesIterator.size == 2)
+      assert(LoggedBatches.index(checkpoint, 5).isEmpty)
     }
   }
 
@@ -214,8 +233,8 @@ class CompatibilitySuite extends QuerySuite {
         }
         val metrics = query.lastProgress.stateOperators.head.customMetrics
         assert(metrics.get("dstlInlineBytes") > 0, metrics)
-        assert(metrics.get("dstlBatchLogSegments") == 3, metrics)
-        assert(metrics.get("dstlBatchLogBytes") > 0, metrics)
+        assert(metrics.get("dstlSegments") == 3, metrics)
+        assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
         assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
       } finally query.stop()
       val again = start(counts(input), "recovered")

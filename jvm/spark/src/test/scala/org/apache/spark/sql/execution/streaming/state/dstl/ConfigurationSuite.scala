@@ -72,6 +72,7 @@ class ConfigurationSuite extends QuerySuite {
     spark.sparkContext.hadoopConfiguration.set("fs.faulty.impl", classOf[FaultyFileSystem].getName)
     spark.sparkContext.hadoopConfiguration.set("fs.faulty.fail.ratio", "1.0")
     spark.conf.set(option("upload.nextAttemptDelay"), "1ms")
+    spark.conf.set(option("commit.timeout"), "2s")
     val error = failureWith(option("basePath") -> s"faulty://$directory/log")
     assert(error.contains("[DSTL_UNUSABLE_BASE_PATH]") || error.contains("[DSTL_WRITE_FAILED]"), error)
     assert(error.contains(s"$directory/log"), error)
@@ -81,6 +82,7 @@ class ConfigurationSuite extends QuerySuite {
     val session = spark
     import session.implicits._
     implicit val context: SQLContext = spark.sqlContext
+    spark.conf.set(option("inline.maxSegmentSize"), "0")
     spark.conf.set(option("basePath"), directory.resolve("log").toString)
     val input = MemoryStream[Int]
     def again(name: String): Unit = {
@@ -90,7 +92,7 @@ class ConfigurationSuite extends QuerySuite {
     }
     input.addData(1 to 10)
     again("first")
-    assert(files(directory.resolve("log")).exists(_.startsWith("batches/0-")))
+    assert(files(directory.resolve("log")).exists(_.startsWith("data/")))
     spark.conf.set(option("basePath"), directory.resolve("elsewhere").toString)
     input.addData(11 to 20)
     val error = messages(failure(start(counts(input), "moved")))

@@ -31,7 +31,8 @@ class MainLineSuite extends QuerySuite {
     val all = files()
     assert(all.filter(_.endsWith(".changelog")) == Nil)
     assert(all.filter(_.startsWith("dstl/data/")) == Nil)
-    assert(all.filter(name => name.startsWith("commits/") && !name.contains(".")) == Seq("commits/0", "commits/1", "commits/2"))
+    assert(all.filter(name => name.startsWith("commits/") && !name.contains(".")) ==
+      Seq("commits/0", "commits/1", "commits/2"))
   }
 
   test("a restarted query goes on from the state in the log") {

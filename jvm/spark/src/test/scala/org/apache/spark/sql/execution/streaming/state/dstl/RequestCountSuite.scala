@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.sql.Timestamp
 
-import sparkdstl.testing.CountingFileSystem
+import sparkdstl.testing.{CountingFileSystem, Operation}
 
 import org.apache.spark.sql.{DataFrame, SQLContext}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
@@ -10,13 +10,16 @@ import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
 
-/** What a batch costs in object writes, counted at the file system. */
+/**
+ * What a batch costs in requests, counted at a file system that publishes an object when its stream is closed and creates
+ * exclusively.
+ */
 class RequestCountSuite extends QuerySuite {
-  private val measuredBatches = 3
+  import RequestCountSuite._
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2,
-    // Snapshots are not what is counted here; both sides upload the same ones.
+    // Maintenance is not what is counted here: it asks in the background, now and then.
     "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
     // Nor are hedges, which a busy machine makes necessary and which are one request more each.
     option("upload.retryPolicy") -> "none"
@@ -33,42 +36,63 @@ class RequestCountSuite extends QuerySuite {
   private def twoOperators(input: DataFrame): DataFrame =
     input.withWatermark("_2", "1 minute").dropDuplicates("_1", "_2").groupBy(window(col("_2"), "10 seconds")).count()
 
-  /** Object writes in `measuredBatches` batches, after the first two, which also write schemas and metadata. */
-  private def writes(partitions: Int, operators: Int, more: Map[String, String]): Seq[String] = {
+  /** Requests below the checkpoint in `MeasuredBatches` batches, after the first ones, which also write schemas and metadata. */
+  private def requests(of: Measured, more: Map[String, String]): CountingFileSystem.Counts = {
     stopSpark()
-    startSpark((more + ("spark.sql.shuffle.partitions" -> partitions.toString)).toSeq: _*)
+    startSpark((more ++ Map(
+      "spark.sql.shuffle.partitions" -> of.partitions.toString,
+      "spark.sql.streaming.stateStore.checkpointFormatVersion" -> of.format.toString
+    )).toSeq: _*)
     val session = spark
     import session.implicits._
     implicit val context: SQLContext = spark.sqlContext
     val input = MemoryStream[(Int, Timestamp)]
     val (result, mode) =
-      if (operators == 1) (oneOperator(input.toDF()), OutputMode.Complete())
+      if (of.operators == 1) (oneOperator(input.toDF()), OutputMode.Complete())
       else (twoOperators(input.toDF()), OutputMode.Append())
-    val at = s"counting://$directory/checkpoint-$partitions-$operators-${more.size}"
-    val query = start(result, s"counted", mode, at)
+    val query = start(result, s"counted", mode, s"counting://$directory/checkpoint-${more.size}")
     def batch(number: Int): Unit = {
       input.addData((1 to 50).map(value => (value, new Timestamp(number * 1000L))))
       query.processAllAvailable()
     }
     try {
-      (0 until 2).foreach(batch)
+      (0 until UnmeasuredBatches).foreach(batch)
       val before = query.lastProgress.batchId
       CountingFileSystem.reset()
-      (2 until 2 + measuredBatches).foreach(batch)
-      assert(query.lastProgress.batchId - before == measuredBatches)
-      CountingFileSystem.snapshot().written.map(_.toString)
+      (UnmeasuredBatches until UnmeasuredBatches + MeasuredBatches).foreach(batch)
+      assert(query.lastProgress.batchId - before == MeasuredBatches)
+      CountingFileSystem.snapshot()
     } finally query.stop()
   }
 
-  for {
-    operators <- Seq(1, 2)
-    partitions <- Seq(4, 16, 64)
-  } test(
-    s"a batch costs exactly the object writes that it costs without durable state: $operators operator(s), $partitions partitions"
+  for (
+    of <- Seq(
+      Measured(format = 1, operators = 1, partitions = 4),
+      Measured(format = 1, operators = 1, partitions = 64),
+      Measured(format = 1, operators = 2, partitions = 16),
+      Measured(format = 2, operators = 1, partitions = 16),
+      Measured(format = 2, operators = 1, partitions = 64),
+      Measured(format = 2, operators = 2, partitions = 4)
+    )
+  ) test(
+    s"a batch costs two object writes and no question: checkpoint format version ${of.format}, ${of.operators} operator(s), " +
+      s"${of.partitions} partitions"
   ) {
-    val without = writes(partitions, operators, floor)
-    val durable = writes(partitions, operators, Map.empty)
-    assert(without.size == 2 * measuredBatches, without)
-    assert(durable.size == without.size, durable)
+    val durable = requests(of, Map.empty)
+    assert(durable.written.size == 2 * MeasuredBatches, durable.paths)
+    assert(durable.paths.keySet == Set[Operation](Operation.Write), durable.paths)
   }
+
+  test("without durable state a batch costs as many object writes, and questions besides") {
+    val without = requests(Measured(format = 1, operators = 1, partitions = 4), floor)
+    assert(without.written.size == 2 * MeasuredBatches, without.paths)
+    assert(without(Operation.Head) >= MeasuredBatches, without.paths)
+  }
+}
+
+private object RequestCountSuite {
+  val UnmeasuredBatches = 3
+  val MeasuredBatches = 3
+
+  final case class Measured(format: Int, operators: Int, partitions: Int)
 }

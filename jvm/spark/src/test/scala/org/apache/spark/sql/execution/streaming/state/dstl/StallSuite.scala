@@ -30,7 +30,6 @@ class StallSuite extends ComparisonSuite with Eventually {
     (what, path, contender) <- Seq(
       ("the batch's offsets are asked for", "/offsets/1$", ours),
       ("changes are uploaded while tasks run", "/dstl/data/", uploading),
-      ("the batch log is written", "/dstl/batches/1-", ours),
       ("the commit entry is created", "/commits/1$", ours)
     )
   ) test(s"a query lives through a stall that begins when $what") {

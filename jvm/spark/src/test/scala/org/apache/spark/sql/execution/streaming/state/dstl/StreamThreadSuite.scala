@@ -10,7 +10,10 @@ class StreamThreadSuite extends AnyFunSuite {
 
   test("the run is read from a query thread's name, whatever the query is called") {
     Seq("", "name ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
-      assert(StreamThread.queryIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(DrivenQuery(id, run)))
+      assert(StreamThread.queryIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(DrivenQuery(
+        id,
+        run
+      )))
     }
     assert(StreamThread.queryIn("main").isEmpty)
   }

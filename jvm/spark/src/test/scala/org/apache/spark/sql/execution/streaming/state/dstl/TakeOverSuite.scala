@@ -35,7 +35,7 @@ class TakeOverSuite extends ComparisonSuite {
           Seq(provider, fileManager).foreach { contender =>
             val (playing, outcome) = handOver(operator, stockSpark, contender)
             assert(outcome == wanted, contender.name)
-            assert(batchLogs(playing.checkpoint) == Set(2))
+            assert(LoggedBatches.of(playing.checkpoint) == Set(2))
           }
         case other => fail(other.toString)
       }
@@ -48,7 +48,7 @@ class TakeOverSuite extends ComparisonSuite {
     val warnings = Warnings.during(playing.play(batches.drop(2)))
     assert(warnings.count(_.contains(s"$changelogKey=true")) == 1, warnings)
     assert(playing.output == expected(Operator.totals, stock).batches)
-    assert(batchLogs(playing.checkpoint) == Set.empty)
+    assert(LoggedBatches.of(playing.checkpoint) == Set.empty)
   }
 
   for (operator <- operators; version <- Seq(1, 2))

@@ -122,7 +122,7 @@ class TriggersSuite extends ComparisonSuite {
     }
     assert(runs.head._2.nonEmpty)
     assert(runs(1)._2 == runs.head._2)
-    assert(batchLogs(runs(1)._1).nonEmpty)
+    assert(LoggedBatches.of(runs(1)._1).nonEmpty)
     assert(files(runs(1)._1).filter(_.endsWith(".changelog")) == Nil)
   }
 

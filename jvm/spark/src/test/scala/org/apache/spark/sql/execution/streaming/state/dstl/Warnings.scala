@@ -7,16 +7,40 @@ import scala.jdk.CollectionConverters._
 import org.apache.logging.log4j.{Level, LogManager}
 import org.apache.logging.log4j.core.{LogEvent, Logger}
 import org.apache.logging.log4j.core.appender.AbstractAppender
-import org.apache.logging.log4j.core.config.Property
+import org.apache.logging.log4j.core.config.{Configurator, Property}
 
 object Warnings {
+  private val OwnLoggers = Seq("sparkdstl", "org.apache.spark.sql.execution.streaming.state.dstl")
 
   /** What is logged as a warning or worse while `run` runs, by whichever thread. */
-  def during(run: => Unit): Seq[String] = {
-    val found = new ConcurrentLinkedQueue[String]
+  def during(run: => Unit): Seq[String] =
+    events(_.getLevel.isMoreSpecificThan(Level.WARN))(run).map(_.getMessage.getFormattedMessage)
+
+  /** What the log's own classes say while `run` runs, at INFO or above. */
+  def ofTheLogDuring(run: => Unit): Seq[String] = {
+    Configurator.setLevel(OwnLoggers.head, Level.INFO)
+    try events(isOwn)(run).map(_.getMessage.getFormattedMessage)
+    finally Configurator.setLevel(OwnLoggers.head, Level.WARN)
+  }
+
+  /** Errors that the log's classes log while `run` runs, or that others log because of one of them, with their stack traces. */
+  def errorsOfTheLogDuring(run: => Unit): Seq[String] =
+    events(_.getLevel.isMoreSpecificThan(Level.ERROR))(run).map(text).filter(error =>
+      OwnLoggers.exists(error.contains(_))
+    )
+
+  private def text(event: LogEvent): String = {
+    val thrown = Iterator.iterate(event.getThrown)(_.getCause).takeWhile(_ != null).take(20)
+      .map(error => s"$error\n${error.getStackTrace.mkString("\n")}")
+    s"${event.getLoggerName}: ${event.getMessage.getFormattedMessage}\n${thrown.mkString("\n")}"
+  }
+
+  private def isOwn(event: LogEvent): Boolean = OwnLoggers.exists(name => event.getLoggerName.startsWith(name))
+
+  private def events(isMeant: LogEvent => Boolean)(run: => Unit): Seq[LogEvent] = {
+    val found = new ConcurrentLinkedQueue[LogEvent]
     val appender = new AbstractAppender("warnings", null, null, false, Property.EMPTY_ARRAY) {
-      override def append(event: LogEvent): Unit =
-        if (event.getLevel.isMoreSpecificThan(Level.WARN)) found.add(event.getMessage.getFormattedMessage): Unit
+      override def append(event: LogEvent): Unit = if (isMeant(event)) found.add(event.toImmutable): Unit
     }
     val root = LogManager.getRootLogger.asInstanceOf[Logger]
     appender.start()

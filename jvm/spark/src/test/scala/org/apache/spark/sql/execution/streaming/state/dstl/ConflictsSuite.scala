@@ -1,0 +1,60 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path => LocalPath}
+import java.util.UUID
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.format.LogLayout
+import sparkdstl.testing.FaultyFileSystem
+
+/** Files of which one driver may create each: who finds its own there has created it, who finds another's is told whose. */
+class ConflictsSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+
+  override protected def configuration: Map[String, String] = Map(
+    "spark.hadoop." + FaultyFileSystem.entry._1 -> FaultyFileSystem.entry._2,
+    "spark.hadoop." + FaultyFileSystem.LostReplyRatio -> "1.0",
+    "spark.hadoop." + FaultyFileSystem.Paths -> ".*/(offsets|commits)/[0-9]+|.*/metadata",
+    LogOptions.Prefix + "upload.nextAttemptDelay" -> "1ms"
+  )
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  test("a query whose every reply to offsets, commits and metadata is lost goes on: what it finds there is its own") {
+    val expected = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
+    val at = fresh("lost")
+    val playing = new Playing(operator, ours, at, Some(s"faulty://$at"))
+    assert(playing.restartingAfter(2, batches) == expected)
+    assertInLog(at, expected.batches.keySet)
+  }
+
+  test("offsets that another driver has written stop the query with an error that names the other's run and host") {
+    val at = fresh("begun")
+    val playing = new Playing(operator, ours, at)
+    val query = playing.start()
+    try {
+      playing.feed(query, batches.head)
+      // Another driver claims its epoch and begins the next batch, with offsets of its own.
+      val other = UUID.randomUUID()
+      claimAsAnother(at, other, "other.example")
+      Files.writeString(at.resolve("offsets/1"), Files.readString(at.resolve("offsets/0")))
+      val error = failure(playing.feed(query, batches(1)))
+      assert(error.contains("[DSTL_FENCED]"), error)
+      assert(error.contains(other.toString) && error.contains("other.example"), error)
+      assert(!Files.exists(at.resolve("commits/1")))
+    } finally query.stop()
+  }
+
+  /** As another driver does at its start: the highest epoch's content with its own name in it. */
+  private def claimAsAnother(at: LocalPath, run: UUID, host: String): Unit = {
+    val epochs = files(at.resolve("dstl/epochs")).flatMap(LogLayout.parseEpoch)
+    if (epochs.isEmpty) throw new FileNotFoundException(s"$at claims no epoch")
+    val own = Files.readString(at.resolve(s"dstl/epochs/${epochs.max}"), UTF_8)
+    val ownRun = LoggedBatches.index(at, 0).get.writer
+    val others = own.replace(ownRun.run.toString, run.toString).replace(ownRun.host, host)
+    assert(others != own, own)
+    Files.writeString(at.resolve(s"dstl/epochs/${epochs.max + 1}"), others): Unit
+  }
+}

@@ -1,0 +1,67 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore, StateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider
+
+/** What a query's stores are, and what it says of them: when its state is in the log, and when it is not. */
+class ProviderSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+  private val hdfsBacked = ours.and(providerKey -> classOf[HDFSBackedStateStoreProvider].getName).named("default")
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  private def loaded: Seq[StateStoreProvider] = {
+    val field = StateStore.getClass.getDeclaredField("loadedProviders")
+    field.setAccessible(true)
+    val providers = field.get(StateStore).asInstanceOf[mutable.HashMap[Any, StateStoreProvider]]
+    providers.synchronized(providers.values.toVector)
+  }
+
+  test("stores are of Spark's own type, and the log's metrics are among the progress's") {
+    val playing = new Playing(operator, ours, fresh("typed"))
+    val query = playing.start()
+    try {
+      playing.feed(query, batches.head)
+      playing.feed(query, batches(1))
+      val stores = loaded.collect { case provider: DstlStateStoreProvider => provider }.map { provider =>
+        val store = provider.getStore(2)
+        try store.isInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore]
+        finally store.abort()
+      }
+      assert(stores.nonEmpty && stores.forall(identity))
+      val metrics = query.lastProgress.stateOperators.head.customMetrics.asScala
+      assert(LogMetrics.all.map(_.name).filterNot(metrics.contains) == Nil)
+      // Every one of Spark's is there too, such as this one of RocksDB's own.
+      assert(metrics.contains("rocksdbGetCount") && metrics("dstlSegments") == 2, metrics)
+    } finally query.stop()
+  }
+
+  test("Spark's default provider keeps its state past the log: one warning a run says so and what to do") {
+    val expected = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
+    val at = fresh("default")
+    val playing = new Playing(operator, hdfsBacked, at)
+    val said = Warnings.during {
+      playing.play(batches.take(2))
+      playing.play(batches.drop(2))
+    }
+    assert(playing.output == expected.batches)
+    val ofTheLog = said.filter(_.contains(at.toString))
+    assert(ofTheLog.size == 2 && ofTheLog.distinct.size == 1, said)
+    assert(ofTheLog.head.contains(s"$providerKey=${classOf[DstlStateStoreProvider].getName}"), ofTheLog)
+    assert(LoggedBatches.of(at) == Set.empty)
+    assert(files(at).forall(!_.startsWith("dstl/data")))
+  }
+
+  test("the log is claimed when a batch was written to it, and not otherwise") {
+    val claim = "(?s).*(keeps the state|[1-9][0-9]* segments durable).*"
+    val past = Warnings.ofTheLogDuring(new Playing(operator, hdfsBacked, fresh("past")).play(batches))
+    assert(past.nonEmpty && !past.exists(_.matches(claim)), past)
+    val inLog = Warnings.ofTheLogDuring(new Playing(operator, ours, fresh("in-log")).play(batches))
+    assert(inLog.count(_.matches(claim)) == batches.size, inLog)
+  }
+}

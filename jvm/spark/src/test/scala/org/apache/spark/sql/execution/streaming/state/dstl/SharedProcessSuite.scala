@@ -1,0 +1,106 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.streaming.StreamingQuery
+
+/** Queries of one process that meet: who reads a checkpoint takes nothing from who writes it. */
+class SharedProcessSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  private def copy(from: LocalPath, to: LocalPath): LocalPath = {
+    val all = Files.walk(from)
+    try all.iterator.asScala.foreach(file => Files.copy(file, to.resolve(from.relativize(file))))
+    finally all.close()
+    to
+  }
+
+  private def state(session: SparkSession, at: LocalPath): Seq[String] =
+    session.read.format("statestore").load(at.toString).collect().map(_.json).sorted.toSeq
+
+  private def expectedOf(contender: Contender): Outcome =
+    new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
+
+  for (version <- Seq(1, 2))
+    test(
+      s"a query's foreachBatch reads another query's state, its own and a copy of its own, and both go on and restart, " +
+        s"checkpoint format version $version"
+    ) {
+      val Seq(stockSpark, contender) = inFormat(version, stock, ours): @unchecked
+      val expected = expectedOf(stockSpark)
+      val read = new Playing(operator, contender, fresh("read"))
+      val reading = fresh("reading")
+      val seen = new ConcurrentLinkedQueue[(Long, Seq[String], Seq[String], Seq[String])]
+      val inputs = new Inputs(read.session)
+      val sink = (rows: DataFrame, id: Long) => {
+        val session = rows.sparkSession
+        rows.collect(): Unit
+        val own = if (id == 0) Nil else state(session, reading)
+        val copied = if (id == 0) Nil else state(session, copy(reading, fresh(s"copy-$id")))
+        seen.add((id, state(session, read.checkpoint), own, copied)): Unit
+      }
+      def startReader(): StreamingQuery = operator.build(inputs).writeStream.outputMode(operator.mode)
+        .option("checkpointLocation", reading.toString).foreachBatch(sink).start()
+      def feedReader(query: StreamingQuery, batch: Seq[Event]): Unit = {
+        inputs.left.addData(batch)
+        query.processAllAvailable()
+      }
+      var reader = startReader()
+      var query = read.start()
+      try
+        batches.foreach { batch =>
+          read.feed(query, batch)
+          feedReader(reader, batch._1)
+          if (batch == batches(1)) {
+            query.stop()
+            query = read.start()
+            reader.stop()
+            reader = startReader()
+          }
+        }
+      finally {
+        query.stop()
+        reader.stop()
+      }
+      assert(read.output == expected.batches)
+      val ids = expected.batches.keySet.toSeq.sorted
+      val states = ids.map { batch =>
+        read.session.read.format("statestore").option("batchId", batch).load(read.checkpoint.toString)
+          .collect().map(_.json).sorted.toSeq
+      }
+      assert(Seq(states.last) == expected.state)
+      // The reader has the same input, so its own state is the other's, one batch behind.
+      assert(seen.asScala.toSeq.map(_._2) == states)
+      assert(seen.asScala.toSeq.map(_._3) == Nil +: states.init)
+      assert(seen.asScala.toSeq.map(_._4) == Nil +: states.init)
+      Seq(read.checkpoint, reading).foreach(assertInLog(_, expected.batches.keySet))
+    }
+
+  test(
+    "a query that is started on a checkpoint where another session's runs takes its place and goes on from its state"
+  ) {
+    val expected = expectedOf(stock)
+    val at = fresh("taken")
+    val first = new Playing(operator, ours, at)
+    val before = first.start()
+    try {
+      first.feed(before, batches.head)
+      first.feed(before, batches(1))
+      val second = new Playing(operator, ours, at)
+      batches.take(2).foreach(second.add)
+      // Spark stops a query whose checkpoint is wanted by another one of the same process.
+      second.play(batches.drop(2))
+      assert(!before.isActive)
+      assert(first.output ++ second.output == expected.batches)
+      assert(second.readState(Map.empty) == expected.state.head)
+      assertInLog(at, expected.batches.keySet)
+      assert(LoggedBatches.index(at, 2).get.writer.epoch > LoggedBatches.index(at, 1).get.writer.epoch)
+    } finally before.stop()
+  }
+}

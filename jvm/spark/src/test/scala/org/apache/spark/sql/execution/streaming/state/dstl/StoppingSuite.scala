@@ -1,0 +1,69 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.Files
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.testing.GatedFileSystem
+
+/** A query that is stopped in the middle of a batch ends without a word, and goes on afterwards. */
+class StoppingSuite extends ComparisonSuite with Eventually {
+  implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
+
+  override protected def configuration: Map[String, String] = Map(
+    "spark.hadoop." + GatedFileSystem.entry._1 -> GatedFileSystem.entry._2
+  )
+
+  private val operator = Operator.totals
+  private val uploading = ours.and(LogOptions.Prefix + "inline.maxSegmentSize" -> "0")
+
+  // Each chunk waits for the memory of the one before it, so tasks wait in the middle of their seals.
+  private val waiting = uploading.and(
+    LogOptions.Prefix + "upload.maxInFlight" -> "1m",
+    LogOptions.Prefix + "preemptivePersistThreshold" -> "64k",
+    LogOptions.Prefix + "batch.persistSizeThreshold" -> "64k"
+  )
+  private val large = (1 to 20000).map(number => Event(s"key-$number-${number.hashCode * 31}", number, 40))
+
+  private lazy val expected =
+    new Playing(operator, stock, Files.createTempDirectory(directory, "stock").resolve("checkpoint"))
+      .restartingAfter(2, batches)
+
+  for (
+    (when, path, contender, batch) <- Seq(
+      ("its offsets are being written", "/offsets/1$", ours, batches(1)),
+      ("its changes are being uploaded", "/dstl/data/", uploading, batches(1)),
+      ("its tasks wait for memory to upload", "/dstl/data/", waiting, (large, Nil)),
+      ("its commit entry is being written", "/commits/1$", ours, batches(1))
+    )
+  ) test(s"a query that is stopped while $when logs no error, and goes on from where it was") {
+    val checkpoint = Files.createTempDirectory(directory, "stopped").resolve("checkpoint")
+    val playing = new Playing(operator, contender, checkpoint, Some(s"gated://$checkpoint"))
+    val errors = Warnings.errorsOfTheLogDuring {
+      val query = playing.start()
+      try {
+        playing.feed(query, batches.head)
+        GatedFileSystem.shutAt(path.r)
+        execution(query).withProgressLocked(playing.add(batch))
+        eventually(assert(GatedFileSystem.waitingRequests >= 1))
+        query.stop()
+        query.exception.foreach(error => fail(error))
+      } finally {
+        GatedFileSystem.open()
+        query.stop()
+      }
+    }
+    assert(errors == Nil)
+    if (batch == batches(1)) {
+      playing.catchUp()
+      playing.play(batches.drop(2))
+      assert(playing.output == expected.batches)
+      assert(operator.state.map(playing.readState) == expected.state)
+    } else {
+      playing.catchUp()
+      assert(playing.output(1).size == large.size)
+    }
+  }
+}
