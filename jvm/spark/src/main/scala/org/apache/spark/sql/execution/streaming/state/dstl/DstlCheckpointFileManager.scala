@@ -76,7 +76,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (store: CheckpointDirectory.Store, Some(key), _) =>
         !CurrentBatch.isAt(key.batch) &&
         (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
-      case (CheckpointDirectory.Source(root), _, _) if file.getParent == path => sourceEntryExists(root, file)
+      case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
       case _ => files.exists(file)(super.exists(file))
     }
 
@@ -89,6 +89,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         found
       case _: CheckpointDirectory.Offsets if isOwnDirectory =>
         newestListed = Some(found.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
+        found
+      case _: CheckpointDirectory.Source if isOwnDirectory && newestListed.isEmpty =>
+        newestListed = Some(found.flatMap(status => sourceBatchOf(status.getPath)).maxOption.getOrElse(-1L))
         found
       case store: CheckpointDirectory.Store if isOwnDirectory && LoggedFiles.areWanted(directoryListed, filter) =>
         val names = found.iterator.map(_.getPath.getName).toSet
@@ -151,18 +154,25 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   /** What a source has handed out is written before the batch is begun; so here two drivers that take turns meet first. */
   private def sourceEntry(root: Path, entry: Path): CancellableFSDataOutputStream =
     PublishedFileStream(
-      content =>
+      content => {
         if (driven(root).isEmpty) files.create(entry, content)
-        else files.createOr(entry, content)(ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root))),
+        else files.createOr(entry, content)(ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root)))
+        newestListed = newestListed.map(math.max(_, sourceBatchOf(entry).getOrElse(-1L)))
+      },
       () => super.createAtomic(entry, false)
     )
 
-  /** The thread that drives the query asks for entries that it is about to write, and for no others. */
+  /** An entry above those that were there, and that this source has written, is one that it is about to write. */
   private def sourceEntryExists(root: Path, entry: Path): Boolean = {
     val found = files.exists(entry)(super.exists(entry))
-    if (found && driven(root).nonEmpty) throw ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root))
+    val isNext = sourceBatchOf(entry).exists(batch => newestListed.exists(batch > _))
+    if (found && isNext && entry.getParent == path && driven(root).nonEmpty)
+      throw ProtocolErrors.sourceTakenByOther(entry, files.newestClaimant(root))
     found
   }
+
+  /** Every tenth entry of a file source holds those before it as well. */
+  private def sourceBatchOf(entry: Path): Option[Long] = entry.getName.stripSuffix(".compact").toLongOption
 
   private def published(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     PublishedFileStream(
