@@ -33,28 +33,28 @@ private[coordinator] final class EntryWriter(
    * @param previous
    *   the entry that this one is built on
    * @param relist
-   *   whether to look for newer batches before and after, because this run has been silent for long: the entry's own name
+   *   whether to look for newer batches, asked before and again afterwards, because this run has been silent for long: the entry's own name
    *   may be free only because it was purged
    */
   def write(
       batch: Long,
       entry: EncodedEntry,
       previous: Option[UUID],
-      relist: Boolean,
+      relist: () => Boolean,
       timeoutMillis: Long
   ): Future[Unit] =
     for {
-      _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
+      _ <- if (relist()) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
       _ <- if (exclusive) Future.unit else refuseIfReplaced(batch, previous)
       _ <- create(batch, entry, timeoutMillis)
       _ <- lookAgain(batch, entry, relist, timeoutMillis)
     } yield ()
 
   /** Once the entry is there, an error means that nobody knows whether it counts. */
-  private def lookAgain(batch: Long, entry: EncodedEntry, relist: Boolean, timeoutMillis: Long): Future[Unit] = {
+  private def lookAgain(batch: Long, entry: EncodedEntry, relist: () => Boolean, timeoutMillis: Long): Future[Unit] = {
     val looked = for {
       _ <- if (exclusive) Future.unit else refuseIfReplaced(batch + 1, entry.index.link.map(_.entry))
-      _ <- if (relist) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
+      _ <- if (relist()) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
     } yield ()
     looked.recoverWith {
       case fenced: FencedException => Future.failed(fenced)

@@ -19,6 +19,9 @@ private[coordinator] final class LowWaterMarks(stores: Set[String]) {
   /** The lowest mark of a live store; 0 if there is none. */
   def lowest: Long = counts.headOption.fold(0L)(_._1)
 
+  /** Whether there is no live store. */
+  def isEmpty: Boolean = live == 0
+
   def of(store: String): Long = marks.get(store).fold(0L)(_.version)
 
   /** The store needs nothing below `version`. Marks never go down. */

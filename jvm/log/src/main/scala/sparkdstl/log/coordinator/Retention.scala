@@ -44,6 +44,7 @@ private[coordinator] final class Retention(
   private var known: immutable.TreeSet[Long] = immutable.TreeSet.from(existing)
   private val asked = mutable.TreeSet.empty[Long]
   private val ownFiles = mutable.HashMap.empty[Long, Set[String]]
+  private val own = mutable.HashSet.empty[Long]
   private val withoutLog = mutable.HashSet.empty[Long]
   // Entries of before this run of which it is not known whether they have a log.
   private val unread = mutable.HashSet.from(existing)
@@ -55,6 +56,7 @@ private[coordinator] final class Retention(
   def committed(batch: Long, storeDirectories: Set[String], files: Set[String]): Unit = {
     synchronized {
       known += batch
+      own += batch
       if (storeDirectories.isEmpty) withoutLog += batch
       else marks.setLive(storeDirectories)
       if (files.nonEmpty) ownFiles.put(batch, files): Unit
@@ -76,25 +78,42 @@ private[coordinator] final class Retention(
 
   /**
    * Somebody wants the entry of `batch` deleted. Completes when that has been done or noted: an entry that is still
-   * needed goes later. Fails if it is to go at once and could not be deleted. What this run has never seen is not part
-   * of what it retains, and goes at once.
+   * needed goes later. Fails if it is to go at once and could not be deleted. An entry above all that this run has seen
+   * goes at once; one below that it has not seen is looked at first.
    */
   def askedToDelete(batch: Long): Future[Unit] = {
-    val goingBack = synchronized {
-      if (known(batch)) asked += batch
-      if (!known(batch)) Some(Vector(batch))
-      else if (known.lastOption.contains(batch)) {
-        val below = known.toVector.reverse.drop(1).takeWhile(asked)
-        // A run that reaches the oldest entry was a purge of everything that came before.
-        val taken = if (below.size == known.size - 1) Vector(batch) else batch +: below
-        Some(taken)
-      } else None
+    val asks = synchronized {
+      if (known.lastOption.forall(_ < batch)) GoingBack(Vector(batch), wasPurge = false)
+      else {
+        noteUnseen(batch)
+        asked += batch
+        if (known.last != batch) Later
+        else {
+          val below = known.toVector.reverse.drop(1).takeWhile(asked)
+          // A run that reaches the oldest entry was a purge of everything that came before.
+          val wasPurge = below.size == known.size - 1
+          GoingBack(if (wasPurge) Vector(batch) else batch +: below, wasPurge)
+        }
+      }
     }
-    goingBack match {
-      case None =>
+    asks match {
+      case Later =>
         nextRound()
         Future.unit
-      case Some(taken) => goBack(taken)
+      case GoingBack(batches, false) => goBack(batches)
+      case GoingBack(batches, true) => BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
+          // What runs again is the batch that was begun after it, on the state that this entry leads to.
+          case true => Future.unit
+          case false => goBack(batches)
+        }
+    }
+  }
+
+  /** Spark has seen an entry of `batch`, which appeared after this run had looked. */
+  def noteUnseen(batch: Long): Unit = synchronized {
+    if (!known(batch)) {
+      known += batch
+      unread += batch: Unit
     }
   }
 
@@ -174,7 +193,11 @@ private[coordinator] final class Retention(
 
   private def classify(batch: Long): Future[Unit] =
     entries.read(batch).map {
-      case EntryFound.Logged(entry) => entry.index.entries.nonEmpty
+      case EntryFound.Logged(entry) =>
+        val stores = entry.index.entries.iterator.map(_.key.storeDirectory).toSet
+        // The newest entry had none: the log has been off since. These are the stores that may need what is below.
+        synchronized(if (stores.nonEmpty && marks.isEmpty) marks.setLive(stores))
+        stores.nonEmpty
       case EntryFound.Plain | EntryFound.Absent => false
     }.recover {
       // Only what has a log can be damaged.
@@ -191,9 +214,8 @@ private[coordinator] final class Retention(
    * entry are left to a later run.
    */
   private def filesOf(batch: Long): Future[Set[String]] = {
-    val isOwn = batch > existing.lastOption.getOrElse(-1L)
-    val own = synchronized(ownFiles.get(batch).orElse(Option.when(isOwn)(Set.empty[String])))
-    own.map(Future.successful).getOrElse(entries.read(batch).map {
+    val remembered = synchronized(Option.when(own(batch))(ownFiles.getOrElse(batch, Set.empty[String])))
+    remembered.map(Future.successful).getOrElse(entries.read(batch).map {
       case EntryFound.Logged(entry) => entry.files
       case EntryFound.Plain | EntryFound.Absent => Set.empty[String]
     }.recover { case _: DamagedLogException => Set.empty[String] })
@@ -206,6 +228,7 @@ private[coordinator] final class Retention(
   private def gone(batch: Long): Unit = synchronized {
     known -= batch
     asked -= batch
+    own -= batch
     ownFiles.remove(batch)
     unread -= batch
     withoutLog -= batch: Unit
@@ -213,6 +236,13 @@ private[coordinator] final class Retention(
 }
 
 private object Retention {
+
+  /** What is to be done when somebody wants an entry deleted. */
+  private sealed trait Asked
+  private case object Later extends Asked
+
+  /** The newest is to go, with those below it whose deletion was asked before. */
+  private final case class GoingBack(batches: Vector[Long], wasPurge: Boolean) extends Asked
 
   /** Entries to be deleted, or looked at, in one round. */
   private final case class Work(delete: Vector[Long], look: Vector[Long])

@@ -156,7 +156,7 @@ final class RunCoordinator private (
         link = EntryLink(runtime.random.nextUuid(), previous)
         entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments)
         _ = refuseIfEnded()
-        _ <- entryWriter.write(batch, entry, link.previous, isLongSilent, left)
+        _ <- entryWriter.write(batch, entry, link.previous, () => isLongSilent, left)
       } yield (entry, waitMillis)
       val committed = written.transform {
         case Success((entry, waitMillis)) =>
@@ -228,7 +228,12 @@ final class RunCoordinator private (
 
   /** The id of the entry that the batch's is built on; none if there is no such entry or it has none. */
   private def previousOf(batch: Long): Future[Option[UUID]] = {
-    val known = synchronized(if (newest == batch - 1) newestEntry else Some(None))
+    val known = synchronized {
+      if (newest == batch - 1) newestEntry
+      // Spark goes on from an entry that appeared after this run had looked.
+      else if (newest < batch - 1) None
+      else Some(None)
+    }
     known.fold(entries.read(batch - 1).map(idOf))(Future.successful)
   }
 
@@ -263,13 +268,16 @@ final class RunCoordinator private (
       outside.map(_.length.toLong).sum,
       segments.size
     )
-    synchronized {
+    val unseen = synchronized {
+      val unseen = math.max(newest + 1, batch - UnseenEntries) until batch
       newest = batch
       newestEntry = Some(entry.index.link.map(_.entry))
       committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
+      unseen
     }
+    unseen.foreach(retention.noteUnseen)
     retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
     discard(ledger.committed(batch))
     logger.info(
@@ -325,6 +333,9 @@ final class RunCoordinator private (
 
 object RunCoordinator {
   private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
+
+  /** Entries below its first commit of which a run may not have heard: a predecessor's last one, and some to spare. */
+  private val UnseenEntries = 10L
 
   private sealed trait Phase
   private case object Running extends Phase

@@ -33,21 +33,25 @@ final class UnownedDeletion(
       found <- entries.read(batch)
       batches <- checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture)
         .map(_.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector)
-      _ <- deleteAll(found match {
+      unneeded <- found match {
         case EntryFound.Logged(entry) if entry.index.entries.nonEmpty => goingBack(batch, batches)
         case EntryFound.Absent =>
           synchronized(asked -= batch)
-          Vector.empty
-        case _ => Vector(batch)
-      })
+          Future.successful(Vector.empty)
+        case _ => Future.successful(Vector(batch))
+      }
+      _ <- deleteAll(unneeded)
     } yield ()
   }
 
-  private def goingBack(batch: Long, batches: Vector[Long]): Vector[Long] =
-    if (!batches.lastOption.contains(batch)) Vector.empty
+  private def goingBack(batch: Long, batches: Vector[Long]): Future[Vector[Long]] =
+    if (!batches.lastOption.contains(batch)) Future.successful(Vector.empty)
     else {
       val below = synchronized(batches.reverse.drop(1).takeWhile(asked))
-      if (below.size == batches.size - 1) Vector(batch) else batch +: below
+      if (below.size < batches.size - 1) Future.successful(batch +: below)
+      // A purge of everything. What runs again is the newest batch that was begun, on the state before it.
+      else BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime)
+        .map(isBegun => if (isBegun) Vector.empty else Vector(batch))
     }
 
   private def deleteAll(batches: Vector[Long]): Future[Unit] =

@@ -14,27 +14,33 @@ import sparkdstl.log.runtime.ProtocolRuntime
  *
  * @tparam K
  *   what tells entries apart: not the batch alone, because a user who goes back lets another run commit it anew
- * @param maxBytes
+ * @param initialBytes
  *   held at most, apart from entries that are being fetched; one that is larger is held alone
  */
-final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
+final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
   import EntryCache._
   private implicit val executor: ExecutionContext = runtime.executor
 
   private final class Slot {
     val found: Promise[EntryFound] = Promise()
     var weight = 0L
+    var usedNanos = 0L
   }
 
   // Guarded by this; in the order of use, the least recently used first.
   private val slots = mutable.LinkedHashMap.empty[K, Slot]
   private var held = 0L
+  private var maxBytes = initialBytes
+
+  /** Holds at least so much from now on, if there is so much. */
+  def ensureAtLeast(bytes: Long): Unit = synchronized { maxBytes = math.max(maxBytes, bytes) }
 
   /** The entry of `key`, from memory or as `fetch` reads it from storage. */
   def get(key: K)(fetch: => Future[EntryFound]): Future[EntryFound] = {
     val (slot, isNew) = synchronized {
       val known = slots.remove(key)
       val slot = known.getOrElse(new Slot)
+      slot.usedNanos = runtime.timer.nowNanos
       slots.put(key, slot)
       (slot, known.isEmpty)
     }
@@ -71,6 +77,17 @@ final class EntryCache[K](maxBytes: Long, runtime: ProtocolRuntime) {
 
   /** Whether the entry is held or being fetched. */
   def contains(key: K): Boolean = synchronized(slots.contains(key))
+
+  /** Lets go of what nobody has wanted for `idleNanos`. */
+  def forgetIdle(idleNanos: Long): Unit = synchronized {
+    val now = runtime.timer.nowNanos
+    val idle = slots.iterator.takeWhile { case (_, slot) => now - slot.usedNanos >= idleNanos }
+      .filter { case (_, slot) => slot.weight > 0 }.toVector
+    idle.foreach { case (key, slot) =>
+      slots.remove(key)
+      held -= slot.weight
+    }
+  }
 
   /** Forgets everything. */
   def clear(): Unit = synchronized {

@@ -45,7 +45,7 @@ final class MeasuredDoor extends AutoCloseable {
   /** The door leads to these runs from now on. */
   def use(runs: CoordinatedRuns): Unit = {
     door.foreach(rpc.stop)
-    door = Some(rpc.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(rpc, runs, directory)))
+    door = Some(rpc.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(rpc, runs.answer, runs, directory)))
   }
 
   /** Has the other process make the messages of a batch. */

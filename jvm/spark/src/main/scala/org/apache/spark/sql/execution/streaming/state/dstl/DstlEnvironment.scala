@@ -1,7 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
-import java.util.concurrent.{ConcurrentHashMap, ThreadLocalRandom}
+import java.util.concurrent.{ConcurrentHashMap, ThreadLocalRandom, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.ExecutionContext
 
@@ -41,7 +42,9 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
   private val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
-  val entries = new EntryCache[EntryPlace](LogOptions.default.cacheMaxSize, runtime)
+  private val entries = new EntryCache[EntryPlace](MinimumEntryBytes, runtime)
+  private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
+  letGoOfIdleEntries()
 
   private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
   private val localFiles = new ThreadedLocalFiles(() => Utils.createTempDir(namePrefix = "dstl").toPath, localDisk)
@@ -65,6 +68,13 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   def uploadBudget(options: LogOptions): MemoryBudget = {
     uploads.ensureAtLeast(options.uploadMaxInFlight)
     uploads
+  }
+
+  /** Commit entries in memory: as many as the most generous query asks for, for as long as the most sparing one wants. */
+  def entryCache(options: LogOptions): EntryCache[EntryPlace] = {
+    entries.ensureAtLeast(options.cacheMaxSize)
+    entriesIdleMillis.accumulateAndGet(options.cacheIdleTimeoutMs, math.min(_, _)): Unit
+    entries
   }
 
   /** Commit entries on the local disk; None if the options say that none are to be kept there. */
@@ -116,6 +126,11 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     )
   }
 
+  private def letGoOfIdleEntries(): Unit = timer.schedule(IdleCheckMillis) { () =>
+    entries.forgetIdle(TimeUnit.MILLISECONDS.toNanos(entriesIdleMillis.get))
+    letGoOfIdleEntries()
+  }: Unit
+
   override def close(): Unit = {
     stores.values.forEach(_.close())
     timer.close()
@@ -147,6 +162,8 @@ private[dstl] object DstlEnvironment {
   private val ContinuationThreads = 2
   private val MinimumThreads = 16
   private val LocalDiskThreads = 4
+  private val MinimumEntryBytes = 1024L * 1024
+  private val IdleCheckMillis = 10000L
   private val MinimumInlineBudget = 32L * 1024 * 1024
 
   private final case class StoreKey(fileSystem: String, publish: String)

@@ -54,8 +54,12 @@ private[dstl] final class DriverDoor(
     override val rpcEnv: RpcEnv,
     answer: (String, RunId, ToDriver) => Future[FromDriver],
     runs: CoordinatedRuns,
-    executors: ExecutorDirectory
+    executors: ExecutorDirectory,
+    ended: () => Unit = () => ()
 ) extends RpcEndpoint with Logging {
+
+  /** Spark's environment ends, and what belongs to it here ends with it. */
+  override def onStop(): Unit = ended()
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (executor: String, root: String, run: String, message: Array[Byte], from: RpcEndpointRef) =>

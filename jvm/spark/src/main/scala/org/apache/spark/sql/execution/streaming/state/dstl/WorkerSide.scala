@@ -97,7 +97,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
     val reader = new SegmentReader(
       location,
       entries,
-      environment.entries,
+      environment.entryCache(options),
       id.run,
       storage.checkpoint,
       storage.log,
