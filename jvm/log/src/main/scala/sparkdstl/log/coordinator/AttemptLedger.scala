@@ -31,7 +31,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def seal(executor: String, seal: ToDriver.Seal): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
     val news = seal.segments.filterNot(segment => known.exists(_.segments.contains(segment.key)))
-    val inlineBytes = news.iterator.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length.toLong }.sum
+    val inlineBytes = news.iterator.flatMap(_.parts).collect { case SealedPart.Inline(bytes) =>
+      bytes.length.toLong
+    }.sum
     if (known.exists(_.withdrawn)) refused("it was withdrawn")
     else if (news.isEmpty && known.nonEmpty) FromDriver.Accepted(None)
     else if (seal.batch <= closedBatch) refused(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
@@ -149,7 +151,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /** Stores of the closed batch that are not settled. */
-  def unsettled: Vector[String] = synchronized(chosen.iterator.flatMap(_.choices).filterNot(_.isSettled).map(_.store).toVector)
+  def unsettled: Vector[String] =
+    synchronized(chosen.iterator.flatMap(_.choices).filterNot(_.isSettled).map(_.store).toVector)
 
   /** What the commit entry is to carry, or which stores are lost, and why. To be called once all is settled. */
   def result: Either[Vector[(String, String)], Vector[CommittedSegment]] = synchronized {

@@ -157,7 +157,9 @@ private[coordinator] final class Retention(
 
   /** Data files that an entry names. One of an earlier run is read for it; this run remembers its own. */
   private def filesOf(batch: Long): Future[Set[String]] = {
-    val own = synchronized(ownFiles.get(batch).orElse(Option.when(batch > existing.lastOption.getOrElse(-1L))(Set.empty[String])))
+    val own = synchronized(
+      ownFiles.get(batch).orElse(Option.when(batch > existing.lastOption.getOrElse(-1L))(Set.empty[String]))
+    )
     own.map(Future.successful).getOrElse(entries.read(batch).map {
       case EntryFound.Logged(entry) => entry.files
       case EntryFound.Plain | EntryFound.Absent => Set.empty

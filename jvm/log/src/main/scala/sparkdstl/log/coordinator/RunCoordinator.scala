@@ -247,14 +247,16 @@ final class RunCoordinator private (
     if (start.exclusive && synchronized { val first = !swept; swept = true; first })
       new OrphanSweep(location, checkpoint, log, entries, epoch, options.commitTimeoutMs, runtime).run().onComplete {
         case Success(0) =>
-        case Success(count) => logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+        case Success(count) =>
+          logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
         case Failure(error) =>
           synchronized { swept = false }
           logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
       }
 
   private def discard(files: Set[String]): Unit =
-    if (files.nonEmpty && synchronized(phase == Running || phase == Committing)) log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).map(_.asFuture): Unit
+    if (files.nonEmpty && synchronized(phase == Running || phase == Committing))
+      log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).map(_.asFuture): Unit
 
   private def millisSince(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(runtime.timer.nowNanos - nanos)
 }

@@ -60,9 +60,9 @@ private[worker] final class SegmentUploads(
 
     /** From now on the driver learns how it ends, if the seal did not say. To be called once the driver has the seal. */
     def report(): Unit = if (isAwaited) pending.location.onComplete {
-        case Success(at) => tell(ticket -> Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
-        case Failure(error) => tell(ticket -> Left(String.valueOf(error.getMessage)))
-      }
+      case Success(at) => tell(ticket -> Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
+      case Failure(error) => tell(ticket -> Left(String.valueOf(error.getMessage)))
+    }
 
     /** Nobody wants the chunk, and nothing that may be committed names it. */
     def discard(): Unit = pending.discard()
