@@ -221,7 +221,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
 
   private def completeIfSettled(): Unit = {
-    val settled = synchronized(chosen.filter(_.choices.forall(_.isSettled)).map(_.settled))
+    val settled = synchronized(chosen.filter(_.isSettled).map(_.settled))
     settled.foreach(_.trySuccess(()))
   }
 
@@ -303,5 +303,12 @@ private[coordinator] object AttemptLedger {
   private final class Chosen(val batch: Long, val choices: Vector[Choice]) {
     val attempts: Set[Long] = choices.iterator.flatMap(_.candidates).map(_._1).toSet
     val settled: Promise[Unit] = Promise()
+    private var settledChoices = 0
+
+    /** Asked with every upload, so what was found settled is not looked at again: of a closed batch it stays so. */
+    def isSettled: Boolean = {
+      while (settledChoices < choices.size && choices(settledChoices).isSettled) settledChoices += 1
+      settledChoices == choices.size
+    }
   }
 }
