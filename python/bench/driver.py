@@ -92,6 +92,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("take", count("takeMs")),
         ("CPU", count("cpuMs")),
         ("commit", count("commitMs")),
+        ("commit CPU", count("commitCpuMs")),
         ("encode", count("encodeMs")),
         ("peak heap, MB", megabytes("peakHeap")),
     ),

@@ -8,7 +8,7 @@ import scala.concurrent.duration._
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.LogOptions
+import sparkdstl.log.config.{LogOptions, RetryPolicyName}
 import sparkdstl.log.coordinator.{CoordinatedRuns, InlineBudget, RunCoordinator}
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request._
@@ -34,7 +34,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   private val storage =
     new RequestingStorage(
       new ForgetfulStore,
-      new Requests(RequestOptions.of(options), runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
+      new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
     )
 
   val coordinator: RunCoordinator = Await.result(
@@ -77,6 +77,8 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 }
 
 object BenchedRun {
+  // A hedge would read back what the store has forgotten.
+  private val OneAttempt = RequestOptions.of(LogOptions.default).copy(policy = RetryPolicyName.NoRetry)
   private val Root = new Path("memory:/checkpoint")
   val Location: QueryLocation = QueryLocation(Root, new Path(Root, "dstl"), None)
 

@@ -99,11 +99,13 @@ private final class DirectPart(emit: ObjectNode => Unit) {
     handIn(messages)
     handIn(uploads)
     val (takeMillis, cpuMillis) = ((System.nanoTime() - began) / 1e6, ProcessFigures.cpuMillis - cpu)
+    val commitCpu = ProcessFigures.cpuMillis
     val commitMillis = run.commit(batch, load)
+    val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
     if (batch == Batches - 1) {
       val (encodeMillis, entryBytes) = DriverMain.encodeMillis(load, batch)
       emit(DriverMain.node("direct", load).put("takeMs", takeMillis).put("cpuMs", cpuMillis).put("commitMs", commitMillis)
-        .put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", ProcessFigures.peakHeap))
+        .put("commitCpuMs", commitCpuMillis).put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", ProcessFigures.peakHeap))
     }
   }
 
