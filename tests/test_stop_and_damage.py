@@ -51,7 +51,7 @@ def test_a_query_that_is_stopped_in_the_middle_of_a_batch_says_nothing_and_goes_
 
 @pytest.mark.parametrize("place", ["index", "segment"])
 def test_damage_is_what_the_exception_says_first(tmp_path: Path, spark: SparkSession, place: str) -> None:
-    """The index is read by the driver when the query starts, the segments by tasks when they load their stores."""
+    """Of an entry that is not the newest one, which tasks read when they load their stores."""
     run = Run.create(tmp_path, Aggregation.generate(files=4), confs={})
     query = run.queries[0]
     last = query.input / "events" / "0003.json"
