@@ -101,7 +101,8 @@ private[coordinator] final class Retention(
         nextRound()
         Future.unit
       case GoingBack(batches, false) => goBack(batches)
-      case GoingBack(batches, true) => BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
+      case GoingBack(batches, true) =>
+        BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
           // What runs again is the batch that was begun after it, on the state that this entry leads to.
           case true => Future.unit
           case false => goBack(batches)

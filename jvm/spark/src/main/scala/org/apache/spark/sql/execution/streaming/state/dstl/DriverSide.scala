@@ -54,7 +54,10 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   private val driven = mutable.HashMap.empty[String, DrivenRun]
   private val unowned = mutable.LinkedHashMap.empty[String, UnownedDeletion]
 
-  env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, new DriverDoor(env.rpcEnv, answer, runs, executors, () => DstlEnvironment.ended(env))): Unit
+  env.rpcEnv.setupEndpoint(
+    Rpc.DriverEndpoint,
+    new DriverDoor(env.rpcEnv, answer, runs, executors, () => DstlEnvironment.ended(env))
+  ): Unit
   watchOver()
 
   /** The run on a checkpoint whose query is still driven. */
