@@ -67,10 +67,18 @@ object LogErrors {
         s"$feature, which this release does not know. Use the release of spark-dstl that wrote it, or a later one."
     )
 
-  def missingObject(file: Path, segment: String, cause: Throwable): MissingLogObjectException =
+  /** @param writtenTo the base path that its commit entry names, if the file was looked for elsewhere */
+  def missingObject(
+      file: Path,
+      segment: String,
+      cause: Throwable,
+      writtenTo: Option[String] = None
+  ): MissingLogObjectException =
     new MissingLogObjectException(
       Map("file" -> file.toString, "segment" -> segment),
-      s"Log file $file, which $segment needs, does not exist. If the checkpoint was moved or basePath was changed, " +
+      s"Log file $file, which $segment needs, does not exist" +
+        writtenTo.fold("")(base => s"; when it was written, basePath was $base") +
+        ". If the checkpoint was moved or basePath was changed, " +
         "set spark.sql.streaming.stateStore.dstl.basePath to where the log is; if it was deleted, restore it, or go " +
         "back to a batch before it by removing the later entries of commits/ and offsets/ of the checkpoint.",
       cause

@@ -87,7 +87,7 @@ final class SegmentReader(
       case None =>
         found.in.bytes(part.offset, part.length).map(Future.successful)
           .getOrElse(range(checkpoint, path, found.in.logStart + part.offset, part.length, key))
-      case Some(_) => range(log, path, part.offset, part.length, key)
+      case Some(_) => range(log, path, part.offset, part.length, key, baseOf(found.in))
     }
     bytes.map { content =>
       LogFileReader.verify(path, key, part, content)
@@ -123,16 +123,21 @@ final class SegmentReader(
     if (broken) Future.failed(LogErrors.brokenChain(entry.path, entry.batch)) else Future.unit
   }
 
+  /** Where the entry's data files were when it was written, if that is not where they are looked for. */
+  private def baseOf(entry: LoadedEntry): Option[String] = entry.index.base.filterNot(_ == location.base.toString)
+
   private def range(
       storage: StorageClient,
       path: Path,
       offset: Long,
       length: Int,
-      key: SegmentKey
+      key: SegmentKey,
+      writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
     storage.readRange(path, offset, length, timeoutMillis).flatMap {
       case Outcome.Done(Some(bytes)) => Future.successful(bytes)
-      case Outcome.Done(None) => Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null))
+      case Outcome.Done(None) =>
+        Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo))
       case Outcome.Failed(error) if endsBefore(error) =>
         Future.failed(LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error))
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(path, error))

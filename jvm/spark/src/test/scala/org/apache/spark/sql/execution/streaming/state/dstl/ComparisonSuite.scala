@@ -151,7 +151,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
       val checkpoint = Files.createTempDirectory(directory, contender.name).resolve("checkpoint")
       Future(new Playing(operator, contender, checkpoint).restartingAfter(2, input)).map((checkpoint, _))
     }
-    val outcomes = runs.map(Await.result(_, 2.minutes))
+    val outcomes = runs.map(Await.result(_, 10.minutes))
     val expected = outcomes.head._2
     assert(expected.batches.values.exists(_.nonEmpty), "the query gives no rows, so the comparison shows nothing")
     contenders.zip(outcomes).tail.foreach { case (contender, (checkpoint, outcome)) =>

@@ -157,7 +157,7 @@ class CompatibilitySuite extends QuerySuite {
     withInput { input =>
       val after = run(input, 0, "first")
       spark.conf.set(option("enabled"), "false")
-      val later = run(input, run(input, run(input, after, "off"), "still"), "off-and-on")
+      val later = run(input, run(input, run(input, after, "off"), "still"), "longer")
       spark.conf.set(option("enabled"), "true")
       val again = run(input, later, "enabled")
       assert(LoggedBatches.of(checkpoint).contains(14L))
