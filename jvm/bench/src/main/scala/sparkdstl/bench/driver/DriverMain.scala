@@ -38,7 +38,8 @@ object DriverMain {
         case ("direct", cases) => new DirectPart(emit).run(cases)
         case ("endpoint", cases) => new EndpointPart(emit).run(cases)
         case ("memory", cases) => cases.foreach(new MemoryPart(emit).run)
-        case (other, _) => throw new IllegalArgumentException(s"no part is named $other; there are direct, endpoint, memory")
+        case (other, _) =>
+          throw new IllegalArgumentException(s"no part is named $other; there are direct, endpoint, memory")
       }
     finally out.close()
   }
@@ -76,14 +77,13 @@ private object DeafExecutors extends ExecutorLink {
 /** One thread hands in all messages, one after another. */
 private final class DirectPart(emit: ObjectNode => Unit) {
 
-  def run(cases: Seq[JsonNode]): Unit = {
+  def run(cases: Seq[JsonNode]): Unit =
     // Each twice: the first time compiles.
     cases.foreach { spec =>
       val run = new BenchedRun(DeafExecutors)
       try (0 until Batches).foreach(batch => measure(run, batch.toLong, DriverMain.loadOf(spec, run)))
       finally run.close()
     }
-  }
 
   private def measure(run: BenchedRun, batch: Long, load: SealLoad): Unit = {
     val id = run.coordinator.id
@@ -104,8 +104,14 @@ private final class DirectPart(emit: ObjectNode => Unit) {
     val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
     if (batch == Batches - 1) {
       val (encodeMillis, entryBytes) = DriverMain.encodeMillis(load, batch)
-      emit(DriverMain.node("direct", load).put("takeMs", takeMillis).put("cpuMs", cpuMillis).put("commitMs", commitMillis)
-        .put("commitCpuMs", commitCpuMillis).put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", ProcessFigures.peakHeap))
+      emit(DriverMain.node(
+        "direct",
+        load
+      ).put("takeMs", takeMillis).put("cpuMs", cpuMillis).put("commitMs", commitMillis)
+        .put(
+          "commitCpuMs",
+          commitCpuMillis
+        ).put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", ProcessFigures.peakHeap))
     }
   }
 
@@ -124,7 +130,7 @@ private final class EndpointPart(emit: ObjectNode => Unit) {
 
   def run(cases: Seq[JsonNode]): Unit = {
     val door = new MeasuredDoor
-    try {
+    try
       cases.foreach { spec =>
         val run = new BenchedRun(door.executors)
         door.use(run.runs)
@@ -133,7 +139,7 @@ private final class EndpointPart(emit: ObjectNode => Unit) {
           (0 until Batches).foreach(batch => measure(door, run, batch.toLong, load, spec.get("inFlight").asInt))
         } finally run.close()
       }
-    } finally door.close()
+    finally door.close()
   }
 
   private def measure(door: MeasuredDoor, run: BenchedRun, batch: Long, load: SealLoad, inFlight: Int): Unit = {
@@ -153,8 +159,9 @@ private final class EndpointPart(emit: ObjectNode => Unit) {
       val node = DriverMain.node("endpoint", load).put("inFlight", inFlight).put("takeMs", figures.takeMillis)
         .put("cpuMs", cpuMillis).put("commitMs", commitMillis).put("commitCpuMs", commitCpuMillis)
         .put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", peak).put("heldHeap", held)
-      Seq("ask" -> figures.asks, "idlePing" -> figures.idlePings, "ping" -> figures.pings).foreach { case (name, times) =>
-        node.putObject(name).put("p50", times.p50).put("p99", times.p99).put("max", times.max)
+      Seq("ask" -> figures.asks, "idlePing" -> figures.idlePings, "ping" -> figures.pings).foreach {
+        case (name, times) =>
+          node.putObject(name).put("p50", times.p50).put("p99", times.p99).put("max", times.max)
       }
       emit(node)
     }

@@ -50,16 +50,18 @@ final case class SealLoad(
   }
 
   /** Word that what was not inline has been uploaded, a thousand segments a data file; by executor. */
-  def uploaded(batch: Long): Vector[(String, ToDriver.Uploaded)] =
-    (0 until tasks).groupBy(executor).toVector.flatMap { case (executor, own) =>
-      own.flatMap(task => (inlineStores until stores).map(ticket(batch, task, _))).grouped(SegmentsOfFile).zipWithIndex.map {
+  def uploaded(batch: Long): Vector[(String, ToDriver.Uploaded)] = (0 until tasks).groupBy(executor).toVector.flatMap {
+    case (executor, own) =>
+      own.flatMap(task => (inlineStores until stores).map(ticket(batch, task, _))).grouped(
+        SegmentsOfFile
+      ).zipWithIndex.map {
         case (tickets, number) =>
           val file = LogLayout.dataFile(1, Run, executor, batch * 1000 + number, "a")
           executor -> ToDriver.Uploaded(tickets.zipWithIndex.map { case (ticket, place) =>
             ticket -> Right(SegmentPart(Some(file), 24L + place.toLong * bytes, bytes, place))
           }.toVector)
       }
-    }
+  }
 
   /** The commit entry as Spark writes it. */
   def sparkEntry(batch: Long): Array[Byte] = {

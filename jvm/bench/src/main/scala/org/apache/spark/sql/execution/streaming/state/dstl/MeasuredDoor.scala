@@ -122,9 +122,13 @@ object SendingProcess {
 
     override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
       case ("prepare", batch: Long, load: SealLoad) =>
-        seals.set(Vector.tabulate(load.tasks)(task => load.executor(task) -> MessageCodec.encode(load.seal(batch, task))))
+        seals.set(Vector.tabulate(load.tasks)(task =>
+          load.executor(task) -> MessageCodec.encode(load.seal(batch, task))
+        ))
         uploads.clear()
-        load.uploaded(batch).foreach { case (executor, message) => uploads.add(executor -> MessageCodec.encode(message)) }
+        load.uploaded(batch).foreach { case (executor, message) =>
+          uploads.add(executor -> MessageCodec.encode(message))
+        }
         System.gc()
         context.reply(true)
       case ("send", inFlight: Int) =>
