@@ -39,7 +39,7 @@ bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1)"
 
-bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: ten minutes
+bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(VENV)/python python/bench/driver.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
