@@ -13,7 +13,6 @@ class ToyLogSuite extends AnyFunSuite {
 
   private val flaws = Vector(
     ToyFlaws(replacesEntries = true),
-    ToyFlaws(ignoresWinners = true),
     ToyFlaws(ignoresBases = true),
     ToyFlaws(deletesWhenAsked = true),
     ToyFlaws(looksOnlyOnce = true)

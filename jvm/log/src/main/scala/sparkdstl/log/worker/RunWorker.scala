@@ -126,7 +126,7 @@ final class RunWorker(
   def lastBarrier: Option[BarrierReport] = barrier
 
   /** Whether nothing is on its way to data files, and no store is registered. */
-  def isIdle: Boolean = synchronized(stores.isEmpty && uploader.isEmpty)
+  def isIdle: Boolean = synchronized(stores.isEmpty && uploader.forall(_.bytesInFlight == 0))
 
   /** Uploads what waits, at once: the executor may soon be gone. */
   def flush(): Unit = receive(ToExecutor.Flush)

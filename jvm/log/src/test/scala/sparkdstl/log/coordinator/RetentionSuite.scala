@@ -4,6 +4,7 @@ import java.io.IOException
 
 import scala.collection.mutable
 
+import org.apache.hadoop.fs.Path
 import org.scalacheck.{Gen, Prop}
 import org.scalacheck.Test.Parameters
 import org.scalatest.funsuite.AnyFunSuite
@@ -127,6 +128,51 @@ class RetentionSuite extends AnyFunSuite {
     val purge = new Fixture(6)
     purge.ask(0L to 5L)
     assert(purge.fixture.batches == (0 to 4))
+  }
+
+  test("an entry that appeared after the run had looked stays while a store needs it, and takes its files along") {
+    val retained = new Fixture(3)
+    import retained._
+    import fixture._
+    // Written by a paused predecessor; this run has gone on from it, and committed the next.
+    put(fileOf(3))
+    val segment = CommittedSegment(key(3), 1, Vector(Right(SegmentPart(Some(fileOf(3)), 24, 10, 0))))
+    writeEntry(3, otherRun, 1, None, segment)
+    retention.noteUnseen(3)
+    retention.committed(4, Set("0/0"), Set.empty)
+    ask(Seq(3L))
+    assert(fixture.batches == (0 to 3))
+    retention.release(Seq("0/0" -> 5L))
+    assert(fixture.batches == Seq(0, 1, 2) && !has(fileOf(3)))
+  }
+
+  test("one that was asked for before anybody noted it is looked at before it goes") {
+    val retained = new Fixture(3)
+    import retained._
+    import fixture._
+    retention.committed(4, Set("0/0"), Set.empty)
+    writeEntry(3, otherRun, 1, None, CommittedSegment(key(3), 1, Vector(Left(Array[Byte](1)))))
+    ask(Seq(3L))
+    assert(fixture.batches == (0 to 3))
+  }
+
+  test("a purge of everything keeps the newest entry when a batch was begun on it") {
+    val retained = new Fixture(3)
+    import retained._
+    fixture.store.memory.put(new Path(fixture.location.root, "offsets/3"), Payload(Array[Byte](1)))
+    ask(0L to 2L)
+    assert(fixture.batches == Seq(0, 1, 2))
+  }
+
+  test("where the log has been off since, the entries below tell which stores may need them") {
+    val retained = new Fixture(3)
+    import retained._
+    import fixture._
+    val later = new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
+    (0L to 1L).foreach(batch => result(later.askedToDelete(batch)))
+    assert(fixture.batches == Seq(0, 1, 2))
+    later.release(Seq("0/0" -> 3L))
+    assert(fixture.batches == Seq(2))
   }
 
   test("a closed run deletes nothing any more, and has ended when its round has") {

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
-import java.util.concurrent.{ConcurrentHashMap, ThreadLocalRandom, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.ExecutionContext
@@ -32,7 +32,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
 
   private val timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))
   private val continuations = ThreadUtils.newDaemonFixedThreadPool(ContinuationThreads, "dstl-protocol")
-  val runtime: ProtocolRuntime = new ProtocolRuntime(timer, Chance, ExecutionContext.fromExecutorService(continuations))
+  val runtime: ProtocolRuntime =
+    new ProtocolRuntime(timer, Chance, ExecutionContext.fromExecutor(continuations, reportUnlessClosed))
 
   val requestMetrics = new RequestMetrics
   private val latencies = new ConcurrentHashMap[String, AttemptLatencies]
@@ -124,6 +125,12 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
       ),
       Seq(ofCheckpoint, ofLog)
     )
+  }
+
+  /** What still comes when this is closed is wanted by nobody. */
+  private def reportUnlessClosed(error: Throwable): Unit = error match {
+    case _: RejectedExecutionException if continuations.isShutdown =>
+    case other => ExecutionContext.defaultReporter(other)
   }
 
   private def letGoOfIdleEntries(): Unit = timer.schedule(IdleCheckMillis) { () =>
