@@ -64,10 +64,15 @@ final class SegmentReader(
       case EntryFound.Absent | EntryFound.Plain => Future.successful(None)
       case EntryFound.Logged(entry) =>
         val found = entry.segment(key).map(FoundSegment(entry, _))
-        if (found.isEmpty && entry.index.entries.nonEmpty && key.kind == SegmentKind.Changelog)
+        val isExpected = key.kind == SegmentKind.Changelog && entry.index.entries.nonEmpty && !isOfOtherFormat(entry, key)
+        if (found.isEmpty && isExpected)
           Future.failed(LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it"))
         else Future.successful(found)
     }
+
+  /** Whether the entry was written in the other version of Spark's checkpoint format: then nothing of it is amiss. */
+  private def isOfOtherFormat(entry: LoadedEntry, key: SegmentKey): Boolean =
+    entry.index.entries.exists(_.key.checkpointId.isDefined != key.checkpointId.isDefined)
 
   /** The segments of a store in the entry of `batch`. */
   def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
