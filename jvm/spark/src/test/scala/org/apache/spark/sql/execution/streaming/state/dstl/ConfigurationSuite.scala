@@ -71,6 +71,8 @@ class ConfigurationSuite extends QuerySuite {
   test("a read-only storage for the log fails the batch, naming the object") {
     spark.sparkContext.hadoopConfiguration.set("fs.faulty.impl", classOf[FaultyFileSystem].getName)
     spark.sparkContext.hadoopConfiguration.set("fs.faulty.fail.ratio", "1.0")
+    // Another test may have left one that fails less.
+    spark.sparkContext.hadoopConfiguration.setBoolean("fs.faulty.impl.disable.cache", true)
     spark.conf.set(option("upload.nextAttemptDelay"), "1ms")
     spark.conf.set(option("commit.timeout"), "2s")
     val error = failureWith(option("basePath") -> s"faulty://$directory/log")
