@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from figures import Measured, percentile, read
+from figures import QUESTIONS, WRITES, Measured, percentile, read
 from plan import FULL, QUICK, Cell, Delays, scaled
 
 
@@ -25,7 +25,20 @@ def test_of_too_few_values_there_is_no_percentile(count: int, percent: float) ->
 
 def batch(contender: str, milliseconds: int) -> dict[str, object]:
     durations = {"triggerExecution": milliseconds, "commitOffsets": 5}
-    return {"kind": "batch", "contender": contender, "durations": durations, "metrics": {}}
+    asked = [
+        {"request": "PUT", "file": "offsets", "count": 1, "bytes": 300},
+        {"request": "PUT", "file": "commits", "count": 1, "bytes": 5000},
+        {"request": "PUT", "file": "snapshot", "count": 64, "bytes": 640000},
+        {"request": "HEAD", "file": "commits", "count": 0 if contender == "dstl" else 2, "bytes": 0},
+    ]
+    return {
+        "kind": "batch",
+        "contender": contender,
+        "durations": durations,
+        "metrics": {},
+        "requests": asked,
+        "rows": 2000,
+    }
 
 
 def requests(contender: str, request: str, file: str, count: int) -> dict[str, object]:
@@ -37,7 +50,7 @@ def measured(tmp_path: Path) -> Measured:
     lines = [
         *(batch("floor", 100 + number) for number in range(100)),
         *(batch("dstl", 150 + number) for number in range(100)),
-        requests("dstl", "PUT", "batch log", 100),
+        requests("dstl", "PUT", "offsets", 100),
         requests("dstl", "PUT", "commits", 100),
         requests("dstl", "PUT", "snapshot", 64),
         requests("dstl", "GET", "other", 50),
@@ -45,15 +58,18 @@ def measured(tmp_path: Path) -> Measured:
     ]
     output = tmp_path / "output.jsonl"
     output.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return read("compare", "aggregation", 16, output)
+    return read("compare", "aggregation", 16, 2, output)
 
 
 def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
     dstl = measured.contenders["dstl"]
     assert measured.over_floor("dstl", 50) == 50
     assert measured.over_floor("dstl", 99.9) is None
-    assert dstl.writes() == 2
-    assert dstl.others() == 0.5
+    assert dstl.asked(WRITES) == 2
+    assert dstl.asked(QUESTIONS) == 0
+    assert measured.contenders["floor"].asked(QUESTIONS) == 2
+    assert dstl.all_requests() == 2.5
+    assert dstl.stored_bytes() == 5000
     assert dstl.task_cpu_ms == 2000
 
 
@@ -80,7 +96,7 @@ def test_every_cell_has_a_name_of_its_own_and_at_least_one_round(plan: list[Cell
 def test_storage_of_a_cell_is_slow_with_a_tail_or_steady_or_a_local_disk() -> None:
     delays = Delays(median_ms=20, p99_ms=100)
     slow, steady, local = (
-        Cell("any", "join", 4, 1, storage=storage).spec("root", "output", delays, {})["delays"]
+        Cell("any", "join", 4, 1, storage=storage).spec("root", "output", delays, {}, trace=False)["delays"]
         for storage in ("slow", "steady", "local")
     )
     assert slow == delays.spec()
