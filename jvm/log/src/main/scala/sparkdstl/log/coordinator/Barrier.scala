@@ -5,6 +5,7 @@ import java.util.concurrent.TimeoutException
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
 
+import sparkdstl.log.coordinator.attempts.AttemptLedger
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.CommittedSegment
 import sparkdstl.log.runtime.ProtocolRuntime

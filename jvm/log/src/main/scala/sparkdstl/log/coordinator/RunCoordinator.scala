@@ -10,6 +10,9 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
+import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
+import sparkdstl.log.coordinator.retention.{OrphanSweep, Retention}
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, SegmentPart, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -107,7 +110,7 @@ final class RunCoordinator private (
   private def answerTo(from: String, message: ToDriver): Future[FromDriver] = message match {
     case ToDriver.Open =>
       Future.successful(FromDriver.Opened(accumulator, epoch, options.inlineMaxBatchSize))
-    case seal: ToDriver.Seal => Future.successful(sealed_(from, seal))
+    case seal: ToDriver.Seal => Future.successful(taken(from, seal))
     case ToDriver.Withdraw(attempt, batch) => Future.successful(FromDriver.Withdrawal(ledger.withdraw(attempt, batch)))
     case ToDriver.Uploaded(results) =>
       val unknown = results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) }
@@ -199,7 +202,7 @@ final class RunCoordinator private (
     }
   }
 
-  private def sealed_(from: String, seal: ToDriver.Seal): FromDriver =
+  private def taken(from: String, seal: ToDriver.Seal): FromDriver =
     if (!isAlive) FromDriver.Superseded
     else ledger.seal(from, seal) match {
       case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
@@ -258,16 +261,7 @@ final class RunCoordinator private (
   private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
     val segments = entry.index.entries
     val files = segments.iterator.flatMap(_.parts).flatMap(_.file).toSet
-    val (outside, inside) = segments.iterator.flatMap(_.parts).partition(_.file.nonEmpty)
-    val report = BarrierReport(
-      batch,
-      waitMillis,
-      writeMillis,
-      entry.payload.length,
-      inside.map(_.length.toLong).sum,
-      outside.map(_.length.toLong).sum,
-      segments.size
-    )
+    val report = BarrierReports.of(batch, entry, waitMillis, writeMillis)
     val unseen = synchronized {
       val unseen = math.max(newest + 1, batch - UnseenEntries) until batch
       newest = batch

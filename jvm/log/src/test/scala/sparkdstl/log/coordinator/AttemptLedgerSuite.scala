@@ -3,6 +3,7 @@ package sparkdstl.log.coordinator
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
 

@@ -9,6 +9,7 @@ import org.scalacheck.{Gen, Prop}
 import org.scalacheck.Test.Parameters
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.coordinator.retention.{LowWaterMarks, Retention}
 import sparkdstl.log.format.{CommittedSegment, SegmentPart}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.storage.Payload

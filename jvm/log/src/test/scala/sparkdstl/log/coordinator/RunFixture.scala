@@ -9,6 +9,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
 import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}

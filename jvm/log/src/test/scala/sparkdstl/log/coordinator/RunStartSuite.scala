@@ -13,19 +13,8 @@ class RunStartSuite extends AnyFunSuite {
   import RunFixture._
 
   /** As `inner`, but creating replaces. */
-  private final class NotExclusive(inner: ObjectStore) extends ObjectStore {
-    override def put(path: Path, content: Payload): Attempt[Unit] = inner.put(path, content)
-    override def replace(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
-    override def replacesAtomically: Boolean = inner.replacesAtomically
+  private final class NotExclusive(inner: ObjectStore) extends ForwardingObjectStore(inner) {
     override def create(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
-    override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = inner.read(path, maxLength)
-    override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = inner.readTail(path, maxLength)
-    override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
-      inner.readRange(path, offset, length)
-    override def list(directory: Path): Attempt[Seq[StoredObject]] = inner.list(directory)
-    override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = inner.listRecursively(directory)
-    override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = inner.listUnpublished(directory)
-    override def delete(paths: Seq[Path]): Attempt[Unit] = inner.delete(paths)
   }
 
   test("each run has an epoch of its own, above all that were claimed and above the newest entry's") {

@@ -2,6 +2,7 @@ package sparkdstl.log.coordinator
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
 

@@ -5,8 +5,8 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.request.{Creation, Outcome, StorageClient}
-import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StoredObject}
+import sparkdstl.log.request.{Creation, ForwardingStorageClient, Outcome, StorageClient}
+import sparkdstl.log.storage.{Attempt, ForwardingObjectStore, ObjectStore, ObjectTail, Payload}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 /**
@@ -57,7 +57,7 @@ object Flaws {
 
   /** Commit entries are written over what is there. */
   object EntriesReplace extends Flaws {
-    override def client(client: StorageClient): StorageClient = new ForwardingClient(client) {
+    override def client(client: StorageClient): StorageClient = new ForwardingStorageClient(client) {
       override def create(path: Path, content: Payload, timeoutMillis: Long)(
           isOurs: ObjectTail => Boolean
       ): Future[Outcome[Creation]] =
@@ -73,7 +73,7 @@ object Flaws {
 
   /** A write that ends in silence is taken for one that did nothing. */
   object UnknownIsFailed extends Flaws {
-    override def client(client: StorageClient): StorageClient = new ForwardingClient(client) {
+    override def client(client: StorageClient): StorageClient = new ForwardingStorageClient(client) {
       override def create(path: Path, content: Payload, timeoutMillis: Long)(
           isOurs: ObjectTail => Boolean
       ): Future[Outcome[Creation]] =
@@ -101,7 +101,7 @@ object Flaws {
 
   /** Data files are put again over what an earlier attempt has put there. */
   object DataFilesReplace extends Flaws {
-    override def storage(store: ObjectStore): ObjectStore = new ForwardingStore(store) {
+    override def storage(store: ObjectStore): ObjectStore = new ForwardingObjectStore(store) {
       override def put(path: Path, content: Payload): Attempt[Unit] = store.replace(path, content)
     }
   }
@@ -122,48 +122,4 @@ object Flaws {
    * never withdrawn is just not taken.
    */
   val harmless: Vector[Flaws] = Vector(UnknownIsFailed, NeverWithdraws)
-}
-
-/** A client that does what another does. */
-private[wiring] class ForwardingClient(to: StorageClient) extends StorageClient {
-  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
-    to.put(path, content, timeoutMillis)
-  override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
-    to.replace(path, content, timeoutMillis)
-  override def create(path: Path, content: Payload, timeoutMillis: Long)(
-      isOurs: ObjectTail => Boolean
-  ): Future[Outcome[Creation]] = to.create(path, content, timeoutMillis)(isOurs)
-  override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
-    to.read(path, maxLength, timeoutMillis)
-  override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =
-    to.readTail(path, maxLength, timeoutMillis)
-  override def readRange(
-      path: Path,
-      offset: Long,
-      length: Int,
-      timeoutMillis: Long
-  ): Future[Outcome[Option[Array[Byte]]]] = to.readRange(path, offset, length, timeoutMillis)
-  override def list(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    to.list(directory, timeoutMillis)
-  override def listRecursively(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    to.listRecursively(directory, timeoutMillis)
-  override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    to.listUnpublished(directory, timeoutMillis)
-  override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] = to.delete(paths, timeoutMillis)
-}
-
-/** A store that does what another does. */
-private[wiring] class ForwardingStore(to: ObjectStore) extends ObjectStore {
-  override def put(path: Path, content: Payload): Attempt[Unit] = to.put(path, content)
-  override def replace(path: Path, content: Payload): Attempt[Unit] = to.replace(path, content)
-  override def replacesAtomically: Boolean = to.replacesAtomically
-  override def create(path: Path, content: Payload): Attempt[Unit] = to.create(path, content)
-  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = to.read(path, maxLength)
-  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = to.readTail(path, maxLength)
-  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
-    to.readRange(path, offset, length)
-  override def list(directory: Path): Attempt[Seq[StoredObject]] = to.list(directory)
-  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = to.listRecursively(directory)
-  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = to.listUnpublished(directory)
-  override def delete(paths: Seq[Path]): Attempt[Unit] = to.delete(paths)
 }

@@ -8,7 +8,10 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{CoordinatedRuns, InlineBudget, RunCoordinator, UnownedDeletion}
+import sparkdstl.log.coordinator.RunCoordinator
+import sparkdstl.log.coordinator.attempts.InlineBudget
+import sparkdstl.log.coordinator.ownership.CoordinatedRuns
+import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, Writer}
 import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, SegmentReader}
 import sparkdstl.log.request._

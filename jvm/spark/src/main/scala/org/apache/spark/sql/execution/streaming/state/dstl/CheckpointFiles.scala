@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.{
 }
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.NewestEpoch
+import sparkdstl.log.coordinator.ownership.NewestEpoch
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectTail, Payload}

@@ -12,7 +12,9 @@ import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{BasePathOwner, CoordinatedRuns, RunCoordinator, UnownedDeletion}
+import sparkdstl.log.coordinator.RunCoordinator
+import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
+import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 

@@ -10,7 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.InlineBudget
+import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read.{EntryCache, EntryPlace, LocalCopies}
 import sparkdstl.log.request._

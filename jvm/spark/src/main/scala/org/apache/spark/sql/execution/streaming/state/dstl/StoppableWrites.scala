@@ -9,8 +9,8 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.FailPoints
 import sparkdstl.log.format.{LogLayout, QueryLocation}
-import sparkdstl.log.request.{Creation, Outcome, StorageClient}
-import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
+import sparkdstl.log.request.{Creation, ForwardingStorageClient, Outcome, StorageClient}
+import sparkdstl.log.storage.{ObjectTail, Payload}
 import sparkdstl.log.upload.{ChunkFileEncoder, EncodedFile}
 import sparkdstl.log.worker.SegmentChunk
 
@@ -71,7 +71,7 @@ private[dstl] final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChun
  *   the fail point and the batch of what is written there
  */
 private final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
-    extends StorageClient {
+    extends ForwardingStorageClient(storage) {
 
   override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
     stoppable(path)(storage.put(path, content, timeoutMillis))
@@ -85,31 +85,6 @@ private final class StoppableWrites(storage: StorageClient, pointOf: Path => Opt
       timeoutMillis: Long
   )(isOurs: ObjectTail => Boolean): Future[Outcome[Creation]] =
     stoppable(path)(storage.create(path, content, timeoutMillis)(isOurs))
-
-  override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
-    storage.read(path, maxLength, timeoutMillis)
-
-  override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =
-    storage.readTail(path, maxLength, timeoutMillis)
-
-  override def readRange(
-      path: Path,
-      offset: Long,
-      length: Int,
-      timeoutMillis: Long
-  ): Future[Outcome[Option[Array[Byte]]]] = storage.readRange(path, offset, length, timeoutMillis)
-
-  override def list(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    storage.list(directory, timeoutMillis)
-
-  override def listRecursively(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    storage.listRecursively(directory, timeoutMillis)
-
-  override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
-    storage.listUnpublished(directory, timeoutMillis)
-
-  override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] =
-    storage.delete(paths, timeoutMillis)
 
   private def stoppable[T](path: Path)(write: => Future[Outcome[T]]): Future[Outcome[T]] =
     pointOf(path).fold(write) { case (name, batch) =>

@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.ownership
 
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8

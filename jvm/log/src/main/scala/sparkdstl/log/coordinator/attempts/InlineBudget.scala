@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.attempts
 
 /**
  * Bounds the bytes of small segments that a driver holds, over all its queries. Thread-safe.

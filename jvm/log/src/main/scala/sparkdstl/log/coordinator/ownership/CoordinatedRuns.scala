@@ -1,8 +1,9 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.ownership
 
 import scala.collection.mutable
 import scala.concurrent.Future
 
+import sparkdstl.log.coordinator.RunCoordinator
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 /**

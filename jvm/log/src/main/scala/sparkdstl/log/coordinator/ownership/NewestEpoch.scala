@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.ownership
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID

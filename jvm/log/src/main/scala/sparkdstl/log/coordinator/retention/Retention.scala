@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.retention
 
 import scala.collection.{immutable, mutable}
 import scala.concurrent.{ExecutionContext, Future, Promise}

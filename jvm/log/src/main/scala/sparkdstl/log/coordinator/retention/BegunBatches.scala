@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.retention
 
 import scala.concurrent.{ExecutionContext, Future}
 

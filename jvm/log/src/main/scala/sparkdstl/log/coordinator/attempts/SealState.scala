@@ -1,4 +1,4 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.attempts
 
 /**
  * What has become of one segment that one task attempt sealed. Every change goes through [[SealState.next]], which
