@@ -64,7 +64,8 @@ final class SegmentReader(
       case EntryFound.Absent | EntryFound.Plain => Future.successful(None)
       case EntryFound.Logged(entry) =>
         val found = entry.segment(key).map(FoundSegment(entry, _))
-        val isExpected = key.kind == SegmentKind.Changelog && entry.index.entries.nonEmpty && !isOfOtherFormat(entry, key)
+        val isExpected = key.kind == SegmentKind.Changelog && entry.index.entries.nonEmpty &&
+          !isOfOtherFormat(entry, key)
         if (found.isEmpty && isExpected)
           Future.failed(LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it"))
         else Future.successful(found)

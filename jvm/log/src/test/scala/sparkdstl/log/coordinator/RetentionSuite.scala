@@ -169,7 +169,8 @@ class RetentionSuite extends AnyFunSuite {
     val retained = new Fixture(3)
     import retained._
     import fixture._
-    val later = new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
+    val later =
+      new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
     (0L to 1L).foreach(batch => result(later.askedToDelete(batch)))
     assert(fixture.batches == Seq(0, 1, 2))
     later.release(Seq("0/0" -> 3L))
