@@ -12,7 +12,7 @@ import org.apache.hadoop.util.Progressable
 
 /**
  * Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and
- * an exclusive create is decided at that moment. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
+ * an exclusive create is decided at that moment, or not at all. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
  */
 abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   private val local = new RawLocalFileSystem
@@ -23,6 +23,9 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
 
   /** Publishes an object of that size by calling `publish`, or does something worse. */
   protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit
+
+  /** Whether an exclusive create is refused at the moment when the object would appear. */
+  protected def createsExclusively: Boolean = true
 
   override def initialize(name: URI, configuration: Configuration): Unit = {
     super.initialize(name, configuration)
@@ -58,7 +61,7 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     val file = new File(theirs(path).toUri.getPath)
     if (!overwrite && file.exists()) throw new FileAlreadyExistsException(s"$path already exists")
     if (file.isDirectory) throw new FileAlreadyExistsException(s"$path is a directory")
-    new FSDataOutputStream(new PublishOnClose(path, file, overwrite), statistics)
+    new FSDataOutputStream(new PublishOnClose(path, file, overwrite || !createsExclusively), statistics)
   }
 
   override def createNonRecursive(

@@ -2,15 +2,16 @@ package sparkdstl.sim
 
 import sparkdstl.sim.wiring.{Flaws, Simulated}
 
-/** Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, and the first. */
+/** Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, the first, and how many lines of a failed one's schedule to print. */
 object SimMain {
   private val MaxFailures = 20
   private val ReportedFailures = 3
-  private val ScheduleLines = 120
+  private val DefaultLines = 120
 
   def main(arguments: Array[String]): Unit = {
     val count = arguments.headOption.fold(10000L)(_.toLong)
     val from = arguments.lift(1).fold(1L)(_.toLong)
+    val lines = arguments.lift(2).fold(DefaultLines)(_.toInt)
     val threads = math.max(1, Runtime.getRuntime.availableProcessors)
     val began = System.nanoTime()
     def seconds = (System.nanoTime() - began) / 1000000000L
@@ -24,7 +25,7 @@ object SimMain {
     )
     tally.failures.foreach(f => println(s"seed ${f.config.seed}: ${f.violation.getOrElse("")}"))
     tally.failures.take(ReportedFailures).foreach { f =>
-      println(new Seeds(Simulated(Flaws.None)).report(f, ScheduleLines))
+      println(new Seeds(Simulated(Flaws.None)).report(f, lines))
     }
     if (tally.failures.nonEmpty) sys.exit(1)
   }

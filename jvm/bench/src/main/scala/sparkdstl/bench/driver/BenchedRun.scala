@@ -35,7 +35,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   val runs = new CoordinatedRuns
   private val storage =
     new RequestingStorage(
-      new ForgetfulStore,
+      new ForgetfulStore(new MemoryObjectStore(() => 0L)),
       new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
     )
 
@@ -91,20 +91,7 @@ object BenchedRun {
 }
 
 /** Keeps objects in memory, but of commit entries only that they are there. */
-private final class ForgetfulStore extends ObjectStore {
-  private val store = new MemoryObjectStore(() => 0L)
-
-  override def put(path: Path, content: Payload): Attempt[Unit] = store.put(path, content)
-  override def replace(path: Path, content: Payload): Attempt[Unit] = store.replace(path, content)
-  override def replacesAtomically: Boolean = store.replacesAtomically
+private final class ForgetfulStore(memory: ObjectStore) extends ForwardingObjectStore(memory) {
   override def create(path: Path, content: Payload): Attempt[Unit] =
-    store.create(path, if (path.getParent.getName == "commits") Payload(Array.emptyByteArray) else content)
-  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = store.read(path, maxLength)
-  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = store.readTail(path, maxLength)
-  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
-    store.readRange(path, offset, length)
-  override def list(directory: Path): Attempt[Seq[StoredObject]] = store.list(directory)
-  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = store.listRecursively(directory)
-  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = store.listUnpublished(directory)
-  override def delete(paths: Seq[Path]): Attempt[Unit] = store.delete(paths)
+    memory.create(path, if (path.getParent.getName == "commits") Payload(Array.emptyByteArray) else content)
 }

@@ -174,8 +174,14 @@ final class RunCoordinator private (
     }
   }
 
-  /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. */
+  /** Whether it commits batches: no commit has failed and nobody has ended it. What it knows may be outdated otherwise. */
+  def isAtWork: Boolean = synchronized(phase == Running || phase == Committing)
+
+  /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. Fails unless [[isAtWork]]. */
   def deleteEntry(batch: Long): Future[Unit] =
+    if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run)) else askRetention(batch)
+
+  private def askRetention(batch: Long): Future[Unit] =
     retention.askedToDelete(batch).transform { outcome =>
       synchronized {
         val left = retention.batches.lastOption.getOrElse(-1L)
@@ -203,7 +209,7 @@ final class RunCoordinator private (
   }
 
   private def taken(from: String, seal: ToDriver.Seal): FromDriver =
-    if (!isAlive) FromDriver.Superseded
+    if (!isAtWork) FromDriver.Superseded
     else ledger.seal(from, seal) match {
       case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
       case refused: FromDriver.Refused =>
@@ -308,16 +314,14 @@ final class RunCoordinator private (
    * them. Then their executor is to discard them: their files may hold what a batch under way needs.
    */
   private def answerToUnknown(results: Vector[(Long, Either[String, SegmentPart])]): FromDriver =
-    if (!isAlive) FromDriver.Noted
+    if (!isAtWork) FromDriver.Noted
     else {
       val unwanted = results.collect { case (ticket, Right(part)) if !part.file.exists(retention.names) => ticket }
       if (unwanted.isEmpty) FromDriver.Noted else FromDriver.Unwanted(unwanted)
     }
 
-  private def isAlive: Boolean = synchronized(phase == Running || phase == Committing)
-
   private def discard(files: Set[String]): Unit =
-    if (files.nonEmpty && isAlive)
+    if (files.nonEmpty && isAtWork)
       log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).flatMap(_.asFuture).failed.foreach { error =>
         logger.warn(s"Could not delete ${files.size} data files that no commit names; a later run does", error)
       }

@@ -67,14 +67,20 @@ object LogLayout {
     case _ => None
   }
 
-  /** The object whose creation claims an epoch. */
-  def epoch(number: Long): String = s"$EpochsDirectory/$number"
+  /** The name of an object beside the epochs, with which a run tries how storage creates. There may be any number. */
+  def trial(epoch: Long, random: UUID): String = s"$epoch-$random$TrialEnding"
+
+  /** The epoch of a [[trial]], by its name; None if it is none. */
+  def parseTrial(name: String): Option[Long] =
+    Option.when(name.endsWith(TrialEnding))(name.takeWhile(_ != '-')).flatMap(parseNumber)
 
   /** The number of an object in [[EpochsDirectory]], by its name; None if it claims none. */
   def parseEpoch(name: String): Option[Long] = parseNumber(name)
 
   /** The batch of a commit entry, by its name; None for other objects in `commits/`. */
   def parseBatch(name: String): Option[Long] = parseNumber(name)
+
+  private val TrialEnding = ".trial"
 
   private def parseNumber(name: String): Option[Long] = Option.when(NumberName.matches(name))(name.toLong)
 

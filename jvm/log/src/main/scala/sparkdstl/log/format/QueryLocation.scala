@@ -1,5 +1,7 @@
 package sparkdstl.log.format
 
+import java.util.UUID
+
 import org.apache.hadoop.fs.Path
 
 /**
@@ -18,9 +20,12 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
   def entry(batch: Long): Path = new Path(commits, batch.toString)
 
   /** Where runs claim their epochs: always in the checkpoint, whose storage decides what is exclusive. */
-  val epochs: Path = new Path(root, "dstl/epochs")
+  val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")
 
   def epoch(number: Long): Path = new Path(epochs, number.toString)
+
+  /** See [[LogLayout.trial]]. */
+  def trial(epoch: Long, random: UUID): Path = new Path(epochs, LogLayout.trial(epoch, random))
 
   /** A file of the log, by its name relative to the base. */
   def file(name: String): Path = new Path(base, name)

@@ -1,5 +1,7 @@
 package sparkdstl.log.request
 
+import java.util.UUID
+
 import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
@@ -15,6 +17,8 @@ class ForwardingStorageClient(to: StorageClient) extends StorageClient {
   override def create(path: Path, content: Payload, timeoutMillis: Long)(
       isOurs: ObjectTail => Boolean
   ): Future[Outcome[Creation]] = to.create(path, content, timeoutMillis)(isOurs)
+  override def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] =
+    to.createsExclusively(pathOf, timeoutMillis)
   override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
     to.read(path, maxLength, timeoutMillis)
   override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =

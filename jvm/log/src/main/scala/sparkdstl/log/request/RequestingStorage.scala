@@ -1,8 +1,11 @@
 package sparkdstl.log.request
 
 import java.io.IOException
+import java.util.UUID
+import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
@@ -36,6 +39,18 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
   override def create(path: Path, content: Payload, timeoutMillis: Long)(
       isOurs: ObjectTail => Boolean
   ): Future[Outcome[Creation]] = new ExclusiveCreate(path, content, timeoutMillis, isOurs).begin()
+
+  override def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
+    val tried = new ConcurrentLinkedQueue[Path]
+    val answer = requests.run(RequestKind.effect("create"), "trial of exclusive creation", timeoutMillis) { _ =>
+      val path = pathOf(requests.runtime.random.nextUuid())
+      tried.add(path): Unit
+      store.createsExclusively(path)
+    }.outcome
+    // What is not deleted here, or written late, the sweep of a later run finds.
+    answer.onComplete(_ => delete(tried.asScala.toVector, timeoutMillis))
+    answer
+  }
 
   override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
     requests

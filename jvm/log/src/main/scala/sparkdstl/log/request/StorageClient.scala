@@ -1,5 +1,7 @@
 package sparkdstl.log.request
 
+import java.util.UUID
+
 import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
@@ -44,6 +46,15 @@ trait StorageClient {
       content: Payload,
       timeoutMillis: Long
   )(isOurs: ObjectTail => Boolean): Future[Outcome[Creation]]
+
+  /**
+   * Whether storage creates exclusively: tries it ([[sparkdstl.log.storage.ObjectStore.createsExclusively]]) at a new
+   * path in each attempt, and has what it wrote deleted afterwards without waiting for that.
+   *
+   * @param pathOf
+   *   a path of a random name
+   */
+  def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]]
 
   /** None when there is nothing. */
   def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]]

@@ -8,6 +8,7 @@ class ForwardingObjectStore(to: ObjectStore) extends ObjectStore {
   override def replace(path: Path, content: Payload): Attempt[Unit] = to.replace(path, content)
   override def replacesAtomically: Boolean = to.replacesAtomically
   override def create(path: Path, content: Payload): Attempt[Unit] = to.create(path, content)
+  override def createsExclusively(path: Path): Attempt[Boolean] = to.createsExclusively(path)
   override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = to.read(path, maxLength)
   override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = to.readTail(path, maxLength)
   override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =

@@ -37,6 +37,8 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   override def create(path: Path, content: Payload): Unit = publisher.create(path, content)
 
+  override def createsExclusively(path: Path): Boolean = publisher.createsExclusively(path)
+
   override def read(path: Path, maxLength: Long): Array[Byte] = {
     val status = statusOf(path)
     val limit = math.min(maxLength, HadoopLogStorage.LargestArray)

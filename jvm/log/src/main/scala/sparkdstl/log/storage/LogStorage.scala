@@ -14,6 +14,7 @@ trait LogStorage {
   def replace(path: Path, content: Payload): Unit
   def replacesAtomically: Boolean
   def create(path: Path, content: Payload): Unit
+  def createsExclusively(path: Path): Boolean
   def read(path: Path, maxLength: Long): Array[Byte]
   def readTail(path: Path, maxLength: Int): ObjectTail
   def readRange(path: Path, offset: Long, length: Int): Array[Byte]

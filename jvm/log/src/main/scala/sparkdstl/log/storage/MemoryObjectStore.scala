@@ -36,6 +36,11 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
       throw StorageErrors.alreadyExists(path, null)
   }
 
+  override def createsExclusively(path: Path): Attempt[Boolean] = attempt {
+    val _ = entries.put(path, Entry(Array.emptyByteArray, nowMillis()))
+    true
+  }
+
   override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = attempt {
     val content = contentOf(path)
     if (content.length > maxLength) throw LogErrors.tooLarge(path, content.length.toLong, maxLength)

@@ -1,7 +1,9 @@
 package sparkdstl.log.storage
 
 import java.io.IOException
+import java.nio.charset.StandardCharsets
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path, StreamCapabilities}
@@ -21,6 +23,24 @@ private[storage] trait ObjectPublisher {
 
   /** Publishes `content` if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. */
   def create(path: Path, content: Payload): Unit
+
+  /** See [[ObjectStore.createsExclusively]]. */
+  def createsExclusively(path: Path): Boolean
+
+  /** Whether `creation` is told that something is there. */
+  protected def isRefused(creation: => Unit): Boolean =
+    try {
+      creation
+      false
+    } catch {
+      case e: IOException if StorageErrors.meansAlreadyExists(e) => true
+    }
+}
+
+private object ObjectPublisher {
+
+  /** What is written to try something out. Not empty: some clients treat empty objects apart. */
+  val Trial: Payload = Payload("trial\n".getBytes(StandardCharsets.US_ASCII))
 }
 
 /** Writes at the object's own path, on file systems that publish when a stream is closed, such as S3A. */
@@ -41,6 +61,14 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
     catch {
       case e: IOException if StorageErrors.meansAlreadyExists(e) => throw StorageErrors.alreadyExists(path, e)
     }
+
+  // What a client looks for before it writes, it looks for when the stream is opened.
+  override def createsExclusively(path: Path): Boolean = {
+    val first = openExclusively(path)
+    val second = Try(openExclusively(path))
+    write(first, ObjectPublisher.Trial)
+    isRefused(write(second.get, ObjectPublisher.Trial))
+  }
 
   private def openExclusively(path: Path): FSDataOutputStream =
     if (fileSystem.hasPathCapability(path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE)) openConditionally(path)
@@ -95,6 +123,12 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   override def create(path: Path, content: Payload): Unit =
     throughTemporary(path, content)(rename.create(_, path))
+
+  // Nothing is decided before the rename, so two that follow each other tell as much as two at once.
+  override def createsExclusively(path: Path): Boolean = {
+    create(path, ObjectPublisher.Trial)
+    isRefused(create(path, ObjectPublisher.Trial))
+  }
 
   private def throughTemporary(path: Path, content: Payload)(publish: Path => Unit): Unit = {
     val temporary = TemporaryNames.beside(path, randomName())

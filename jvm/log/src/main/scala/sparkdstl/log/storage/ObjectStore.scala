@@ -86,6 +86,13 @@ trait ObjectStore {
    */
   def create(path: Path, content: Payload): Attempt[Unit]
 
+  /**
+   * Whether of two creates only one succeeds, tried at a name that nobody else uses: two are begun before either of them
+   * ends. Of two that follow each other the second is also refused by a client that looks first and then overwrites. An
+   * object may be there afterwards.
+   */
+  def createsExclusively(path: Path): Attempt[Boolean]
+
   /** The whole object. Fails with `FileNotFoundException` when nothing is there, and when it is longer than allowed. */
   def read(path: Path, maxLength: Long): Attempt[Array[Byte]]
 

@@ -47,6 +47,9 @@ final class ThreadedObjectStore(
   override def create(path: Path, content: Payload): Attempt[Unit] =
     attempt("create", path)(storage.create(path, content))
 
+  override def createsExclusively(path: Path): Attempt[Boolean] =
+    attempt("createsExclusively", path)(storage.createsExclusively(path))
+
   override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] =
     attempt("read", path)(storage.read(path, maxLength))
 

@@ -1,5 +1,7 @@
 package sparkdstl.log.coordinator
 
+import scala.concurrent.Future
+
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -15,6 +17,7 @@ class RunStartSuite extends AnyFunSuite {
   /** As `inner`, but creating replaces. */
   private final class NotExclusive(inner: ObjectStore) extends ForwardingObjectStore(inner) {
     override def create(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
+    override def createsExclusively(path: Path): Attempt[Boolean] = Attempt(Future.successful(false))
   }
 
   test("each run has an epoch of its own, above all that were claimed and above the newest entry's") {

@@ -65,7 +65,9 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("an epoch's name and a commit entry's are plain numbers") {
     forAll(number) { number =>
-      assert(LogLayout.epoch(number) == s"epochs/$number")
+      val trial = LogLayout.trial(number, someRun)
+      assert(LogLayout.parseTrial(trial).contains(number) && LogLayout.parseEpoch(trial).isEmpty)
+      assert(LogLayout.parseTrial(number.toString).isEmpty)
       assert(LogLayout.parseEpoch(number.toString).contains(number))
       assert(LogLayout.parseBatch(number.toString).contains(number))
     }

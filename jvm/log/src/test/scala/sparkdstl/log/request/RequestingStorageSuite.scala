@@ -164,6 +164,16 @@ class RequestingStorageSuite extends AnyFunSuite {
 
   // Other writes.
 
+  test("each trial of exclusive creation has a name of its own, and all are deleted afterwards") {
+    val f = new Fixture
+    f.store.script("createsExclusively", LoseReply())
+    val outcomes = f.storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
+    f.timer.advance(2000)
+    assert(outcome(outcomes) == Outcome.Done(true))
+    assert(f.store.count("createsExclusively") == 2 && f.store.count("delete") == 1)
+    assert(f.store.memory.list(new Path("/epochs")).result.value.get.get.isEmpty)
+  }
+
   test("a put whose object is there already has succeeded") {
     val f = new Fixture
     f.store.script("put", Fail(taken))

@@ -33,6 +33,9 @@ final class ScriptedStore(override val replacesAtomically: Boolean = true) exten
 
   override def create(path: Path, content: Payload): Attempt[Unit] = act("create")(memory.create(path, content))
 
+  override def createsExclusively(path: Path): Attempt[Boolean] =
+    act("createsExclusively")(memory.createsExclusively(path))
+
   override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = act("read")(memory.read(path, maxLength))
 
   override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] =

@@ -7,11 +7,11 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.testing.{CountingFileSystem, FaultyFileSystem, Operation, TemporaryDirectory}
+import sparkdstl.testing.{CountingFileSystem, FaultyFileSystem, LookingFirstFileSystem, Operation, TemporaryDirectory}
 
 class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   private val configuration =
-    FaultyFileSystem.configure(CountingFileSystem.configure(new Configuration(false)))
+    LookingFirstFileSystem.configure(FaultyFileSystem.configure(CountingFileSystem.configure(new Configuration(false))))
   configuration.set("fs.file.impl", classOf[LocalFileSystem].getName)
 
   private def withStorage(scheme: String, mode: PublishMode)(check: (LogStorage, Path) => Any): Any =
@@ -50,6 +50,15 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
       storage.replace(path, payload("fourth"))
       assert(storage.read(path, 100) sameElements bytes("fourth"))
       assert(!storage.replacesAtomically)
+    }
+  }
+
+  test("a client that looks before it opens a stream, and overwrites when it closes it, creates nothing exclusively") {
+    withStorage(LookingFirstFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
+      storage.create(new Path(base, "x"), payload("first"))
+      // One after another they look exclusive.
+      intercept[FileAlreadyExistsException](storage.create(new Path(base, "x"), payload("second")))
+      assert(!storage.createsExclusively(new Path(base, "trial")))
     }
   }
 

@@ -50,6 +50,11 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert(get(storage.read(path, 100)) sameElements bytes("short"))
     }
 
+    holds("of two exclusive creations that are begun at once one is refused") { (storage, base) =>
+      assert(get(storage.createsExclusively(new Path(base, "trials/1"))))
+      assert(get(storage.listUnpublished(base)).isEmpty)
+    }
+
     holds("an exclusive creation fails when something is there, and leaves it") { (storage, base) =>
       val path = new Path(base, "batches/1.log")
       get(storage.create(path, Payload(bytes("first"))))

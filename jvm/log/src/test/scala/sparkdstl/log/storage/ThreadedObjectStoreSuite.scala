@@ -36,6 +36,7 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     override def replace(path: Path, content: Payload): Unit = ()
     override def replacesAtomically: Boolean = true
     override def create(path: Path, content: Payload): Unit = ()
+    override def createsExclusively(path: Path): Boolean = true
     override def read(path: Path, maxLength: Long): Array[Byte] = Array.emptyByteArray
     override def readTail(path: Path, maxLength: Int): ObjectTail = ObjectTail(Array.emptyByteArray, 0)
     override def readRange(path: Path, offset: Long, length: Int): Array[Byte] = Array.emptyByteArray

@@ -212,11 +212,17 @@ final class ReferenceModel(
     case Some(_) if change.before.nonEmpty => ()
     case Some(_) => stray += batch: Unit
     case None if batch <= newest => stray += batch: Unit
-    case None if intent.madeAtNanos <= userActedAt && (batch > newest + 1 || !objects.contains(Names.offset(batch))) =>
+    case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent) =>
       verdict.note(s"an entry for batch $batch from before a user went back")
       undecidable = true
     case None => record(batch, intent)
   }
+
+  /** Whether what Spark finds is what it would find had the entry been written in its time. */
+  private def fits(batch: Long, intent: Intent): Boolean =
+    batch <= newest + 1 && objects.contains(Names.offset(batch)) && stores.forall { store =>
+      intent.wins(store).change.baseFingerprint == state(store, batch).getOrElse(Lineage.Empty).fingerprint
+    }
 
   private def record(batch: Long, intent: Intent): Unit = {
     verdict.note(s"batch $batch is committed by ${intent.who}")

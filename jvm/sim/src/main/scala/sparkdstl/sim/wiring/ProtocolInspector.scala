@@ -2,6 +2,7 @@ package sparkdstl.sim.wiring
 
 import java.util.IdentityHashMap
 
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import sparkdstl.log.format._
@@ -15,6 +16,8 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
   import ProtocolInspector._
 
   private val known = new IdentityHashMap[StoredBytes, Entry]
+  private val read = new IdentityHashMap[StoredBytes, mutable.HashMap[SegmentKey, Reading]]
+  private val files = mutable.HashMap.empty[String, String]
 
   override def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup =
     objects(Names.commit(key.batch)) match {
@@ -25,14 +28,35 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
           case Logged(segments, logStart) =>
             segments.get(key) match {
               case None => Lookup.Damaged("it is not in its batch's entry, which has a log")
-              case Some(segment) => read(key, segment, stored, logStart, objects)
+              case Some(segment) => readOnce(key, segment, stored, logStart, objects)
             }
         }
     }
 
+  /** Bytes are read and verified again only where one of the objects that they come from is another than before. */
+  private def readOnce(
+      key: SegmentKey,
+      segment: SegmentEntry,
+      entry: StoredBytes,
+      logStart: Long,
+      objects: String => Option[StoredBytes]
+  ): Lookup = {
+    val ofEntry = read.computeIfAbsent(entry, _ => mutable.HashMap.empty)
+    val sources = segment.parts.flatMap(_.file).map(file => objects(pathOf(file)).orNull)
+    ofEntry.get(key) match {
+      case Some(before) if before.sources.corresponds(sources)(_ eq _) => before.found
+      case _ =>
+        val found = readParts(key, segment, entry, logStart, objects)
+        ofEntry(key) = Reading(sources, found)
+        found
+    }
+  }
+
+  private def pathOf(file: String): String = files.getOrElseUpdate(file, location.file(file).toString)
+
   override def namedBy(entry: StoredBytes, root: String): Seq[String] = inspect(entry, -1) match {
     case Logged(segments, _) =>
-      segments.valuesIterator.flatMap(_.parts).flatMap(_.file).map(location.file(_).toString).toVector.distinct
+      segments.valuesIterator.flatMap(_.parts).flatMap(_.file).map(pathOf).toVector.distinct
     case _ => Nil
   }
 
@@ -57,7 +81,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
     }
   }
 
-  private def read(
+  private def readParts(
       key: SegmentKey,
       segment: SegmentEntry,
       entry: StoredBytes,
@@ -67,7 +91,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
     val parts = segment.parts.map { part =>
       val (path, source, offset) = part.file match {
         case None => (location.entry(key.batch), Some(entry.bytes), logStart + part.offset)
-        case Some(file) => (location.file(file), objects(location.file(file).toString).map(_.bytes), part.offset)
+        case Some(file) => (location.file(file), objects(pathOf(file)).map(_.bytes), part.offset)
       }
       source.toRight(s"$path does not exist").map { bytes =>
         val found = bytes.slice(offset.toInt, offset.toInt + part.length)
@@ -82,6 +106,10 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 }
 
 private object ProtocolInspector {
+
+  /** What was found, and in which data files; null where there was none. */
+  final case class Reading(sources: Seq[StoredBytes], found: Lookup)
+
   sealed trait Entry
   case object Plain extends Entry
   final case class Broken(why: String) extends Entry

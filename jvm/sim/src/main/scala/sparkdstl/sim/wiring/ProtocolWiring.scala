@@ -102,6 +102,7 @@ private[wiring] final class ProtocolDriver(
   private implicit val executor: ExecutionContext = context.runtime.executor
   private val (storage, requests) = environment.storage()
   private var coordinator: Option[RunCoordinator] = None
+  private var closing = false
   private var ended = false
 
   override def open(): Future[Unit] = {
@@ -122,10 +123,12 @@ private[wiring] final class ProtocolDriver(
         1L,
         context.runtime
       )
-    } yield {
-      coordinator = Some(begun)
-      environment.runs.begin(begun): Unit
-    }
+    } yield
+      // Who is stopped while it begins has no run, as in Spark's adapter, where the wait is interrupted.
+      if (!closing) {
+        coordinator = Some(begun)
+        environment.runs.begin(begun): Unit
+      }
   }
 
   override def handle(executor: String, message: ToDriver): Future[FromDriver] =
@@ -148,7 +151,7 @@ private[wiring] final class ProtocolDriver(
   override def delete(batch: Long): Future[Unit] =
     if (flaws.deletesWhenAsked) storage.delete(Seq(location.entry(batch)), options.commitTimeoutMs).flatMap(_.asFuture)
     else
-      environment.runs.on(run.root) match {
+      environment.runs.on(run.root).filter(_.isAtWork) match {
         case Some(current) => current.deleteEntry(batch)
         case None => environment.unowned.delete(batch)
       }
@@ -157,6 +160,7 @@ private[wiring] final class ProtocolDriver(
 
   /** As Spark's adapter notices that a query's thread has ended: some time after it. */
   override def close(): Unit = {
+    closing = true
     val _ = context.runtime.timer.schedule((context.runtime.random.nextDouble() * 5000).toLong)(() => end())
   }
 

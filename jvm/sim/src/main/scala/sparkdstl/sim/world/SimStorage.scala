@@ -2,6 +2,7 @@ package sparkdstl.sim.world
 
 import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
 
+import scala.collection.mutable
 import scala.concurrent.Promise
 import scala.util.{Failure, Success, Try}
 
@@ -19,6 +20,11 @@ final class StorageServer(
     val faults: Faults
 ) {
   val medianMillis: Double = chance.pick(Vector(2.0, 20.0, 40.0, 40.0))
+
+  private val paths = mutable.HashMap.empty[String, Path]
+
+  /** Hadoop's paths are slow to make. */
+  def pathOf(name: String): Path = paths.getOrElseUpdate(name, new Path(name))
 
   def latency(): Double = chance.millis(medianMillis, faults(FaultKind.SlowRequest))
 }
@@ -44,6 +50,11 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   override def replace(path: Path, content: Payload): Attempt[Unit] = publish(path, content, Overwrite)
 
   override def create(path: Path, content: Payload): Attempt[Unit] = publish(path, content, IfAbsent)
+
+  override def createsExclusively(path: Path): Attempt[Boolean] = ask(s"try of $path") {
+    objects.publish(path.toString, Array.emptyByteArray, client)
+    server.kind.createsExclusively
+  }
 
   override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = ask(s"read $path") {
     val bytes = present(path)
@@ -180,7 +191,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
     objects.below(directory.toString, deep).collect {
       case (path, stored) if which(path) =>
-        StoredObject(new Path(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
+        StoredObject(server.pathOf(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {

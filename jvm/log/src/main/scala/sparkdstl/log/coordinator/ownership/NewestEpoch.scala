@@ -30,8 +30,8 @@ object NewestEpoch {
     newest.recover { case _ => None }
   }
 
-  private[coordinator] def mark(what: String, run: UUID, host: String): Array[Byte] =
-    s"$what $run $host\n".getBytes(UTF_8)
+  private[coordinator] def mark(run: UUID, host: String): Array[Byte] =
+    s"claim $run $host\n".getBytes(UTF_8)
 
   private def parse(mark: Array[Byte]): Option[(UUID, String)] = new String(mark, UTF_8).trim.split(' ') match {
     case Array(_, run, host) => Try(UUID.fromString(run)).toOption.map(_ -> host)

@@ -71,25 +71,23 @@ private[coordinator] final class RunStart(
 
   /** Claims the first free number from `number` on. */
   private def claim(number: Long): Future[Long] =
-    checkpoint.create(location.epoch(number), Payload(mark("claim")), timeoutMillis)(isOurs("claim")).flatMap {
+    checkpoint.create(location.epoch(number), Payload(mark), timeoutMillis)(isOurs).flatMap {
       case Outcome.Done(Creation.Ours) => Future.successful(number)
       case Outcome.Done(_: Creation.Taken) => claim(number + 1)
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
     }
 
-  /** Creates what is there already: only a refusal shows that storage creates exclusively. */
-  private def probe(number: Long): Future[Boolean] =
-    checkpoint.create(location.epoch(number), Payload(mark("probe")), timeoutMillis)(isOurs("probe")).flatMap {
-      case Outcome.Done(Creation.Ours) => Future.successful(false)
-      case Outcome.Done(_: Creation.Taken) => Future.successful(true)
+  private def probe(epoch: Long): Future[Boolean] =
+    checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap {
+      case Outcome.Done(exclusive) => Future.successful(exclusive)
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
     }
 
-  private def mark(what: String): Array[Byte] = NewestEpoch.mark(what, run, host)
+  private val mark: Array[Byte] = NewestEpoch.mark(run, host)
 
-  private def isOurs(what: String)(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark(what))
+  private def isOurs(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark)
 
   private def listOf(directory: Path): Future[Seq[StoredObject]] =
     checkpoint.list(directory, timeoutMillis).flatMap {

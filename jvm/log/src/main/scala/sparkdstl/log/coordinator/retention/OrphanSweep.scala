@@ -70,7 +70,9 @@ private[coordinator] final class OrphanSweep(
 
   private def lowerEpochs(): Future[Vector[Path]] =
     listed(checkpoint.list(location.epochs, timeoutMillis)).map { objects =>
-      objects.map(_.path).filter(path => LogLayout.parseEpoch(path.getName).exists(_ < epoch)).toVector
+      objects.map(_.path).filter { path =>
+        LogLayout.parseEpoch(path.getName).orElse(LogLayout.parseTrial(path.getName)).exists(_ < epoch)
+      }.toVector
     }
 
   private def listed(answer: Future[Outcome[Seq[StoredObject]]]): Future[Seq[StoredObject]] = answer.flatMap(_.asFuture)

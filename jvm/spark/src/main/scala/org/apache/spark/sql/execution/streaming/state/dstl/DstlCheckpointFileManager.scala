@@ -183,7 +183,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   private def deleteEntry(root: Path, batch: Long): Unit = {
     val environment = DstlEnvironment.get
     val run = if (environment.isDriver) environment.driver.on(root) else None
-    run match {
+    run.filter(_.coordinator.isAtWork) match {
       case Some(current) => Waiting.on(current.coordinator.deleteEntry(batch))
       case None if environment.isDriver =>
         Waiting.on(environment.driver.unownedDeletion(root, configuration, options).delete(batch))
