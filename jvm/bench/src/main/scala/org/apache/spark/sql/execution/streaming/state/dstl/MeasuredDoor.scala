@@ -16,6 +16,8 @@ import sparkdstl.log.transport._
 
 import org.apache.spark.{SecurityManager, SparkConf}
 import org.apache.spark.rpc._
+import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, ExecutorDoor, Rpc}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 /**
  * What the sender saw.

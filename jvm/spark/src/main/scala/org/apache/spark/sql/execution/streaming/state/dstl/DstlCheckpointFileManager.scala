@@ -12,6 +12,20 @@ import sparkdstl.log.format.SegmentKey
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.DrivenRun
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{
+  ChangelogStream,
+  CheckpointDirectory,
+  CheckpointFiles,
+  CurrentBatch,
+  HadoopOptions,
+  LoggedFiles,
+  PublishedFileStream,
+  ReplayedSegment
+}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{SparkVersion, Waiting}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{BaseOfChanges, LoadErrors}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, TaskLog, WorkedRun}
 
 /**
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.

@@ -20,6 +20,9 @@ import sparkdstl.log.upload.MemoryBudget
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.util.{ThreadUtils, Utils}
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 /**
  * Everything of the log that a process has once: threads, budgets, caches, the way to the driver or to the executors. Made

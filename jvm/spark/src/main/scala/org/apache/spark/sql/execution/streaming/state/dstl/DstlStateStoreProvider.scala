@@ -10,6 +10,11 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, HadoopOptions}
+import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, LogMetrics}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.

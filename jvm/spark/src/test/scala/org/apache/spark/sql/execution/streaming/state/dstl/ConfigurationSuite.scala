@@ -8,6 +8,7 @@ import sparkdstl.testing.FaultyFileSystem
 import org.apache.spark.sql.{DataFrame, SQLContext}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 
 /** What a query says at its start when it is configured wrongly. */
 class ConfigurationSuite extends QuerySuite {

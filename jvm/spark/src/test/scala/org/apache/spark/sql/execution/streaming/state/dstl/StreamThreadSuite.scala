@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenQuery, StreamThread}
+
 import java.util.UUID
 
 import org.scalatest.funsuite.AnyFunSuite

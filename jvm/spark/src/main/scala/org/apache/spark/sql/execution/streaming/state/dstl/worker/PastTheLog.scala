@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.concurrent.ConcurrentHashMap
 
@@ -6,6 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
 
 /** Says, once, when a query's state goes past the log, why, and what to do. */
 private[dstl] object PastTheLog extends Logging {

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.util.concurrent.ConcurrentHashMap
 
@@ -70,7 +70,7 @@ private[dstl] final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChun
  * @param pointOf
  *   the fail point and the batch of what is written there
  */
-private final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
+private[dstl] final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
     extends ForwardingStorageClient(storage) {
 
   override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =

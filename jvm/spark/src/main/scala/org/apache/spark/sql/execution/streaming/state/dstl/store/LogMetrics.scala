@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.util.concurrent.TimeUnit
 
@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomSumMetric,
   StateStoreCustomTimingMetric
 }
+import org.apache.spark.sql.execution.streaming.state.dstl.files.ReplayCounters
 
 /**
  * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks;

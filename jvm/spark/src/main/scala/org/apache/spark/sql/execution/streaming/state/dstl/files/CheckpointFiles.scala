@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.io.{ByteArrayInputStream, FileNotFoundException}
 import java.util.UUID
@@ -12,6 +12,8 @@ import org.apache.hadoop.fs.{
   PositionedReadable,
   Seekable
 }
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.NewestEpoch

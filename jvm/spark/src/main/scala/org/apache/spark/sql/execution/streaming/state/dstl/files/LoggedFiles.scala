@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
@@ -9,6 +9,9 @@ import sparkdstl.log.read.{SegmentInputStream, SegmentReader}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.store.LoadErrors
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /** Segments as listings of a store's directory show them. */
 private[dstl] object LoggedFiles {

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
@@ -21,6 +21,9 @@ import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Stops, Waiting}
 
 /**
  * A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives.

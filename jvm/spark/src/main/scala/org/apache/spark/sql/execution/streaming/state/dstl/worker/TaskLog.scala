@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.WeakHashMap
 
@@ -13,6 +13,9 @@ import sparkdstl.log.worker.{RunWorker, SegmentWriter, TaskWriter}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.AttemptReports
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.store.LogMetrics
 
 /**
  * A changelog on its way into the log.

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.util.UUID
 

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 /** Which Spark this was built for. The Spark side uses classes that Spark changes between minor releases. */
 private[dstl] object SparkVersion {

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.UUID
 
@@ -19,6 +19,9 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, Utils}
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{ExecutorDoor, Rpc, RpcDriverLink}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.StoppableUploads
 
 /**
  * A run as this process works for it: what it writes with, if the driver coordinates it, and what it reads with.

@@ -1,8 +1,10 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.io.{ByteArrayOutputStream, OutputStream}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.OpenSegment
 
 /** Takes a changelog's bytes in chunks of bounded size. */
 private[dstl] final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[Byte] => Unit) extends OutputStream {

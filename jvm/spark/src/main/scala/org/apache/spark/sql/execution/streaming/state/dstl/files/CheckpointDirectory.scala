@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
 
@@ -13,6 +13,8 @@ import sparkdstl.log.worker.LocalStore
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
  * The task attempt that left the local state which the current thread is about to change: known while a store is loaded, which is

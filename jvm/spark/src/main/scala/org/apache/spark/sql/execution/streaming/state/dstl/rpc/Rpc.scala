@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.rpc
 
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
@@ -16,6 +16,7 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc._
 import org.apache.spark.util.RpcUtils
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Stops, Waiting}
 
 /**
  * How messages travel: as tuples of JDK and Spark classes, because an executor's deserializer does not see classes from
