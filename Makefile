@@ -36,8 +36,8 @@ bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage
 bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
 	@$(VENV)/python python/bench/bench.py --quick $(BENCH)
 
-sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
-	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"
+sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120] [FLAW=...]
+	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120) $(FLAW)"
 
 bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(VENV)/python python/bench/driver.py $(BENCH)

@@ -102,6 +102,12 @@ class Driver:
             raise self.failed(f"process {pid} is none of the executors {self.executors()}")
         os.kill(pid, signal.SIGPWR)
 
+    def terminate_executor(self, pid: int) -> None:
+        """SIGTERM, by which a container is told to end."""
+        if pid not in self.executors():
+            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
+        os.kill(pid, signal.SIGTERM)
+
     def executors(self) -> list[int]:
         """The ids of the executor processes that live now."""
         return [

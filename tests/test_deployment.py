@@ -10,7 +10,7 @@ import pytest
 
 from harness import Reader, Run, free_port
 from scenarios import Aggregation, ProcessedAggregation, Scenario
-from settings import jars, log_confs
+from settings import dstl, jars, log_confs
 
 ELASTIC = {
     "spark.dynamicAllocation.enabled": "true",
@@ -53,6 +53,24 @@ def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(
         driver.kill()
     assert max(run.committed(run.queries[0])) == 3
     with run.start() as driver:
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
+def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_path: Path, reader: Reader) -> None:
+    """All executors go when all tasks of a batch have sealed, and before anything of it was uploaded."""
+    late_uploads = dstl(inline__maxSegmentSize="0", batch__persistDelay="1h")
+    run = Run.create(
+        tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **late_uploads}
+    )
+    with run.start("driver.seals-pending=pause@2") as driver:
+        driver.wait_for_pause("driver.seals-pending")
+        before = set(driver.executors())
+        for pid in before:
+            driver.terminate_executor(pid)
+        driver.wait_until(lambda: not before & set(driver.executors()), "end of the executors")
+        run.resume("driver.seals-pending")
         driver.succeed()
     run.check()
     run.check_state(reader)

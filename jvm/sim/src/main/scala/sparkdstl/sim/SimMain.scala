@@ -2,7 +2,10 @@ package sparkdstl.sim
 
 import sparkdstl.sim.wiring.{Flaws, Simulated}
 
-/** Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, the first, and how many lines of a failed one's schedule to print. */
+/**
+ * Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, the first, how many lines of a failed
+ * one's schedule to print, and the name of a flaw to put back.
+ */
 object SimMain {
   private val MaxFailures = 20
   private val ReportedFailures = 3
@@ -12,11 +15,12 @@ object SimMain {
     val count = arguments.headOption.fold(10000L)(_.toLong)
     val from = arguments.lift(1).fold(1L)(_.toLong)
     val lines = arguments.lift(2).fold(DefaultLines)(_.toInt)
+    val flaw = arguments.lift(3).fold[Flaws](Flaws.None)(Flaws.named)
     val threads = math.max(1, Runtime.getRuntime.availableProcessors)
     val began = System.nanoTime()
     def seconds = (System.nanoTime() - began) / 1000000000L
     val every = math.max(1L, math.min(5000L, count / 20))
-    val tally = Seeds.runMany(Simulated(Flaws.None), from, count, threads, MaxFailures) { finished =>
+    val tally = Seeds.runMany(Simulated(flaw), from, count, threads, MaxFailures) { finished =>
       if (finished % every == 0) println(s"$finished of $count seeds after $seconds s")
     }
     println(
@@ -25,7 +29,7 @@ object SimMain {
     )
     tally.failures.foreach(f => println(s"seed ${f.config.seed}: ${f.violation.getOrElse("")}"))
     tally.failures.take(ReportedFailures).foreach { f =>
-      println(new Seeds(Simulated(Flaws.None)).report(f, lines))
+      println(new Seeds(Simulated(flaw)).report(f, lines))
     }
     if (tally.failures.nonEmpty) sys.exit(1)
   }

@@ -9,17 +9,15 @@ class FlawsPutBackSuite extends AnyFunSuite {
   private val Count = 1000
   private val CountOfHarmless = 100
 
-  private def name(flaw: Flaws): String = flaw.getClass.getSimpleName.stripSuffix("$")
-
   Flaws.harmless.foreach { flaw =>
-    test(s"nothing rests on what the flaw ${name(flaw)} takes away") {
+    test(s"nothing rests on what the flaw ${Flaws.nameOf(flaw)} takes away") {
       val found = new Seeds(Simulated(flaw)).firstFailure(1, CountOfHarmless)
       assert(found.isEmpty)
     }
   }
 
   Flaws.all.foreach { flaw =>
-    test(s"seeds find the flaw ${name(flaw)}") {
+    test(s"seeds find the flaw ${Flaws.nameOf(flaw)}") {
       val found = new Seeds(Simulated(flaw)).firstFailure(1, Count)
       assert(found.nonEmpty, s"in $Count seeds")
       info(s"seed ${found.get.config.seed}: ${found.get.violation.get}")

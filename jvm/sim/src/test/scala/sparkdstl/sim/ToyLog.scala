@@ -42,7 +42,7 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
         case Some(segments) =>
           segments.get(key.relativePath).fold[Lookup](Lookup.Damaged("not in its entry"))(Lookup.Found(_))
       }
-    override def namedBy(entry: StoredBytes, root: String): Seq[String] = Nil
+    override def namedBy(batch: Long, entry: StoredBytes): Set[String] = Set.empty
     override def isDataFile(path: String, root: String): Boolean = false
   }
 }

@@ -9,7 +9,7 @@ import scala.concurrent.duration._
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.coordinator.RunCoordinator
+import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.format.QueryLocation
@@ -52,6 +52,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
       // As on a driver.
       new InlineBudget(math.max(32L * 1024 * 1024, Runtime.getRuntime.maxMemory() / 8)),
       0,
+      new CommitMetrics,
       runtime
     ),
     1.minute

@@ -44,6 +44,7 @@ final class RunCoordinator private (
     accumulator: Long,
     start: StartOfRun,
     entries: EntryReader,
+    metrics: CommitMetrics,
     runtime: ProtocolRuntime
 ) {
   import RunCoordinator._
@@ -70,7 +71,10 @@ final class RunCoordinator private (
     },
     options.commitTimeoutMs,
     runtime,
-    error => logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
+    error => {
+      metrics.deletionFailed()
+      logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
+    }
   )
 
   // Guarded by this.
@@ -89,6 +93,9 @@ final class RunCoordinator private (
   def run: UUID = writer.run
 
   def epoch: Long = writer.epoch
+
+  /** How many commit entries this run knows of. */
+  def retainedEntries: Int = retention.batches.size
 
   /** The last batch that this run knows to be committed; -1 if there is none. */
   def lastCommitted: Long = synchronized(newest)
@@ -213,6 +220,7 @@ final class RunCoordinator private (
     else ledger.seal(from, seal) match {
       case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
       case refused: FromDriver.Refused =>
+        metrics.refused()
         // The task cannot be relied on to say so: Spark drops what a killed one fails with.
         logger.warn(
           ProtocolErrors.sealRefused(seal.attempt, seal.batch, run, refused.reason, refused.stale).getMessage +
@@ -278,6 +286,7 @@ final class RunCoordinator private (
       unseen
     }
     unseen.foreach(retention.noteUnseen)
+    metrics.committed(report)
     retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
     discard(ledger.committed(batch))
     logger.info(
@@ -288,6 +297,7 @@ final class RunCoordinator private (
   }
 
   private def failed(error: Throwable): Unit = {
+    metrics.failed()
     val unknown = error match {
       case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
       case _ => false
@@ -354,6 +364,8 @@ object RunCoordinator {
    *   storage of data files
    * @param accumulator
    *   the number of the accumulator in which tasks name their attempts
+   * @param metrics
+   *   counts, for all runs of the process
    */
   def begin(
       location: QueryLocation,
@@ -366,6 +378,7 @@ object RunCoordinator {
       executors: ExecutorLink,
       budget: InlineBudget,
       accumulator: Long,
+      metrics: CommitMetrics,
       runtime: ProtocolRuntime
   ): Future[RunCoordinator] = {
     implicit val executor: ExecutionContext = runtime.executor
@@ -392,6 +405,7 @@ object RunCoordinator {
         accumulator,
         start,
         entries,
+        metrics,
         runtime
       )
     }

@@ -1,5 +1,7 @@
 package sparkdstl.log.read
 
+import java.util.concurrent.atomic.LongAdder
+
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
@@ -32,6 +34,9 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
   private var held = 0L
   private var maxBytes = initialBytes
 
+  private val found = new LongAdder
+  private val fetched = new LongAdder
+
   /** Holds at least so much from now on, if there is so much. */
   def ensureAtLeast(bytes: Long): Unit = synchronized { maxBytes = math.max(maxBytes, bytes) }
 
@@ -44,6 +49,7 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
       slots.put(key, slot)
       (slot, known.isEmpty)
     }
+    (if (isNew) fetched else found).increment()
     if (isNew) begin(key, slot)(fetch)
     else slot.found.future.flatMap {
       // Asked for before this caller came. Whoever joins the next is told what is there after it came.
@@ -89,14 +95,14 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
     }
   }
 
-  /** Forgets everything. */
-  def clear(): Unit = synchronized {
-    slots.clear()
-    held = 0
-  }
-
   /** Bytes held now. */
   def weight: Long = synchronized(held)
+
+  /** How often an entry was asked for that was held, or was being fetched for another. */
+  def hits: Long = found.sum
+
+  /** How often an entry had to be fetched. */
+  def misses: Long = fetched.sum
 
   private def arrived(key: K, slot: Slot, weight: Long): Unit = synchronized {
     if (slots.get(key).exists(_ eq slot)) {

@@ -12,6 +12,10 @@ final class RequestMetrics {
   private[request] def of(kind: RequestKind): RequestMetrics.Counters =
     operations.computeIfAbsent(kind.operation, _ => new RequestMetrics.Counters)
 
+  /** Of one operation; all zero if it was not asked for yet. */
+  def snapshotOf(operation: String): RequestMetrics.Snapshot =
+    Option(operations.get(operation)).getOrElse(new RequestMetrics.Counters).snapshot()
+
   /** By operation, of those that were asked for at least once. */
   def snapshot(): Map[String, RequestMetrics.Snapshot] =
     operations.asScala.iterator.map { case (operation, counters) => operation -> counters.snapshot() }.toMap

@@ -128,6 +128,9 @@ final class RunWorker(
   /** Whether nothing is on its way to data files, and no store is registered. */
   def isIdle: Boolean = synchronized(stores.isEmpty && uploader.forall(_.bytesInFlight == 0))
 
+  /** Whether something is being uploaded, or the driver has not been told yet that it was. */
+  def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
+
   /** Uploads what waits, at once: the executor may soon be gone. */
   def flush(): Unit = receive(ToExecutor.Flush)
 

@@ -1,6 +1,6 @@
 package sparkdstl.log.worker
 
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
@@ -42,11 +42,17 @@ private[worker] final class SegmentUploads(
   private val untold = mutable.ArrayBuffer.empty[Report]
   private var telling = false
 
+  // What will be told, and the driver has not answered yet.
+  private val reports = new AtomicInteger
+
   /** Takes a chunk; completes when there is memory for it. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[Upload] =
     uploader.put(new SegmentChunk(key, bytes)).map(new Upload(tickets.incrementAndGet(), bytes.length.toLong, _))
 
   def flush(): Unit = uploader.flush()
+
+  /** Whether anything is being uploaded, or was and the driver does not know yet. */
+  def isBusy: Boolean = uploader.bytesInFlight > 0 || reports.get > 0
 
   /** One chunk on its way. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
@@ -65,9 +71,12 @@ private[worker] final class SegmentUploads(
     }
 
     /** From now on the driver learns how it ends, if the seal did not say. To be called once the driver has the seal. */
-    def report(): Unit = if (isAwaited) pending.location.onComplete {
-      case Success(at) => tell(Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
-      case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
+    def report(): Unit = if (isAwaited) {
+      reports.incrementAndGet(): Unit
+      pending.location.onComplete {
+        case Success(at) => tell(Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
+        case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
+      }
     }
 
     private def tell(result: Either[String, SegmentPart]): Unit = {
@@ -89,17 +98,18 @@ private[worker] final class SegmentUploads(
         all
       }
     }
-    message.foreach { reports =>
-      ask(ToDriver.Uploaded(reports.map(report => report.ticket -> report.result)), timeoutMillis).onComplete {
+    message.foreach { told =>
+      ask(ToDriver.Uploaded(told.map(report => report.ticket -> report.result)), timeoutMillis).onComplete {
         answer =>
           synchronized {
             telling = false
             // The barrier may be waiting for them: they are told again, together with what has come meanwhile.
-            if (answer.isFailure) untold.prependAll(reports): Unit
+            if (answer.isFailure) untold.prependAll(told): Unit
           }
           answer match {
             case Success(heard) =>
-              discardUnwanted(reports, heard.message)
+              reports.addAndGet(-told.size): Unit
+              discardUnwanted(told, heard.message)
               tellNext()
             case Failure(error) => tellAgainLater(error)
           }
@@ -107,10 +117,10 @@ private[worker] final class SegmentUploads(
     }
   }
 
-  private def discardUnwanted(reports: Vector[Report], answer: FromDriver): Unit = answer match {
+  private def discardUnwanted(told: Vector[Report], answer: FromDriver): Unit = answer match {
     case FromDriver.Unwanted(tickets) =>
       val unwanted = tickets.toSet
-      reports.foreach(report => if (unwanted(report.ticket)) report.pending.discard())
+      told.foreach(report => if (unwanted(report.ticket)) report.pending.discard())
     case _ =>
   }
 

@@ -42,10 +42,13 @@ final class RunFixture(
     tell()
   }
 
+  val metrics = new CommitMetrics
+
   def begin(run: UUID = FormatSamples.someRun): RunCoordinator = RunFixture.result(tryToBegin(run))
 
   def tryToBegin(run: UUID = FormatSamples.someRun): Future[RunCoordinator] =
-    RunCoordinator.begin(location, options, run, "host", "application", storage, storage, link, budget, 1, runtime)
+    RunCoordinator
+      .begin(location, options, run, "host", "application", storage, storage, link, budget, 1, metrics, runtime)
 
   /** Of a batch, from the memory behind the scripts. */
   def entry(batch: Long): Option[LoadedEntry] = {

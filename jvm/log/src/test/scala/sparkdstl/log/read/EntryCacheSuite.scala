@@ -115,12 +115,15 @@ class EntryCacheSuite extends AnyFunSuite {
     assert(cache.weight == 300)
   }
 
-  test("what arrives after everything was forgotten is not counted") {
+  test("it counts what was there, or on its way, and what had to be fetched") {
     val fixture = new Fixture
     import fixture._
     val asked = get("a")
-    cache.clear()
+    val joined = get("a")
     fetches.head._2.success(entry(10))
-    assert(asked.isCompleted && cache.weight == 0 && !held("a"))
+    assert(asked.isCompleted && joined.isCompleted)
+    load("b", 10)
+    assert(get("a").isCompleted)
+    assert(cache.hits == 2 && cache.misses == 2)
   }
 }

@@ -26,6 +26,9 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private val chunksEach = 250
   private val size = 100
 
+  // Virtual time runs as fast as it can, whatever threads get done meanwhile.
+  private val AmpleMillis = 100000000L
+
   private case class Written(label: String, chunk: PendingChunk, wanted: Boolean)
 
   private final class Chance(seed: Long) extends RandomSource {
@@ -49,7 +52,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     private val storage = new RequestingStorage(store, requests)
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)
-    val discarder = new ObjectDiscarder(storage, runtime, 600000, metrics)
+    val discarder = new ObjectDiscarder(storage, runtime, AmpleMillis, metrics)
     val uploader = new LogUploader[TestChunk](
       storage,
       base,
@@ -57,7 +60,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
       TestChunk.Encoder,
       budget,
       discarder,
-      UploaderOptions(1000, 1000, 100000000),
+      UploaderOptions(1000, 1000, AmpleMillis),
       runtime,
       metrics
     )

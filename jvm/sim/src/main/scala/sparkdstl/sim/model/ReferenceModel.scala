@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.sim.spark.{Lookup, StorageInspector}
-import sparkdstl.sim.world.{ObjectMap, SimConfig, SimScheduler, StorageChange, Verdict}
+import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
 final case class Win(attempt: Long, change: Change, id: Option[String])
@@ -35,6 +35,7 @@ final class ReferenceModel(
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
+  private val purgers = mutable.Set.empty[SimProcess]
 
   val stores: Vector[String] = for {
     partition <- (0 until config.partitions).toVector
@@ -106,8 +107,15 @@ final class ReferenceModel(
     checkAll("after a user's deletion")
   }
 
+  /** A tool deletes entries by name, in this process. What it has asked for may happen when others are there. */
+  def purgesAll(process: SimProcess): Unit = purgers += process: Unit
+
   def changed(change: StorageChange): Unit = {
     val path = change.path
+    if (change.after.isEmpty && purgers(change.writer) && isCommittedSinceUserActed(path)) {
+      verdict.note(s"a deletion of before takes effect now: $path")
+      undecidable = true
+    }
     val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_.bytes, change)
@@ -118,8 +126,22 @@ final class ReferenceModel(
       verdict.note(s"a plan from before a user went back: $path")
       undecidable = true
     }
-    val matters = change.before.nonEmpty || batch.nonEmpty
-    if (matters && !userActs && !ObjectMap.isUnpublished(path)) checkAll(s"after a change of $path")
+    if (!userActs && !ObjectMap.isUnpublished(path) && matters(change)) checkAll(s"after a change of $path")
+  }
+
+  /** Whether a state may be another than before. To look at all of them is most of what a world costs. */
+  private def matters(change: StorageChange): Boolean = {
+    val path = change.path
+    if (path.startsWith(Names.Commits + "/")) true
+    else if (change.before.isEmpty || path.startsWith(Names.Offsets + "/")) false
+    else !inspector.isDataFile(path, Names.Root) || isNamed(path)
+  }
+
+  private def isCommittedSinceUserActed(path: String): Boolean = path.startsWith(Names.Commits + "/") &&
+    Names.batchOf(path).flatMap(records.get).exists(_.intent.madeAtNanos > userActedAt)
+
+  private def isNamed(dataFile: String): Boolean = objects.below(Names.Commits, deep = false).exists {
+    case (path, entry) => Names.batchOf(path).exists(inspector.namedBy(_, entry)(dataFile))
   }
 
   /** Every version that Spark still counts on can be rebuilt from storage, and is what was committed. */

@@ -103,8 +103,8 @@ trait StorageInspector {
   /** @param objects what is at a path */
   def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup
 
-  /** The files that a commit entry names, as paths. */
-  def namedBy(entry: StoredBytes, root: String): Seq[String]
+  /** The files that a batch's commit entry names, as paths. */
+  def namedBy(batch: Long, entry: StoredBytes): Set[String]
 
   /** Whether a path is one of a file that is needed only while an entry names it. */
   def isDataFile(path: String, root: String): Boolean

@@ -61,7 +61,6 @@ final class SparkExecutor(
 
   // States that are known to be committed: only of these snapshots are made.
   private val confirmed = mutable.Map.empty[(UUID, String), LocalStore]
-  private val maintained = mutable.Map.empty[(UUID, String), Long]
   private val killed = mutable.Set.empty[Long]
 
   def log(run: UUID): ExecutorLog = logs.getOrElseUpdate(run, openLog(this, run))
@@ -114,17 +113,14 @@ final class SparkExecutor(
 
   private def maintain(run: UUID, directory: String): Future[Unit] = {
     val state = confirmed((run, directory))
-    // A store that has not changed is looked at now and then only: those rounds were most of a world's requests.
-    if (maintained.get((run, directory)).contains(state.version) && chance.happens(0.85)) Future.unit
-    else
-      for {
-        before <- snapshots(directory)
-        newestSnapshot = before.map(_._1).maxOption.getOrElse(0L)
-        wanted = state.version >= newestSnapshot + 2
-        present <-
-          if (wanted) upload(directory, state).flatMap(_ => snapshots(directory)) else Future.successful(before)
-        _ <- truncate(run, directory, present)
-      } yield maintained((run, directory)) = state.version
+    for {
+      before <- snapshots(directory)
+      newestSnapshot = before.map(_._1).maxOption.getOrElse(0L)
+      wanted = state.version >= newestSnapshot + 2
+      _ <- if (wanted) upload(directory, state) else Future.unit
+      present <- snapshots(directory)
+      _ <- truncate(run, directory, present)
+    } yield ()
   }
 
   private def upload(directory: String, state: LocalStore): Future[Unit] = pause(20).map { _ =>

@@ -2,6 +2,7 @@ package sparkdstl.sim.spark
 
 import java.io.{FileNotFoundException, IOException}
 
+import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
@@ -15,28 +16,33 @@ final class SparkFiles(storage: ObjectStore, runtime: ProtocolRuntime) {
   private val PatienceMillis = 20000L
   private implicit val executor: ExecutionContext = runtime.executor
 
+  // Hadoop's paths are slow to make.
+  private val paths = mutable.HashMap.empty[String, Path]
+
+  private def pathOf(name: String): Path = paths.getOrElseUpdate(name, new Path(name))
+
   def list(directory: String): Future[Seq[String]] =
-    retried(Tries)(storage.list(new Path(directory))).map(_.map(_.path.toString).sorted)
+    retried(Tries)(storage.list(pathOf(directory))).map(_.map(_.path.toString).sorted)
 
   def read(path: String): Future[Option[Array[Byte]]] =
-    retried(Tries)(storage.read(new Path(path), Int.MaxValue.toLong))
+    retried(Tries)(storage.read(pathOf(path), Int.MaxValue.toLong))
       .map(Option(_))
       .recover { case _: FileNotFoundException => None }
 
   def replace(path: String, content: Array[Byte]): Future[Unit] =
-    retried(Tries)(storage.replace(new Path(path), Payload(content)))
+    retried(Tries)(storage.replace(pathOf(path), Payload(content)))
 
   /** Creates; finding the same content there is success. */
   def create(path: String, content: Array[Byte]): Future[Unit] =
-    retried(Tries)(storage.create(new Path(path), Payload(content))).recoverWith {
+    retried(Tries)(storage.create(pathOf(path), Payload(content))).recoverWith {
       case exists: FileAlreadyExistsException =>
         read(path).flatMap { found =>
           if (found.exists(_.sameElements(content))) Future.unit else Future.failed(exists)
         }
     }
 
-  def delete(paths: Seq[String]): Future[Unit] =
-    if (paths.isEmpty) Future.unit else retried(Tries)(storage.delete(paths.map(new Path(_))))
+  def delete(names: Seq[String]): Future[Unit] =
+    if (names.isEmpty) Future.unit else retried(Tries)(storage.delete(names.map(pathOf)))
 
   private def retried[T](left: Int)(attempt: => Attempt[T]): Future[T] = {
     val running = attempt

@@ -122,4 +122,12 @@ object Flaws {
    * never withdrawn is just not taken.
    */
   val harmless: Vector[Flaws] = Vector(UnknownIsFailed, NeverWithdraws)
+
+  def named(name: String): Flaws = (all ++ harmless).find(nameOf(_) == name).getOrElse {
+    throw new IllegalArgumentException(
+      s"there is no flaw '$name', but ${(all ++ harmless).map(nameOf).mkString(", ")}"
+    )
+  }
+
+  def nameOf(flaw: Flaws): String = flaw.getClass.getSimpleName.stripSuffix("$")
 }

@@ -17,6 +17,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 
   private val known = new IdentityHashMap[StoredBytes, Entry]
   private val read = new IdentityHashMap[StoredBytes, mutable.HashMap[SegmentKey, Reading]]
+  private val named = new IdentityHashMap[StoredBytes, Set[String]]
   private val files = mutable.HashMap.empty[String, String]
 
   override def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup =
@@ -54,10 +55,9 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 
   private def pathOf(file: String): String = files.getOrElseUpdate(file, location.file(file).toString)
 
-  override def namedBy(entry: StoredBytes, root: String): Seq[String] = inspect(entry, -1) match {
-    case Logged(segments, _) =>
-      segments.valuesIterator.flatMap(_.parts).flatMap(_.file).map(pathOf).toVector.distinct
-    case _ => Nil
+  override def namedBy(batch: Long, entry: StoredBytes): Set[String] = inspect(entry, batch) match {
+    case logged: Logged => named.computeIfAbsent(entry, _ => logged.files.map(pathOf))
+    case Plain | Broken(_) => Set.empty
   }
 
   override def isDataFile(path: String, root: String): Boolean =
@@ -66,7 +66,6 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
   private def inspect(stored: StoredBytes, batch: Long): Entry = {
     val before = known.get(stored)
     if (before != null) before
-    else if (batch < 0) Plain
     else {
       val found =
         try
@@ -113,5 +112,7 @@ private object ProtocolInspector {
   sealed trait Entry
   case object Plain extends Entry
   final case class Broken(why: String) extends Entry
-  final case class Logged(segments: Map[SegmentKey, SegmentEntry], logStart: Long) extends Entry
+  final case class Logged(segments: Map[SegmentKey, SegmentEntry], logStart: Long) extends Entry {
+    def files: Set[String] = segments.valuesIterator.flatMap(_.parts).flatMap(_.file).toSet
+  }
 }

@@ -8,7 +8,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.RunCoordinator
+import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.UnownedDeletion
@@ -71,6 +71,7 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaw
   val budget = new InlineBudget(8 * 1024)
   val entries = new EntryCache[EntryPlace](64 * 1024, context.runtime)
   val memory = new MemoryBudget(options.uploadMaxInFlight)
+  val commitMetrics = new CommitMetrics
   val uploadMetrics = new UploadMetrics
   var current: Option[ProtocolDriver] = None
   private val requestMetrics = new RequestMetrics
@@ -121,6 +122,7 @@ private[wiring] final class ProtocolDriver(
         executors,
         environment.budget,
         1L,
+        environment.commitMetrics,
         context.runtime
       )
     } yield

@@ -65,6 +65,7 @@ private[world] final class User(world: World, chance: Chance) {
       verdict.note(s"a tool purges all entries, the newest is $newest")
       val batches = objects.below(Names.Commits, deep = false).flatMap(o => Names.batchOf(o._1)).sorted
       model.userActs(_ < newest)(())
+      model.purgesAll(application.driver)
       implicit val executor: ExecutionContext = application.driver.executor
       batches
         .foldLeft(Future.unit)((before, batch) => before.flatMap(_ => ended.log.delete(batch)))

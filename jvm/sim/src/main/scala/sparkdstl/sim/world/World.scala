@@ -87,7 +87,7 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
     val all = objects.below(Names.Root, deep = true)
     val named = all.collect {
       case (path, entry) if path.startsWith(Names.Commits + "/") && !ObjectMap.isUnpublished(path) =>
-        wiring.inspector.namedBy(entry, Names.Root)
+        Names.batchOf(path).fold(Set.empty[String])(wiring.inspector.namedBy(_, entry))
     }.flatten.toSet
     all.collect {
       case (path, stored)

@@ -5,6 +5,7 @@ import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException, Thre
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.ExecutionContext
+import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -12,15 +13,16 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{EntryCache, EntryPlace, LocalCopies}
+import sparkdstl.log.read.{EntryCache, EntryPlace, LocalCopies, ReplayMetrics}
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
-import sparkdstl.log.upload.MemoryBudget
+import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.util.{ThreadUtils, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.ProcessMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
@@ -45,8 +47,10 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private lazy val memory = new MemoryObjectStore(() => System.currentTimeMillis())
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
-  private val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
-  private val entries = new EntryCache[EntryPlace](MinimumEntryBytes, runtime)
+  val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
+  val uploadMetrics = new UploadMetrics
+  val replayMetrics = new ReplayMetrics
+  val entries = new EntryCache[EntryPlace](MinimumEntryBytes, runtime)
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
   letGoOfIdleEntries()
 
@@ -57,6 +61,9 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   /** Whether this process is a driver. */
   val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER
 
+  private val metrics = Option.when(env != null)(new ProcessMetrics(this))
+  metrics.foreach(env.metricsSystem.registerSource)
+
   /** As Spark names this process among the executors. */
   val executorName: String = if (env == null) "none" else env.executorId
 
@@ -66,7 +73,12 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   lazy val driver: DriverSide = new DriverSide(env, this)
 
   /** The executors' side; a driver in local mode has it as well. */
-  lazy val workers: WorkerSide = new WorkerSide(env, this)
+  lazy val workers: WorkerSide = {
+    val made = new WorkerSide(env, this)
+    madeWorkers = Some(made)
+    made
+  }
+  @volatile private var madeWorkers: Option[WorkerSide] = None
 
   /** Memory for what is on its way to data files: as much as the most generous query asks for. */
   def uploadBudget(options: LogOptions): MemoryBudget = {
@@ -130,6 +142,15 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     )
   }
 
+  /** Threads that attempts at storage hold now. */
+  def busyStorageThreads: Int = stores.values.asScala.iterator.map(_.busyThreads).sum
+
+  /** Cancelled attempts that were interrupted because their thread was needed. */
+  def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.interruptedAttempts).sum
+
+  /** Bytes of commit entries on the local disk. */
+  def localCopyBytes: Long = copies.values.asScala.iterator.map(_.bytes).sum
+
   /** What still comes when this is closed is wanted by nobody. */
   private def reportUnlessClosed(error: Throwable): Unit = error match {
     case _: RejectedExecutionException if continuations.isShutdown =>
@@ -142,6 +163,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   }: Unit
 
   override def close(): Unit = {
+    metrics.foreach(env.metricsSystem.removeSource)
+    madeWorkers.foreach(_.close())
     stores.values.forEach(_.close())
     timer.close()
     localDisk.shutdownNow(): Unit

@@ -13,7 +13,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, HadoopOptions}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, LogMetrics}
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.store.DstlRocksDB
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore, StateStoreProvider}
 import org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider
-import org.apache.spark.sql.execution.streaming.state.dstl.store.LogMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 
 /** What a query's stores are, and what it says of them: when its state is in the log, and when it is not. */
 class ProviderSuite extends ComparisonSuite {

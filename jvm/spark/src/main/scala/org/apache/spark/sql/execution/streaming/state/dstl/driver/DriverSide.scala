@@ -12,7 +12,7 @@ import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.RunCoordinator
+import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
 import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.read.EntryReader
@@ -53,6 +53,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   import DriverSide._
 
   val runs = new CoordinatedRuns
+  val metrics = new CommitMetrics
   private val executors = new ExecutorDirectory
 
   // Guarded by this, by checkpoint root.
@@ -132,6 +133,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       executors,
       environment.inlineBudget,
       reports.id,
+      metrics,
       environment.runtime
     ))
     val made = new DrivenRun(coordinator, reports, owner, storage, Thread.currentThread())

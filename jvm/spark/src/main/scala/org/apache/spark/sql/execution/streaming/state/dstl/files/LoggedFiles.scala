@@ -9,6 +9,7 @@ import sparkdstl.log.read.{SegmentInputStream, SegmentReader}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.store.LoadErrors
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
@@ -80,12 +81,15 @@ private[dstl] object ReplayedSegment {
     }
     Waiting.on(reader.open(key)).map { found =>
       val counters = ReplayCounters.current
+      val metrics = DstlEnvironment.get.replayMetrics
+      metrics.opened()
       counters.segments += 1
       new FSDataInputStream(new SegmentInputStream(
         found.segment.parts.map(_.length),
         index => {
           val bytes = LoadErrors.inFront(Waiting.on(reader.part(found, index)))
           counters.bytes += bytes.length
+          metrics.read(bytes.length.toLong)
           bytes
         }
       ))

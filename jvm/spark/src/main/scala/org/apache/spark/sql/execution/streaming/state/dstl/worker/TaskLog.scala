@@ -15,7 +15,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.AttemptReports
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
-import org.apache.spark.sql.execution.streaming.state.dstl.store.LogMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 
 /**
  * A changelog on its way into the log.

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.UUID
+import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
@@ -12,13 +13,13 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.transport.{RunId, ToExecutor}
-import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploadMetrics, UploaderOptions}
+import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
 import sparkdstl.log.worker.{DataFileEncoder, RunWorker, SegmentChunk}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
-import org.apache.spark.util.{RpcUtils, Utils}
+import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{ExecutorDoor, Rpc, RpcDriverLink}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.StoppableUploads
@@ -43,7 +44,7 @@ private[dstl] final class WorkedRun(
 }
 
 /** The executors' side of a process: its door, and the runs that its tasks work for. */
-private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment) extends Logging {
+private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment) extends AutoCloseable with Logging {
   import WorkerSide._
 
   // Guarded by this; the least recently used first.
@@ -51,7 +52,11 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
   private lazy val door: RpcEndpointRef =
     env.rpcEnv.setupEndpoint(Rpc.ExecutorEndpoint, new ExecutorDoor(env.rpcEnv, receive))
 
-  val uploadMetrics = new UploadMetrics
+  // An executor that goes takes along what it has not uploaded. Spark tells nobody that it decommissions one.
+  private val beforeExit = Option.when(env != null) {
+    ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY)(() => uploadAndWait())
+  }
+  if (env != null) watchForDecommissioning()
 
   /** The run, with the way to its driver. Asks the driver when it is first used. */
   def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): WorkedRun = {
@@ -70,6 +75,24 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       over.foreach(_.end())
       kept
     }
+  }
+
+  /** Uploads what waits, of all runs. Nobody waits for it. */
+  def uploadNow(): Unit = synchronized(runs.values.toVector).foreach(_.worker.foreach(_.flush()))
+
+  override def close(): Unit = beforeExit.foreach(ShutdownHookManager.removeShutdownHook(_): Unit)
+
+  private def watchForDecommissioning(): Unit = environment.runtime.timer.schedule(DecommissionCheckMillis) { () =>
+    if (env.blockManager.decommissioner.nonEmpty) uploadNow()
+    watchForDecommissioning()
+  }: Unit
+
+  /** The driver is told of each upload as it ends, and needs the process no longer then. */
+  private def uploadAndWait(): Unit = {
+    uploadNow()
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(MaxExitDelayMillis)
+    while (synchronized(runs.values.exists(_.worker.exists(_.isUploading))) && System.nanoTime() < until)
+      Thread.sleep(10)
   }
 
   private def touch(id: RunId): Option[WorkedRun] = runs.remove(id).map { run =>
@@ -137,10 +160,10 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
       stoppable.encoding,
       environment.uploadBudget(options),
-      new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, uploadMetrics),
+      new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, environment.uploadMetrics),
       UploaderOptions.of(options),
       environment.runtime,
-      uploadMetrics
+      environment.uploadMetrics
     )
   }
 
@@ -153,6 +176,11 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
 }
 
 private object WorkerSide {
+
+  private val DecommissionCheckMillis = 500L
+
+  /** How long a process that is told to exit stays for the sake of uploads. */
+  private val MaxExitDelayMillis = 10000L
 
   /** Runs that have nothing under way go beyond this; each scan of state is one. */
   private val RememberedRuns = 64

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package org.apache.spark.sql.execution.streaming.state.dstl.metrics
 
 import java.util.concurrent.TimeUnit
 

@@ -1,0 +1,116 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.metrics
+
+import java.util.concurrent.TimeUnit
+
+import com.codahale.metrics.{Gauge, MetricRegistry}
+
+import sparkdstl.log.coordinator.CommitMetrics
+import sparkdstl.log.request.RequestMetrics
+import sparkdstl.log.upload.UploadMetrics
+
+import org.apache.spark.metrics.source.Source
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+
+/**
+ * What this process does for the log, over all its queries, as Spark's metrics source `dstl`: in JMX, Prometheus and wherever
+ * else `metrics.properties` sends metrics. Names and units are stable; docs/metrics.md lists them.
+ */
+private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends Source {
+  import ProcessMetrics._
+
+  override val sourceName: String = "dstl"
+  override val metricRegistry: MetricRegistry = new MetricRegistry
+
+  Operations.foreach(requests)
+  uploads()
+  held()
+  recovery()
+  if (environment.isDriver) commits()
+
+  private def requests(operation: String): Unit = {
+    def figure(name: String)(value: RequestMetrics.Snapshot => Long): Unit =
+      gauge(s"requests.$operation.$name")(value(environment.requestMetrics.snapshotOf(operation)))
+    figure("count")(_.requests)
+    figure("attempts")(_.attempts)
+    figure("hedges")(_.hedges)
+    figure("hedgesWon")(_.hedgesWon)
+    figure("retries")(_.retries)
+    figure("attemptsFailed")(_.attemptsFailed)
+    figure("failures")(_.failures)
+    figure("unknown")(_.unknown)
+    figure("latencyP50Ms")(f => millis(f.latencyP50Nanos))
+    figure("latencyP99Ms")(f => millis(f.latencyP99Nanos))
+    figure("latencyP999Ms")(f => millis(f.latencyP999Nanos))
+  }
+
+  private def uploads(): Unit = {
+    def figure(name: String)(value: UploadMetrics.Snapshot => Long): Unit =
+      gauge(s"uploads.$name")(value(environment.uploadMetrics.snapshot()))
+    figure("started")(_.uploadsStarted)
+    figure("succeeded")(_.uploadsSucceeded)
+    figure("failed")(_.uploadsFailed)
+    figure("bytes")(_.uploadedBytes)
+    figure("blockedMs")(f => millis(f.blockedNanos))
+    figure("discardedObjects")(_.discardedObjects)
+    figure("discardFailures")(_.discardFailures)
+    figure("discardsGivenUp")(_.discardsGivenUp)
+    gauge("uploads.bytesInFlight")(environment.uploads.inUse)
+    gauge("uploads.waiting")(environment.uploads.waiters.toLong)
+  }
+
+  private def held(): Unit = {
+    gauge("storage.busyThreads")(environment.busyStorageThreads.toLong)
+    gauge("storage.interruptedAttempts")(environment.interruptedAttempts)
+    gauge("cache.bytes")(environment.entries.weight)
+    gauge("cache.localBytes")(environment.localCopyBytes)
+    gauge("cache.hits")(environment.entries.hits)
+    gauge("cache.misses")(environment.entries.misses)
+  }
+
+  private def recovery(): Unit = {
+    gauge("replay.segments")(environment.replayMetrics.segmentCount)
+    gauge("replay.bytes")(environment.replayMetrics.byteCount)
+  }
+
+  private def commits(): Unit = {
+    def figure(name: String)(value: CommitMetrics.Snapshot => Long): Unit =
+      gauge(s"commits.$name")(value(environment.driver.metrics.snapshot()))
+    figure("count")(_.commits)
+    figure("failures")(_.failures)
+    figure("refusedSeals")(_.refusedSeals)
+    figure("entryBytes")(_.entryBytes)
+    figure("inlineBytes")(_.inlineBytes)
+    figure("uploadedBytes")(_.uploadedBytes)
+    figure("barrierWaitP50Ms")(f => millis(f.waitP50Nanos))
+    figure("barrierWaitP99Ms")(f => millis(f.waitP99Nanos))
+    figure("entryWriteP50Ms")(f => millis(f.writeP50Nanos))
+    figure("entryWriteP99Ms")(f => millis(f.writeP99Nanos))
+    figure("failedDeletions")(_.failedDeletions)
+    gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
+    gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
+    gauge("commits.runs")(environment.driver.runs.all.size.toLong)
+  }
+
+  private def gauge(name: String)(value: => Long): Unit =
+    metricRegistry.register(name, new Gauge[Long] { override def getValue: Long = value }): Unit
+}
+
+private object ProcessMetrics {
+
+  /** The operations of [[sparkdstl.log.request.StorageClient]]. */
+  private val Operations =
+    Seq(
+      "put",
+      "replace",
+      "create",
+      "read",
+      "readTail",
+      "readRange",
+      "list",
+      "listRecursively",
+      "listUnpublished",
+      "delete"
+    )
+
+  private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)
+}
