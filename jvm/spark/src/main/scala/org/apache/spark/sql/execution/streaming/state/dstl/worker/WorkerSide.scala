@@ -54,7 +54,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
 
   // An executor that goes takes along what it has not uploaded. Spark tells nobody that it decommissions one.
   private val beforeExit = Option.when(env != null) {
-    ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY)(() => uploadAndWait())
+    ShutdownHookManager.addShutdownHook(BeforeExecutorStops)(() => uploadAndWait())
   }
   if (env != null) watchForDecommissioning()
 
@@ -177,6 +177,8 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
 
 private object WorkerSide {
 
+  /** An executor's own hook, which ends its threads and its RPC, has the default. */
+  private val BeforeExecutorStops = ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 10
   private val DecommissionCheckMillis = 500L
 
   /** How long a process that is told to exit stays for the sake of uploads. */
