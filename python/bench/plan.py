@@ -112,9 +112,16 @@ class Cell:
 OURS = ("floor", "dstl")
 AGAINST_STOCK = ("dstl", "direct")
 # Groups that are measured with each checkpoint format.
-EACH_FORMAT = ("compare", "bytes", "throughput")
+EACH_FORMAT = ("floor", "compare", "bytes", "throughput")
 
 FULL = [
+    # Enough batches for a 99th percentile, without stock's contenders, which take most of the time.
+    Cell("floor", "aggregation", 16, 110, contenders=OURS),
+    Cell("floor", "windows", 16, 110, contenders=OURS),
+    Cell("floor", "aggregation", 64, 110, contenders=OURS),
+    Cell("floor", "windows", 64, 110, contenders=OURS),
+    Cell("floor", "join", 16, 110, contenders=OURS),
+    Cell("floor", "join", 64, 110, contenders=OURS),
     Cell("compare", "aggregation", 16, 200),
     Cell("compare", "aggregation", 64, 150),
     Cell("compare", "aggregation", 256, 30),

@@ -66,7 +66,12 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   override def createsExclusively(path: Path): Boolean = {
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
-    write(first, ObjectPublisher.Trial)
+    try write(first, ObjectPublisher.Trial)
+    catch {
+      case e: Throwable =>
+        second.foreach(abandon(_, e))
+        throw e
+    }
     isRefused(write(second.get, ObjectPublisher.Trial))
   }
 

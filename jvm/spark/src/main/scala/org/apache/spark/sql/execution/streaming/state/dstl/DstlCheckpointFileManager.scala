@@ -100,7 +100,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     directory match {
       case CheckpointDirectory.Commits(root) =>
         owner(root): Unit
-        found
+        // Spark deletes in the order in which it is told: a purge of everything that met the newest before the oldest would
+        // look like somebody who goes back.
+        found.sortBy(status => batchOf(status.getPath))
       case _: CheckpointDirectory.Offsets if isOwnDirectory =>
         newestListed = Some(found.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
         found

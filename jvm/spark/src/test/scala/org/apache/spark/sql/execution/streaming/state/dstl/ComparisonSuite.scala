@@ -12,6 +12,8 @@ import scala.jdk.CollectionConverters._
 import org.scalatest.{Assertion, BeforeAndAfterAll}
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.config.LogOptions
+
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
@@ -58,6 +60,9 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
   protected val formatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
   protected val changelogKey = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+  /** The key of one of the log's options. */
+  protected def option(key: String): String = LogOptions.Prefix + key
 
   protected val stock: Contender =
     Contender("stock", Map(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true"))

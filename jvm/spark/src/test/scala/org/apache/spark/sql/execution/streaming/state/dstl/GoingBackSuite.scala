@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
 
+import org.apache.hadoop.fs.Path
+
 /** Commit entries that somebody has deleted: the query goes on as stock Spark's does. */
 class GoingBackSuite extends ComparisonSuite {
   private val operator = Operator.totals
@@ -17,8 +19,6 @@ class GoingBackSuite extends ComparisonSuite {
   private def expected: Outcome = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
 
   private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
-
-  private def option(key: String): String = sparkdstl.log.config.LogOptions.Prefix + key
 
   // Without any commit entry stock Spark itself has no checkpoint id to go on from, so there is no second version of this.
   for (contender <- Seq(ours, uploading, below))
@@ -57,6 +57,14 @@ class GoingBackSuite extends ComparisonSuite {
       )
       assert(outcome == expected)
     }
+
+  test("commit entries are listed the oldest first, whatever the order in which storage lists them") {
+    val commits = Files.createDirectories(fresh("listed").resolve("commits"))
+    (40 to 0 by -1).foreach(batch => Files.writeString(commits.resolve(batch.toString), "v1\n{}"))
+    val path = new Path(commits.toString)
+    val manager = new DstlCheckpointFileManager(path, spark.sessionState.newHadoopConf())
+    assert(manager.list(path).map(_.getPath.getName.toInt).toSeq == (0 to 40))
+  }
 
   test("a user who deletes commit entries through the query's own log while it is stopped goes back too") {
     val at = fresh("asked")

@@ -52,11 +52,13 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
   private lazy val door: RpcEndpointRef =
     env.rpcEnv.setupEndpoint(Rpc.ExecutorEndpoint, new ExecutorDoor(env.rpcEnv, receive))
 
-  // An executor that goes takes along what it has not uploaded. Spark tells nobody that it decommissions one.
-  private val beforeExit = Option.when(env != null) {
+  // An executor that goes takes along what it has not uploaded. Spark tells nobody that it decommissions one. A driver
+  // that goes takes the batch along as well.
+  private val isExecutor = env != null && !environment.isDriver
+  private val beforeExit = Option.when(isExecutor) {
     ShutdownHookManager.addShutdownHook(BeforeExecutorStops)(() => uploadAndWait())
   }
-  if (env != null) watchForDecommissioning()
+  if (isExecutor) watchForDecommissioning()
 
   /** The run, with the way to its driver. Asks the driver when it is first used. */
   def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): WorkedRun = {

@@ -1,0 +1,42 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.Files
+
+import org.apache.spark.sql.streaming.StreamingQueryException
+
+import sparkdstl.testing.LookingFirstFileSystem
+
+/** Queries on storage whose client looks for an object and then replaces whatever is there. */
+class NotExclusiveSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.hadoop." + LookingFirstFileSystem.entry._1 -> LookingFirstFileSystem.entry._2
+  )
+
+  private def playing(contender: Contender): Playing = {
+    val at = Files.createTempDirectory(directory, "unconditional").resolve("checkpoint")
+    new Playing(operator, contender, at, Some(s"${LookingFirstFileSystem.Scheme}://$at"))
+  }
+
+  test("a query says once a run what is not guaranteed, and its state is right across a restart") {
+    val expected =
+      new Playing(operator, stock, Files.createTempDirectory(directory, "expected").resolve("checkpoint"))
+        .restartingAfter(2, batches)
+    val query = playing(ours)
+    val said = Warnings.during {
+      query.play(batches.take(2))
+      query.play(batches.drop(2))
+    }.filter(_.contains("does not create objects exclusively"))
+    assert(query.output == expected.batches)
+    assert(said.size == 2 && said.forall(_.contains("storage.requireExclusiveCreate=true")), said)
+    assert(files(query.checkpoint).forall(!_.endsWith(".trial")))
+  }
+
+  test("it is refused where that is asked for") {
+    val query = playing(ours.and(option("storage.requireExclusiveCreate") -> "true").named("careful"))
+    val error = intercept[StreamingQueryException](query.play(batches.take(1)))
+    assert(error.getMessage.contains("DSTL_NOT_EXCLUSIVE"), error)
+    assert(LoggedBatches.of(query.checkpoint) == Set.empty)
+  }
+}
