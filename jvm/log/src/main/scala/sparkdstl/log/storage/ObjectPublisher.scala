@@ -66,7 +66,8 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   override def createsExclusively(path: Path): Boolean = {
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
-    try write(first, ObjectPublisher.Trial)
+    // A client that has repeated it after a lost reply is told that it is there: the second one tells all the same.
+    try isRefused(write(first, ObjectPublisher.Trial)): Unit
     catch {
       case e: Throwable =>
         second.foreach(abandon(_, e))
@@ -131,7 +132,7 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   // Nothing is decided before the rename, so two that follow each other tell as much as two at once.
   override def createsExclusively(path: Path): Boolean = {
-    create(path, ObjectPublisher.Trial)
+    isRefused(create(path, ObjectPublisher.Trial)): Unit
     isRefused(create(path, ObjectPublisher.Trial))
   }
 

@@ -7,11 +7,22 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.testing.{CountingFileSystem, FaultyFileSystem, LookingFirstFileSystem, Operation, TemporaryDirectory}
+import sparkdstl.testing.{
+  CountingFileSystem,
+  FaultyFileSystem,
+  LookingFirstFileSystem,
+  Operation,
+  RepeatingFileSystem,
+  TemporaryDirectory
+}
 
 class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
-  private val configuration =
-    LookingFirstFileSystem.configure(FaultyFileSystem.configure(CountingFileSystem.configure(new Configuration(false))))
+  private val configuration = Seq[Configuration => Configuration](
+    CountingFileSystem.configure,
+    FaultyFileSystem.configure,
+    LookingFirstFileSystem.configure,
+    RepeatingFileSystem.configure
+  ).foldLeft(new Configuration(false))((made, add) => add(made))
   configuration.set("fs.file.impl", classOf[LocalFileSystem].getName)
 
   private def withStorage(scheme: String, mode: PublishMode)(check: (LogStorage, Path) => Any): Any =
@@ -59,6 +70,12 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
       // One after another they look exclusive.
       intercept[FileAlreadyExistsException](storage.create(new Path(base, "x"), payload("second")))
       assert(!storage.createsExclusively(new Path(base, "trial")))
+    }
+  }
+
+  test("a client that repeats writes by itself creates exclusively all the same") {
+    withStorage(RepeatingFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
+      assert(storage.createsExclusively(new Path(base, "trial")))
     }
   }
 
