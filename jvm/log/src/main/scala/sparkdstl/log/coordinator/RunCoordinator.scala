@@ -186,10 +186,8 @@ final class RunCoordinator private (
 
   /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. Fails unless [[isAtWork]]. */
   def deleteEntry(batch: Long): Future[Unit] =
-    if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run)) else askRetention(batch)
-
-  private def askRetention(batch: Long): Future[Unit] =
-    retention.askedToDelete(batch).transform { outcome =>
+    if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run))
+    else retention.askedToDelete(batch).transform { outcome =>
       synchronized {
         val left = retention.batches.lastOption.getOrElse(-1L)
         if (left < newest) {

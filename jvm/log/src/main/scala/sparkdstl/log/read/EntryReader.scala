@@ -6,7 +6,7 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.error.{LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EntryInspection, QueryLocation}
-import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectTail
 
@@ -45,11 +45,8 @@ final class EntryReader(
   }
 
   private def fetch(batch: Long, length: Int): Future[Option[ObjectTail]] =
-    checkpoint.readTail(location.entry(batch), length, timeoutMillis).flatMap {
-      case Outcome.Done(found) => Future.successful(found)
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(location.entry(batch), error))
-    }
+    checkpoint.readTail(location.entry(batch), length, timeoutMillis)
+      .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.entry(batch), _)))
 
   private def inspect(batch: Long, tail: ObjectTail, asked: Int): Future[EntryFound] = {
     val path = location.entry(batch)

@@ -1,5 +1,7 @@
 package sparkdstl.log.request
 
+import scala.concurrent.Future
+
 /**
  * What came of a request with all its attempts. Whoever makes one has to say what happens in each case: a request that
  * ended in silence is not one that did nothing.
@@ -12,10 +14,13 @@ sealed trait Outcome[+T] {
   }
 
   /** As a future, for callers to whom failed and unknown are the same: both leave them without an answer. */
-  def asFuture: scala.concurrent.Future[T] = this match {
-    case Outcome.Done(value) => scala.concurrent.Future.successful(value)
-    case Outcome.Failed(error) => scala.concurrent.Future.failed(error)
-    case Outcome.Unknown(error) => scala.concurrent.Future.failed(error)
+  def asFuture: Future[T] = orElseFail(identity)
+
+  /** [[asFuture]], with an error made of the one there was. */
+  def orElseFail(explain: Throwable => Throwable): Future[T] = this match {
+    case Outcome.Done(value) => Future.successful(value)
+    case Outcome.Failed(error) => Future.failed(explain(error))
+    case Outcome.Unknown(error) => Future.failed(explain(error))
   }
 }
 

@@ -112,11 +112,11 @@ final class ReferenceModel(
 
   def changed(change: StorageChange): Unit = {
     val path = change.path
-    if (change.after.isEmpty && purgers(change.writer) && isCommittedSinceUserActed(path)) {
+    val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
+    if (change.after.isEmpty && purgers(change.writer) && batch.exists(isCommittedSinceUserActed)) {
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
-    val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_.bytes, change)
       case _ => ()
@@ -137,8 +137,8 @@ final class ReferenceModel(
     else !inspector.isDataFile(path, Names.Root) || isNamed(path)
   }
 
-  private def isCommittedSinceUserActed(path: String): Boolean = path.startsWith(Names.Commits + "/") &&
-    Names.batchOf(path).flatMap(records.get).exists(_.intent.madeAtNanos > userActedAt)
+  private def isCommittedSinceUserActed(batch: Long): Boolean =
+    records.get(batch).exists(_.intent.madeAtNanos > userActedAt)
 
   private def isNamed(dataFile: String): Boolean = objects.below(Names.Commits, deep = false).exists {
     case (path, entry) => Names.batchOf(path).exists(inspector.namedBy(_, entry)(dataFile))

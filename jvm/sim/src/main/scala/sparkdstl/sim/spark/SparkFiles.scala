@@ -2,13 +2,13 @@ package sparkdstl.sim.spark
 
 import java.io.{FileNotFoundException, IOException}
 
-import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+import org.apache.hadoop.fs.FileAlreadyExistsException
 
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{Attempt, ObjectStore, Payload}
+import sparkdstl.sim.world.KnownPaths
 
 /** The requests that Spark makes for files of its own: tried a few times, as any client does. */
 final class SparkFiles(storage: ObjectStore, runtime: ProtocolRuntime) {
@@ -16,10 +16,7 @@ final class SparkFiles(storage: ObjectStore, runtime: ProtocolRuntime) {
   private val PatienceMillis = 20000L
   private implicit val executor: ExecutionContext = runtime.executor
 
-  // Hadoop's paths are slow to make.
-  private val paths = mutable.HashMap.empty[String, Path]
-
-  private def pathOf(name: String): Path = paths.getOrElseUpdate(name, new Path(name))
+  private val pathOf = new KnownPaths
 
   def list(directory: String): Future[Seq[String]] =
     retried(Tries)(storage.list(pathOf(directory))).map(_.map(_.path.toString).sorted)

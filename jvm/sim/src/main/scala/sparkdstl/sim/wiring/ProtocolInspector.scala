@@ -43,11 +43,11 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
       objects: String => Option[StoredBytes]
   ): Lookup = {
     val ofEntry = read.computeIfAbsent(entry, _ => mutable.HashMap.empty)
-    val sources = segment.parts.flatMap(_.file).map(file => objects(pathOf(file)).orNull)
+    val sources = segment.parts.map(part => part.file.fold(Option(entry))(file => objects(pathOf(file))))
     ofEntry.get(key) match {
-      case Some(before) if before.sources.corresponds(sources)(_ eq _) => before.found
+      case Some(before) if before.sources.corresponds(sources)(isSame) => before.found
       case _ =>
-        val found = readParts(key, segment, entry, logStart, objects)
+        val found = readParts(key, segment, sources, logStart)
         ofEntry(key) = Reading(sources, found)
         found
     }
@@ -83,17 +83,16 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
   private def readParts(
       key: SegmentKey,
       segment: SegmentEntry,
-      entry: StoredBytes,
-      logStart: Long,
-      objects: String => Option[StoredBytes]
+      sources: Seq[Option[StoredBytes]],
+      logStart: Long
   ): Lookup = {
-    val parts = segment.parts.map { part =>
-      val (path, source, offset) = part.file match {
-        case None => (location.entry(key.batch), Some(entry.bytes), logStart + part.offset)
-        case Some(file) => (location.file(file), objects(pathOf(file)).map(_.bytes), part.offset)
+    val parts = segment.parts.zip(sources).map { case (part, source) =>
+      val (path, offset) = part.file match {
+        case None => (location.entry(key.batch), logStart + part.offset)
+        case Some(file) => (location.file(file), part.offset)
       }
-      source.toRight(s"$path does not exist").map { bytes =>
-        val found = bytes.slice(offset.toInt, offset.toInt + part.length)
+      source.toRight(s"$path does not exist").map { stored =>
+        val found = stored.bytes.slice(offset.toInt, offset.toInt + part.length)
         LogFileReader.verify(path, key, part, found)
         found
       }
@@ -106,8 +105,13 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 
 private object ProtocolInspector {
 
-  /** What was found, and in which data files; null where there was none. */
-  final case class Reading(sources: Seq[StoredBytes], found: Lookup)
+  /** What was found, and in which objects. */
+  final case class Reading(sources: Seq[Option[StoredBytes]], found: Lookup)
+
+  def isSame(one: Option[StoredBytes], other: Option[StoredBytes]): Boolean = (one, other) match {
+    case (Some(a), Some(b)) => a eq b
+    case (a, b) => a.isEmpty && b.isEmpty
+  }
 
   sealed trait Entry
   case object Plain extends Entry

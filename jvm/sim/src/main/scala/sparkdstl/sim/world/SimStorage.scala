@@ -2,7 +2,6 @@ package sparkdstl.sim.world
 
 import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
 
-import scala.collection.mutable
 import scala.concurrent.Promise
 import scala.util.{Failure, Success, Try}
 
@@ -21,10 +20,7 @@ final class StorageServer(
 ) {
   val medianMillis: Double = chance.pick(Vector(2.0, 20.0, 40.0, 40.0))
 
-  private val paths = mutable.HashMap.empty[String, Path]
-
-  /** Hadoop's paths are slow to make. */
-  def pathOf(name: String): Path = paths.getOrElseUpdate(name, new Path(name))
+  val pathOf: String => Path = new KnownPaths
 
   def latency(): Double = chance.millis(medianMillis, faults(FaultKind.SlowRequest))
 }

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
-import sparkdstl.log.request.{Creation, Outcome, StorageClient}
+import sparkdstl.log.request.{Creation, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
 
@@ -71,28 +71,21 @@ private[coordinator] final class RunStart(
 
   /** Claims the first free number from `number` on. */
   private def claim(number: Long): Future[Long] =
-    checkpoint.create(location.epoch(number), Payload(mark), timeoutMillis)(isOurs).flatMap {
-      case Outcome.Done(Creation.Ours) => Future.successful(number)
-      case Outcome.Done(_: Creation.Taken) => claim(number + 1)
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
-    }
+    checkpoint.create(location.epoch(number), Payload(mark), timeoutMillis)(isOurs)
+      .flatMap(_.orElseFail(unusable)).flatMap {
+        case Creation.Ours => Future.successful(number)
+        case _: Creation.Taken => claim(number + 1)
+      }
 
   private def probe(epoch: Long): Future[Boolean] =
-    checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap {
-      case Outcome.Done(exclusive) => Future.successful(exclusive)
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unusableCheckpoint(location.epochs, error))
-    }
+    checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+
+  private def unusable(error: Throwable): Throwable = ProtocolErrors.unusableCheckpoint(location.epochs, error)
 
   private val mark: Array[Byte] = NewestEpoch.mark(run, host)
 
   private def isOurs(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark)
 
   private def listOf(directory: Path): Future[Seq[StoredObject]] =
-    checkpoint.list(directory, timeoutMillis).flatMap {
-      case Outcome.Done(objects) => Future.successful(objects)
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(directory, error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(directory, error))
-    }
+    checkpoint.list(directory, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
 }

@@ -5,7 +5,7 @@ import java.lang.management.ManagementFactory
 import java.util.concurrent.{ConcurrentLinkedQueue, Semaphore}
 import java.util.concurrent.atomic.AtomicReference
 
-import scala.concurrent.{Await, Future, Promise}
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
@@ -17,7 +17,6 @@ import sparkdstl.log.transport._
 import org.apache.spark.{SecurityManager, SparkConf}
 import org.apache.spark.rpc._
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, ExecutorDoor, Rpc}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 /**
  * What the sender saw.
@@ -166,7 +165,7 @@ object SendingProcess {
             case Failure(error) => failed.set(error)
           }
           free.release()
-        }(Waiting.sameThread)
+        }(ExecutionContext.parasitic)
       }
       free.acquire(inFlight)
       val took = (System.nanoTime() - began) / 1e6
@@ -181,13 +180,13 @@ object SendingProcess {
       if (from == id && message == ToExecutor.Flush) {
         val to = rpcEnv.setupEndpointRef(driver, Rpc.DriverEndpoint)
         Iterator.continually(uploads.poll()).takeWhile(_ != null).foreach { case (executor, bytes) =>
-          ask(to, executor, bytes).failed.foreach(_.printStackTrace())(Waiting.sameThread)
+          ask(to, executor, bytes).failed.foreach(_.printStackTrace())(ExecutionContext.parasitic)
         }
       }
 
     private def ask(to: RpcEndpointRef, executor: String, bytes: Array[Byte]): Future[FromDriver] = {
       val asked: Rpc.Asked = (executor, id.root, id.run.toString, bytes, door)
-      to.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(Waiting.sameThread)
+      to.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
     }
   }
 

@@ -5,7 +5,8 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
-import sparkdstl.log.FailPoints
+import sparkdstl.log.failpoints.FailPoints
+import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.SegmentKey
 
@@ -18,7 +19,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   CheckpointDirectory,
   CheckpointFiles,
   CurrentBatch,
-  HadoopOptions,
   LoggedFiles,
   PublishedFileStream,
   ReplayedSegment

@@ -73,12 +73,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   lazy val driver: DriverSide = new DriverSide(env, this)
 
   /** The executors' side; a driver in local mode has it as well. */
-  lazy val workers: WorkerSide = {
-    val made = new WorkerSide(env, this)
-    madeWorkers = Some(made)
-    made
-  }
-  @volatile private var madeWorkers: Option[WorkerSide] = None
+  val workers = new WorkerSide(env, this)
 
   /** Memory for what is on its way to data files: as much as the most generous query asks for. */
   def uploadBudget(options: LogOptions): MemoryBudget = {
@@ -164,7 +159,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
 
   override def close(): Unit = {
     metrics.foreach(env.metricsSystem.removeSource)
-    madeWorkers.foreach(_.close())
+    workers.close()
     stores.values.forEach(_.close())
     timer.close()
     localDisk.shutdownNow(): Unit

@@ -5,12 +5,14 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.config.HadoopOptions
+
 import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, HadoopOptions}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics

@@ -15,6 +15,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
 import sparkdstl.log.coordinator.retention.UnownedDeletion
+import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -23,7 +24,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Stops, Waiting}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 /**
  * A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives.

@@ -4,10 +4,6 @@ import java.util.concurrent.TimeUnit
 
 import com.codahale.metrics.{Gauge, MetricRegistry}
 
-import sparkdstl.log.coordinator.CommitMetrics
-import sparkdstl.log.request.RequestMetrics
-import sparkdstl.log.upload.UploadMetrics
-
 import org.apache.spark.metrics.source.Source
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 
@@ -28,8 +24,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   if (environment.isDriver) commits()
 
   private def requests(operation: String): Unit = {
-    def figure(name: String)(value: RequestMetrics.Snapshot => Long): Unit =
-      gauge(s"requests.$operation.$name")(value(environment.requestMetrics.snapshotOf(operation)))
+    val figure = new Figures(s"requests.$operation", environment.requestMetrics.snapshotOf(operation))
     figure("count")(_.requests)
     figure("attempts")(_.attempts)
     figure("hedges")(_.hedges)
@@ -44,8 +39,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   }
 
   private def uploads(): Unit = {
-    def figure(name: String)(value: UploadMetrics.Snapshot => Long): Unit =
-      gauge(s"uploads.$name")(value(environment.uploadMetrics.snapshot()))
+    val figure = new Figures("uploads", environment.uploadMetrics.snapshot())
     figure("started")(_.uploadsStarted)
     figure("succeeded")(_.uploadsSucceeded)
     figure("failed")(_.uploadsFailed)
@@ -73,8 +67,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   }
 
   private def commits(): Unit = {
-    def figure(name: String)(value: CommitMetrics.Snapshot => Long): Unit =
-      gauge(s"commits.$name")(value(environment.driver.metrics.snapshot()))
+    val figure = new Figures("commits", environment.driver.metrics.snapshot())
     figure("count")(_.commits)
     figure("failures")(_.failures)
     figure("refusedSeals")(_.refusedSeals)
@@ -89,6 +82,11 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
     gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
     gauge("commits.runs")(environment.driver.runs.all.size.toLong)
+  }
+
+  /** Gauges that show parts of a snapshot, which is taken anew for each of them. */
+  private final class Figures[S](prefix: String, snapshot: => S) {
+    def apply(name: String)(value: S => Long): Unit = gauge(s"$prefix.$name")(value(snapshot))
   }
 
   private def gauge(name: String)(value: => Long): Unit =

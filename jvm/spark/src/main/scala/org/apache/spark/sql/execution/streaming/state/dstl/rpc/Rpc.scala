@@ -3,20 +3,20 @@ package org.apache.spark.sql.execution.streaming.state.dstl.rpc
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
+import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.transport._
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc._
 import org.apache.spark.util.RpcUtils
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Stops, Waiting}
 
 /**
  * How messages travel: as tuples of JDK and Spark classes, because an executor's deserializer does not see classes from
@@ -69,7 +69,7 @@ private[dstl] final class DriverDoor(
         stoppable(executor, RunId(root, UUID.fromString(run)), MessageCodec.decodeToDriver(message)).onComplete {
           case Success(answer) => context.reply(MessageCodec.encode(answer))
           case Failure(error) => context.sendFailure(Rpc.portable(error))
-        }(Waiting.sameThread)
+        }(ExecutionContext.parasitic)
       } catch { case NonFatal(e) => context.sendFailure(Rpc.portable(e)) }
   }
 
@@ -105,7 +105,7 @@ private[dstl] final class ExecutorDirectory extends ExecutorLink {
       case None => Future.failed(new IllegalStateException(s"executor $executor is not connected"))
       case Some(known) =>
         val told: Rpc.Told = (run.root, run.run.toString, MessageCodec.encode(message))
-        known.endpoint.ask[Array[Byte]](told).map(_ => ())(Waiting.sameThread)
+        known.endpoint.ask[Array[Byte]](told).map(_ => ())(ExecutionContext.parasitic)
     }
 }
 
@@ -128,6 +128,6 @@ private[dstl] final class RpcDriverLink(driver: RpcEndpointRef, self: RpcEndpoin
 
   override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
     val asked: Rpc.Asked = (executor, run.root, run.run.toString, MessageCodec.encode(message), self)
-    driver.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(Waiting.sameThread)
+    driver.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
   }
 }

@@ -10,8 +10,6 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.Outcome
 
-import org.apache.spark.util.ThreadUtils
-
 /** Where Spark expects to block. Every future of the log has a deadline of its own; an interrupt ends the wait. */
 private[dstl] object Waiting {
 
@@ -36,7 +34,4 @@ private[dstl] object Waiting {
   /** The answer to a question about something that has to be there. */
   def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T =
     answer(path, outcome).getOrElse(throw new FileNotFoundException(s"File $path does not exist"))
-
-  /** Runs what follows an answer on the thread that has it. */
-  val sameThread: scala.concurrent.ExecutionContext = ThreadUtils.sameThread
 }

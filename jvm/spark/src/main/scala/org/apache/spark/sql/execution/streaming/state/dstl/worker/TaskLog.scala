@@ -4,7 +4,7 @@ import java.util.WeakHashMap
 
 import scala.util.control.NonFatal
 
-import sparkdstl.log.FailPoints
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.error.SealRefusedException
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.ToExecutor

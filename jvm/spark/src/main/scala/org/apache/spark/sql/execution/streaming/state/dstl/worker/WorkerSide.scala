@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.log.failpoints.StoppableUploads
 import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.transport.{RunId, ToExecutor}
@@ -22,7 +23,6 @@ import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{ExecutorDoor, Rpc, RpcDriverLink}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.StoppableUploads
 
 /**
  * A run as this process works for it: what it writes with, if the driver coordinates it, and what it reads with.

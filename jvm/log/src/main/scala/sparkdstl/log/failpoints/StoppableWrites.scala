@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+package sparkdstl.log.failpoints
 
 import java.util.concurrent.ConcurrentHashMap
 
@@ -7,7 +7,6 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.FailPoints
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.request.{Creation, ForwardingStorageClient, Outcome, StorageClient}
 import sparkdstl.log.storage.{ObjectTail, Payload}
@@ -15,7 +14,7 @@ import sparkdstl.log.upload.{ChunkFileEncoder, EncodedFile}
 import sparkdstl.log.worker.SegmentChunk
 
 /** Fail points of what happens on threads that others share: what is stopped waits on a thread of its own. */
-private[dstl] object Stops {
+object Stops {
   private val ownThread: ExecutionContext = ExecutionContext.fromExecutor { task =>
     val thread = new Thread(task, "dstl-fail-point")
     thread.setDaemon(true)
@@ -42,7 +41,7 @@ private[dstl] object Stops {
  * An executor's uploads, with a stop before a data file is written. The file's path does not tell its batch, so that is noted when
  * it is encoded.
  */
-private[dstl] final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChunk], storage: StorageClient) {
+final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChunk], storage: StorageClient) {
   private val batches = new ConcurrentHashMap[String, Long]
 
   val encoding: ChunkFileEncoder[SegmentChunk] =
@@ -70,7 +69,7 @@ private[dstl] final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChun
  * @param pointOf
  *   the fail point and the batch of what is written there
  */
-private[dstl] final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
+final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
     extends ForwardingStorageClient(storage) {
 
   override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
@@ -88,6 +87,6 @@ private[dstl] final class StoppableWrites(storage: StorageClient, pointOf: Path 
 
   private def stoppable[T](path: Path)(write: => Future[Outcome[T]]): Future[Outcome[T]] =
     pointOf(path).fold(write) { case (name, batch) =>
-      Stops.before(name, batch)(write).recover { case NonFatal(e) => Outcome.Failed(e) }(Waiting.sameThread)
+      Stops.before(name, batch)(write).recover { case NonFatal(e) => Outcome.Failed(e) }(ExecutionContext.parasitic)
     }
 }

@@ -1,4 +1,4 @@
-package sparkdstl.log
+package sparkdstl.log.failpoints
 
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
