@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 HEADER = struct.Struct(">8sHHIII")
 TRAILER = struct.Struct(">QQIII16sHHIII8s")
@@ -20,13 +21,13 @@ TRAILER_MAGIC = b"DSTLEND\n"
 NOTE = b'{"dstl":'
 VERSION = 2
 ENTRY, DATA_FILE = 1, 2
-SUFFIXES = {0: ".changelog", 1: ".changelog.crc"}
+SUFFIXES = {0: ".changelog", 1: ".changelog.crc", 2: ".zip"}
 MAX_INDEX_LENGTH = 256 * 1024 * 1024
 MAX_INDEX_RATIO = 64
 NUMBER = "(?:0|[1-9][0-9]{0,17})"
 RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 DATA_NAME = re.compile(rf"data/{NUMBER}-{RUN}/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{NUMBER}-[a-z0-9]{{1,64}}\.log")
-KNOWN_TAGS = {2, 4, 6, 7, 8, 10, 12}
+KNOWN_TAGS = {2, 4, 6, 7, 8, 10, 12, 14}
 
 
 class DamagedError(Exception):
@@ -80,6 +81,7 @@ class Index:
     name: str | None
     base: str | None
     segments: tuple[Segment, ...]
+    snapshots: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,8 @@ def _read_index(body: bytes, kind: int) -> Index:
     sections = _sections(body)
     expected = {2, 8, 10, 12} | ({4} if kind == ENTRY else {6})
     found = set(sections)
-    _require(found == expected or (kind == ENTRY and found == expected | {7}), f"sections {sorted(found)}")
+    allowed = expected | ({7, 14} if kind == ENTRY else set())
+    _require(expected <= found <= allowed, f"sections {sorted(found)}")
     writer = (
         sections[2].text(), sections[2].uuid(), sections[2].number(), sections[2].text(), sections[2].text()
     )  # fmt: skip
@@ -251,10 +254,13 @@ def _read_index(body: bytes, kind: int) -> Index:
     files = [sections[8].text() for _ in sections[8].count(1)]
     stores = [(sections[10].number(), sections[10].text()) for _ in sections[10].count(2)]
     segments = _segments(sections[12], files, stores)
+    snapshots = tuple(sections[14].number() for _ in sections[14].count(1)) if 14 in sections else ()
+    places = (*snapshots, entry[0]) if entry else ()
+    _require(all(before < after for before, after in pairwise(places)), "batches with snapshots")
     _require(not any(section.left for section in sections.values()), "bytes left over in a section")
     names = {segment.name for segment in segments}
     _require(kind == DATA_FILE or len(names) == len(segments), "a segment is named twice")
-    return Index(writer, entry, name, base, segments)
+    return Index(writer, entry, name, base, segments, snapshots)
 
 
 def _wrap(value: int) -> int:

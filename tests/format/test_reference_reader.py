@@ -27,13 +27,14 @@ READABLE = {
     "no-segment.entry": "0",
     "one-segment.entry": "3",
     "optional.entry": "3",
+    "snapshots.entry": "7",
     "with-ids.entry": "7",
     "without-ids.entry": "7",
 }
 UNSUPPORTED = {
     "later-version.entry": "version 3",
     "required-flag.entry": "flags 00000002",
-    "required-section.entry": "sections .*14",
+    "required-section.entry": "sections .*16",
 }
 
 
@@ -99,6 +100,12 @@ def test_an_entry_names_segments_with_checkpoint_ids() -> None:
         f"0/1/8_{SECOND_ID}.changelog": b"the first part of a large segment; its second part; an inline tail",
         "1/5/8_not-a-uuid.changelog": b"an odd id",
     }
+
+
+def test_an_entry_has_snapshots_and_names_those_before_it() -> None:
+    assert segments("snapshots.entry") == {"0/0/8.changelog": b"changes", "0/0/8.zip": b"a snapshot"}
+    assert read("snapshots.entry").index.snapshots == (0, 5)
+    assert read("with-ids.entry").index.snapshots == ()
 
 
 def test_a_part_may_be_far_inside_another_file() -> None:

@@ -112,6 +112,7 @@ object DelayedFileSystem {
     else if (path.contains(".changelog")) "changelog"
     else if (path.contains("/offsets")) "offsets"
     else if (path.contains("/commits")) "commits"
-    else if (path.endsWith(".zip") || path.endsWith(".sst") || path.contains("SSTs")) "snapshot"
+    else if (path.endsWith(".zip") || path.endsWith(".zip.crc") || path.endsWith(".sst") || path.contains("SSTs"))
+      "snapshot"
     else "other"
 }

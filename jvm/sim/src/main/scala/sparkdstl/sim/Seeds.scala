@@ -58,9 +58,14 @@ object Seeds {
   /** What came of many seeds. */
   final case class Tally(seeds: Long, failures: Vector[WorldResult], steps: Long, undecidable: Long)
 
-  /** Runs seeds on several threads: a world is one thread's, and worlds share nothing. */
+  /**
+   * Runs seeds on several threads: a world is one thread's, and worlds share nothing.
+   *
+   * @param progress
+   *   told, on any of the threads, how many have ended, and how the last one did
+   */
   def runMany(wiring: World => LogWiring, from: Long, count: Long, threads: Int, maxFailures: Int)(
-      progress: Long => Unit
+      progress: (Long, WorldResult) => Unit
   ): Tally = {
     val next = new AtomicLong(from)
     val finished = new AtomicLong
@@ -75,7 +80,7 @@ object Seeds {
         steps.addAndGet(result.steps): Unit
         if (!result.decidable) undecidable.incrementAndGet(): Unit
         if (result.violation.nonEmpty) failures.synchronized(failures += result: Unit)
-        progress(finished.incrementAndGet())
+        progress(finished.incrementAndGet(), result)
         seed = next.getAndIncrement()
       }
     }

@@ -20,14 +20,14 @@ object SimMain {
     val began = System.nanoTime()
     def seconds = (System.nanoTime() - began) / 1000000000L
     val every = math.max(1L, math.min(5000L, count / 20))
-    val tally = Seeds.runMany(Simulated(flaw), from, count, threads, MaxFailures) { finished =>
+    val tally = Seeds.runMany(Simulated(flaw), from, count, threads, MaxFailures) { (finished, result) =>
+      result.violation.foreach(what => println(s"seed ${result.config.seed} fails: $what"))
       if (finished % every == 0) println(s"$finished of $count seeds after $seconds s")
     }
     println(
       s"${tally.seeds} seeds from $from on, ${tally.steps} events in $seconds s, ${tally.undecidable} without a verdict, " +
         s"${tally.failures.size} failed"
     )
-    tally.failures.foreach(f => println(s"seed ${f.config.seed}: ${f.violation.getOrElse("")}"))
     tally.failures.take(ReportedFailures).foreach { f =>
       println(new Seeds(Simulated(flaw)).report(f, lines))
     }

@@ -8,7 +8,7 @@ class ProtocolSimulationSuite extends AnyFunSuite {
   private val Count = 1000L
 
   test(s"$Count worlds keep the invariants") {
-    val tally = Seeds.runMany(Simulated(Flaws.None), 1, Count, 2, 3)(_ => ())
+    val tally = Seeds.runMany(Simulated(Flaws.None), 1, Count, 2, 3)((_, _) => ())
     tally.failures.headOption.foreach { failure =>
       fail(new Seeds(Simulated(Flaws.None)).report(failure, 80))
     }

@@ -7,7 +7,7 @@ import java.util.Base64
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.format.SegmentKey
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.transport._
 import sparkdstl.sim.model.{CommitContent, Names}
 import sparkdstl.sim.spark._
@@ -40,7 +40,11 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
       objects(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes)) match {
         case None => Lookup.NotInLog
         case Some(segments) =>
-          segments.get(key.relativePath).fold[Lookup](Lookup.Damaged("not in its entry"))(Lookup.Found(_))
+          segments.get(key.relativePath) match {
+            case Some(bytes) => Lookup.Found(bytes)
+            case None if key.kind == SegmentKind.Snapshot => Lookup.NotInLog
+            case None => Lookup.Damaged("not in its entry")
+          }
       }
     override def namedBy(batch: Long, entry: StoredBytes): Set[String] = Set.empty
     override def isDataFile(path: String, root: String): Boolean = false
@@ -195,8 +199,16 @@ private final class ToyExecutor(
 
   override def read(key: SegmentKey): Future[Option[Array[Byte]]] =
     files.read(Names.commit(key.batch)).map(_.flatMap(ToyEntry.segments)).flatMap {
-      case Some(segments) => Future.successful(segments.get(key.relativePath))
-      case None => files.read(s"${Names.State}/${key.relativePath}")
+      case Some(segments) if segments.contains(key.relativePath) || key.kind != SegmentKind.Snapshot =>
+        Future.successful(segments.get(key.relativePath))
+      case _ => files.read(s"${Names.State}/${key.relativePath}")
+    }
+
+  override def snapshots(storeDirectory: String): Future[Seq[Long]] =
+    files.list(Names.Commits).flatMap(found => Future.sequence(found.map(files.read))).map { entries =>
+      entries.flatten.flatMap(ToyEntry.segments).flatMap(_.keys).flatMap { name =>
+        SegmentKey.parse(storeDirectory, name.stripPrefix(s"$storeDirectory/")).filter(_.kind == SegmentKind.Snapshot)
+      }.map(_.version)
     }
 
   override def release(storeDirectory: String, lowest: Long): Unit = {

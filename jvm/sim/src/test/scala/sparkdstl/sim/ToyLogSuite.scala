@@ -7,7 +7,7 @@ class ToyLogSuite extends AnyFunSuite {
   private val Seeds = 60
 
   test("a log that keeps its promises passes") {
-    val tally = sparkdstl.sim.Seeds.runMany(ToyLog(), 1, Seeds.toLong, 2, 1)(_ => ())
+    val tally = sparkdstl.sim.Seeds.runMany(ToyLog(), 1, Seeds.toLong, 2, 1)((_, _) => ())
     assert(tally.failures.map(f => s"${f.config}: ${f.violation.get}") == Vector())
   }
 

@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
-import sparkdstl.log.coordinator.retention.{OrphanSweep, Retention}
+import sparkdstl.log.coordinator.retention.{HeldSnapshots, OrphanSweep, Retention}
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, SegmentPart, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -76,6 +76,7 @@ final class RunCoordinator private (
       logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
     }
   )
+  private val snapshots = new HeldSnapshots(entries, start.entries, start.newest, retention.stands, runtime)
 
   // Guarded by this.
   private var newest = start.entries.lastOption.getOrElse(-1L)
@@ -126,7 +127,10 @@ final class RunCoordinator private (
       retention.release(lowest)
       Future.successful(FromDriver.Noted)
     case ToDriver.ListStore(storeDirectory) =>
-      Future.successful(FromDriver.Versions(retention.versions(storeDirectory)))
+      snapshots.versions(storeDirectory).map { held =>
+        val versions = retention.versions(storeDirectory)
+        FromDriver.Versions(versions, held.filter(versions.toSet))
+      }
     case ToDriver.PastTheLog(why) =>
       if (synchronized { val first = !pastTheLog; pastTheLog = true; first })
         logger.warn(s"Nothing of ${location.root} goes to the log: $why")
@@ -163,8 +167,9 @@ final class RunCoordinator private (
         segments <- barriers.await(batch, options.commitTimeoutMs)
         waitMillis = millisSince(startedNanos)
         previous <- previousOf(batch)
+        held <- snapshots.before(batch)
         link = EntryLink(runtime.random.nextUuid(), previous)
-        entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments)
+        entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, held)
         _ = refuseIfEnded()
         _ <- entryWriter.write(batch, entry, link.previous, () => isLongSilent, left)
       } yield (entry, waitMillis)
@@ -249,7 +254,11 @@ final class RunCoordinator private (
       else if (newest < batch - 1) None
       else Some(None)
     }
-    known.fold(entries.read(batch - 1).map(idOf))(Future.successful)
+    known.map(Future.successful).getOrElse(entries.read(batch - 1).map { found =>
+      if (found != EntryFound.Absent) retention.noteUnseen(batch - 1)
+      snapshots.seen(found)
+      idOf(found)
+    })
   }
 
   private def idOf(found: EntryFound): Option[UUID] = found match {
@@ -285,6 +294,7 @@ final class RunCoordinator private (
     }
     unseen.foreach(retention.noteUnseen)
     metrics.committed(report)
+    snapshots.committed(entry)
     retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
     discard(ledger.committed(batch))
     logger.info(

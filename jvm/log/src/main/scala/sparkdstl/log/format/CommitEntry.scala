@@ -44,6 +44,8 @@ object CommitEntry {
    *   the entry as Spark wrote it
    * @param base
    *   the log's base path if one was configured
+   * @param snapshots
+   *   batches before this one whose entries hold snapshots, in ascending order
    */
   def encode(
       sparkContent: Array[Byte],
@@ -51,13 +53,15 @@ object CommitEntry {
       link: EntryLink,
       writer: Writer,
       base: Option[String],
-      segments: Vector[CommittedSegment]
+      segments: Vector[CommittedSegment],
+      snapshots: Vector[Long] = Vector.empty
   ): EncodedEntry = {
     val log = new LogFileWriter(LogFileKind.Entry)
     val entries = segments.sortBy(segment => place(segment.key)).map { segment =>
       SegmentEntry(segment.key, segment.attempt, segment.parts.map(_.fold(log.append(segment.key, _), identity)))
     }
-    val index = LogFileIndex(LogFileKind.Entry, writer, Some(batch), Some(link), entries, base = base)
+    val index =
+      LogFileIndex(LogFileKind.Entry, writer, Some(batch), Some(link), entries, base = base, snapshots = snapshots)
     val before = SparkEntry.withNote(sparkContent, batch, link, writer, base)
     EncodedEntry(Payload(before +: log.finish(index).parts), index)
   }

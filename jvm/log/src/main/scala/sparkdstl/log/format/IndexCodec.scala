@@ -16,9 +16,18 @@ private[format] object IndexCodec {
   val FilesSection = 8
   val StoresSection = 10
   val SegmentsSection = 12
+  val SnapshotsSection = 14
 
-  private val Known =
-    Set(WriterSection, EntrySection, NameSection, BaseSection, FilesSection, StoresSection, SegmentsSection)
+  private val Known = Set(
+    WriterSection,
+    EntrySection,
+    NameSection,
+    BaseSection,
+    FilesSection,
+    StoresSection,
+    SegmentsSection,
+    SnapshotsSection
+  )
 
   def encode(index: LogFileIndex): Array[Byte] = {
     val out = new IndexEncoder
@@ -30,6 +39,10 @@ private[format] object IndexCodec {
     out.section(FilesSection)(segments.writeFiles)
     out.section(StoresSection)(segments.writeStores)
     out.section(SegmentsSection)(segments.writeSegments)
+    if (index.snapshots.nonEmpty) out.section(SnapshotsSection) { section =>
+      section.number(index.snapshots.size.toLong)
+      index.snapshots.foreach(section.number)
+    }
     out.result
   }
 
@@ -57,7 +70,18 @@ private[format] object IndexCodec {
     val files = sections.required(FilesSection)(SegmentsDecoder.readFiles)
     val stores = sections.required(StoresSection)(SegmentsDecoder.readStores)
     val entries = sections.required(SegmentsSection)(new SegmentsDecoder(files, stores).readSegments)
-    LogFileIndex(kind, writer, place.map(_._1), place.map(_._2), entries, name, base, software)
+    val snapshots = sections.optional(SnapshotsSection)(in => in.many(minimumSize = 1)(in.number()))
+    LogFileIndex(
+      kind,
+      writer,
+      place.map(_._1),
+      place.map(_._2),
+      entries,
+      name,
+      base,
+      software,
+      snapshots.getOrElse(Vector.empty)
+    )
   }
 
   private def readWriter(in: IndexDecoder): (String, Writer) =
@@ -83,7 +107,7 @@ private[format] object IndexCodec {
         if (tag <= last) throw new MalformedIndexException(s"section $tag after section $last")
         last = tag
         val content = in.slice(in.int())
-        if (tag <= SegmentsSection && Known(tag.toInt)) found += tag -> content
+        if (tag <= SnapshotsSection && Known(tag.toInt)) found += tag -> content
         else if (tag % 2 == 0 && unknown.isEmpty) unknown = Some(tag)
       }
       val all = found.result()

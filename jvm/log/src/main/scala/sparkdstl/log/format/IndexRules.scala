@@ -14,15 +14,23 @@ private[format] object IndexRules {
     case LogFileKind.Entry =>
       if (index.batch.isEmpty || index.link.isEmpty) Some("a commit entry without a batch")
       else if (index.name.nonEmpty) Some("a commit entry with the name of a data file")
-      else firstDuplicate(index).map(key => s"${key.relativePath} is named twice")
+      else
+        firstDuplicate(index).map(key => s"${key.relativePath} is named twice")
+          .orElse(ofSnapshots(index.snapshots, index.batch.get))
     case LogFileKind.DataFile =>
-      if (index.batch.nonEmpty || index.link.nonEmpty || index.base.nonEmpty) Some("a data file with a batch or a base")
+      if (index.batch.nonEmpty || index.link.nonEmpty || index.base.nonEmpty || index.snapshots.nonEmpty)
+        Some("a data file with a batch or a base")
       else if (filesOf(index).nonEmpty) Some("a data file that names other files")
       else
         index.name match {
           case None => Some("a data file without a name")
           case Some(name) => Option.unless(LogLayout.isDataFile(name))(s"'$name' is not the name of a data file")
         }
+  }
+
+  private def ofSnapshots(batches: Vector[Long], own: Long): Option[String] = {
+    val ascending = batches.zip(batches.drop(1) :+ own).forall { case (batch, next) => batch < next }
+    Option.unless(ascending)(s"snapshots in batches ${batches.mkString(", ")} before batch $own")
   }
 
   private def firstDuplicate(index: LogFileIndex): Option[SegmentKey] = {

@@ -69,6 +69,8 @@ final case class Writer(run: UUID, epoch: Long, host: String, application: Strin
  *   a commit entry's base path, if one was configured: where its data files are
  * @param software
  *   the program that wrote the file and its version
+ * @param snapshots
+ *   batches below a commit entry's own whose entries hold snapshots and stood when it was written, in ascending order
  */
 final case class LogFileIndex(
     kind: LogFileKind,
@@ -78,7 +80,8 @@ final case class LogFileIndex(
     entries: Vector[SegmentEntry],
     name: Option[String] = None,
     base: Option[String] = None,
-    software: String = LogFile.Software
+    software: String = LogFile.Software,
+    snapshots: Vector[Long] = Vector.empty
 )
 
 /** Sizes and marks of the file format; `docs/log-file-format.md` is the specification. */

@@ -1,14 +1,18 @@
 package sparkdstl.log.format
 
-/** What a segment holds: a store's changelog, or the checksum sibling that Spark writes beside it. */
+/**
+ * What a segment holds: a store's changelog, the checksum sibling that Spark writes beside it, or what Spark calls a
+ * snapshot's zip, where the snapshot is part of a commit.
+ */
 sealed abstract class SegmentKind(val code: Int, val suffix: String)
 
 object SegmentKind {
   case object Changelog extends SegmentKind(0, ".changelog")
   case object Checksum extends SegmentKind(1, ".changelog.crc")
+  case object Snapshot extends SegmentKind(2, ".zip")
 
   /** In the order in which a name's ending must be tried: the longer first. */
-  val all: Seq[SegmentKind] = Seq(Checksum, Changelog)
+  val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot)
 
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
 }
@@ -46,7 +50,7 @@ final case class SegmentKey(
 object SegmentKey {
   // Numbers as Spark writes them: with leading zeros two files would be one segment.
   private val Store = """(0|[1-9]\d{0,17})/(0|[1-9]\d{0,8})(?:/([^/]+))?""".r
-  private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?)""".r
+  private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?|\.zip)""".r
 
   /** Whether a store's name stays inside its partition's directory; empty is Spark's default store. */
   private[format] def isStoreName(name: String): Boolean = name != "." && name != ".." && !name.contains('/')

@@ -81,6 +81,9 @@ final class SegmentReader(
     case EntryFound.Absent | EntryFound.Plain => Vector.empty
   }
 
+  /** Which of these batches, in ascending order, have an entry with snapshots. */
+  def withSnapshots(batches: Vector[Long]): Future[Vector[Long]] = SnapshotEntries.among(batches)(entry)
+
   /** Whether there is a commit entry of `batch` now. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
 

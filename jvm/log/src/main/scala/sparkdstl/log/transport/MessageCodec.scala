@@ -85,10 +85,12 @@ object MessageCodec {
       case FromDriver.Withdrawal(mayBeCommitted) =>
         out.writeByte(6)
         out.writeBoolean(mayBeCommitted)
-      case FromDriver.Versions(versions) =>
+      case FromDriver.Versions(changelogs, snapshots) =>
         out.writeByte(7)
-        out.writeInt(versions.size)
-        versions.foreach(out.writeLong)
+        Seq(changelogs, snapshots).foreach { versions =>
+          out.writeInt(versions.size)
+          versions.foreach(out.writeLong)
+        }
       case FromDriver.Noted => out.writeByte(8)
       case FromDriver.Unwanted(tickets) =>
         out.writeByte(9)
@@ -106,7 +108,7 @@ object MessageCodec {
       case 4 => FromDriver.OverBudget
       case 5 => FromDriver.Refused(readText(in), many(in, 4)(readText(in)))
       case 6 => FromDriver.Withdrawal(in.readBoolean())
-      case 7 => FromDriver.Versions(many(in, 8)(in.readLong()))
+      case 7 => FromDriver.Versions(many(in, 8)(in.readLong()), many(in, 8)(in.readLong()))
       case 8 => FromDriver.Noted
       case 9 => FromDriver.Unwanted(many(in, 8)(in.readLong()))
       case other => throw unknown(other)

@@ -110,8 +110,8 @@ object FromDriver {
   /** Whether the withdrawn seals may still be part of a commit: then what they name must not be deleted. */
   final case class Withdrawal(mayBeCommitted: Boolean) extends FromDriver
 
-  /** Versions in ascending order. */
-  final case class Versions(versions: Vector[Long]) extends FromDriver
+  /** Versions of a store whose changelogs, and whose snapshots, are in the log, in ascending order. */
+  final case class Versions(changelogs: Vector[Long], snapshots: Vector[Long]) extends FromDriver
 
   case object Noted extends FromDriver
 

@@ -105,11 +105,11 @@ final class RunWorker(
     scheduleRelease()
   }
 
-  /** The versions of a store that are in the log, in ascending order. */
-  def versions(storeDirectory: String): Future[Vector[Long]] =
+  /** The versions of a store that are in the log. */
+  def versions(storeDirectory: String): Future[FromDriver.Versions] =
     ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).map {
-      case FromDriver.Versions(versions) => versions
-      case _ => Vector.empty
+      case versions: FromDriver.Versions => versions
+      case _ => FromDriver.Versions(Vector.empty, Vector.empty)
     }
 
   /** Tells the driver, once, that changes go past the log. */

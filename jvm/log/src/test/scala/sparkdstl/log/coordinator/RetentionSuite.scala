@@ -157,6 +157,19 @@ class RetentionSuite extends AnyFunSuite {
     assert(fixture.batches == (0 to 3))
   }
 
+  test("what another run has committed since makes the newest entry one of many") {
+    val retained = new Fixture(3)
+    import retained._
+    fixture.writeEntry(3, otherRun, 2, None)
+    fixture.writeEntry(4, otherRun, 2, None, committed(4))
+    ask(Seq(2L))
+    assert(fixture.batches == (0 to 4))
+    ask(Seq(5L))
+    assert(fixture.batches == (0 to 4), "there is no such entry")
+    ask(Seq(4L))
+    assert(fixture.batches == Seq(0, 1, 2, 3))
+  }
+
   test("a purge of everything keeps the newest entry when a batch was begun on it") {
     val retained = new Fixture(3)
     import retained._

@@ -100,14 +100,25 @@ object GoldenFiles {
     CommittedSegment(key(1, 5, "", 8, Some("not-a-uuid")), 42, inline("an odd id"))
   )
 
+  /** A batch with a snapshot that is part of it, after others that have some. */
+  val snapshots: Golden = entry(
+    "snapshots.entry",
+    7,
+    """{"nextBatchWatermarkMs":0}""",
+    None,
+    Vector(0L, 5L),
+    CommittedSegment(key(0, 0, "", 8), 39, inline("changes")),
+    CommittedSegment(key(0, 0, "", 8, kind = SegmentKind.Snapshot), 39, inline("a snapshot"))
+  )
+
   /** With a section and flags that nobody knows, and nobody needs to. */
   val optionalSection: Golden =
     oneSegment.copy(fileName = "optional.entry", content = remade(oneSegment, section = Some(13), optionalFlags = 6))
 
   val requiredSection: Golden = oneSegment.copy(
     fileName = "required-section.entry",
-    content = remade(oneSegment, section = Some(14)),
-    unsupported = Some("section 14")
+    content = remade(oneSegment, section = Some(16)),
+    unsupported = Some("section 16")
   )
 
   val requiredFlag: Golden = oneSegment.copy(
@@ -129,6 +140,7 @@ object GoldenFiles {
       data,
       plainIds,
       withIds,
+      snapshots,
       optionalSection,
       requiredSection,
       requiredFlag,
@@ -153,11 +165,20 @@ object GoldenFiles {
       json: String,
       base: Option[String],
       segments: CommittedSegment*
+  ): Golden = entry(fileName, batch, json, base, Vector.empty[Long], segments: _*)
+
+  private def entry(
+      fileName: String,
+      batch: Long,
+      json: String,
+      base: Option[String],
+      snapshots: Vector[Long],
+      segments: CommittedSegment*
   ): Golden = {
     val id = new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch)
     val link = EntryLink(id, Option.when(batch > 3)(new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch - 1)))
     val spark = bytes(s"v1\n$json")
-    val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector)
+    val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector, snapshots)
     // Only the version of the software is not the one that writes today.
     val index = encoded.index.copy(software = Software)
     val own = encoded.payload.parts

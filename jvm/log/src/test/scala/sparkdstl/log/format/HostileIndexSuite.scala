@@ -112,7 +112,7 @@ class HostileIndexSuite extends AnyFunSuite {
   }
 
   test("unknown sections make an index unsupported if their tag is even, whatever else is wrong with it") {
-    Seq(0, 14, 1000).foreach { tag =>
+    Seq(0, 16, 1000).foreach { tag =>
       Seq(body(tag -> (_ => ())), body(tag -> (_ => ()), StoresSection -> (_.number(9)))).foreach { encoded =>
         val error = intercept[DstlException](readEntry(fileOf(LogFileKind.Entry, encoded)))
         assert(error.condition == "DSTL_UNSUPPORTED_FORMAT")
@@ -196,11 +196,21 @@ class HostileIndexSuite extends AnyFunSuite {
     assert(readData(write(twice)) == twice)
   }
 
+  test("batches with snapshots ascend, and are below the entry's own") {
+    def named(batches: Long*) = body(SnapshotsSection -> { out =>
+      out.number(batches.size.toLong)
+      batches.foreach(out.number)
+    })
+    assert(readEntry(fileOf(LogFileKind.Entry, named(batch - 2, batch - 1)))._1.snapshots ==
+      Vector(batch - 2, batch - 1))
+    Seq(named(batch), named(batch - 1, batch - 2), named(batch - 1, batch - 1)).foreach(refused("snapshots in batches"))
+  }
+
   test("unknown kinds and numbers are refused") {
     refused("file number")(oneEntry(fileNumber = Some(1)))
     refused("file number")(oneEntry(fileNumber = Some(Int.MaxValue.toLong)))
     refused("store number")(oneEntry(store = 1))
-    refused("kind of segment")(oneEntry(kind = 2))
+    refused("kind of segment")(oneEntry(kind = 3))
     refused("kind of checkpoint id")(oneEntry(idKind = Some(3)))
     refused("previous entries")(body(EntrySection -> { out =>
       out.number(batch); out.uuid(someEntry); out.number(2); out.uuid(someRun); out.uuid(someRun)

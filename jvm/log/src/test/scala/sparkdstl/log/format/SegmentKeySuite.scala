@@ -37,7 +37,9 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("other files of a store are not segments") {
     Seq(
-      "12.zip",
+      "12.zip.crc",
+      "12.delta",
+      "12.zip.tmp",
       "12.changelog.tmp",
       ".12.changelog.crc",
       "12.changelog.crc.crc",

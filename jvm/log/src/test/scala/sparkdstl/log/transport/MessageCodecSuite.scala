@@ -60,7 +60,7 @@ class MessageCodecSuite extends AnyFunSuite {
     Gen.option(barrier).map(FromDriver.Accepted(_)),
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
     Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
-    many(Gen.long).map(FromDriver.Versions(_)),
+    Gen.zip(many(Gen.long), many(Gen.long)).map((FromDriver.Versions.apply _).tupled),
     many(Gen.long).map(FromDriver.Unwanted(_))
   )
 

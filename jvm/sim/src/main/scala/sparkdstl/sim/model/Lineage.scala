@@ -33,19 +33,23 @@ object Lineage {
  *   of the state that it was applied to
  * @param baseId
  *   the checkpoint id of that state, in format version 2
+ * @param needsSnapshot
+ *   whether it cannot be replayed, like one that adds a column family: the attempt has to make a snapshot as well
  */
-final case class Change(tag: String, baseFingerprint: Int, baseId: Option[String])
+final case class Change(tag: String, baseFingerprint: Int, baseId: Option[String], needsSnapshot: Boolean = false)
 
 object Change {
 
   /** @param length at least so many bytes */
   def encode(change: Change, length: Int): Array[Byte] = {
-    val line = s"${change.tag}|${change.baseFingerprint}|${change.baseId.getOrElse("")}|"
+    val line =
+      s"${change.tag}|${change.baseFingerprint}|${change.baseId.getOrElse("")}|${if (change.needsSnapshot) "s" else ""}|"
     (line + "x" * math.max(0, length - line.length)).getBytes(UTF_8)
   }
 
   def decode(bytes: Array[Byte]): Option[Change] = new String(bytes, UTF_8).split("\\|", -1) match {
-    case Array(tag, fingerprint, id, _) => Some(Change(tag, fingerprint.toInt, Option(id).filter(_.nonEmpty)))
+    case Array(tag, fingerprint, id, snapshot, _) =>
+      Some(Change(tag, fingerprint.toInt, Option(id).filter(_.nonEmpty), snapshot.nonEmpty))
     case _ => None
   }
 }

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.sim.spark.{Lookup, StorageInspector}
-import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, Verdict}
+import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, StoredBytes, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
 final case class Win(attempt: Long, change: Change, id: Option[String])
@@ -12,8 +12,8 @@ final case class Win(attempt: Long, change: Change, id: Option[String])
 /** A driver is about to write a commit entry. */
 final case class Intent(number: Long, who: String, batch: Long, wins: Map[String, Win], madeAtNanos: Long)
 
-/** An entry that stands: what the state after its batch is. */
-final case class Committed(intent: Intent, states: Map[String, Lineage], tainted: Boolean)
+/** An entry that stands: what the state after its batch is, and when it appeared. */
+final case class Committed(intent: Intent, states: Map[String, Lineage], tainted: Boolean, atNanos: Long)
 
 /**
  * What must hold. It sees Spark's side of the world and the objects on storage, nothing of the log's own, and rebuilds
@@ -118,7 +118,7 @@ final class ReferenceModel(
       undecidable = true
     }
     (batch, change.after) match {
-      case (Some(number), Some(object_)) => entryWritten(number, object_.bytes, change)
+      case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
     }
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
@@ -138,7 +138,7 @@ final class ReferenceModel(
   }
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
-    records.get(batch).exists(_.intent.madeAtNanos > userActedAt)
+    records.get(batch).exists(_.atNanos > userActedAt)
 
   private def isNamed(dataFile: String): Boolean = objects.below(Names.Commits, deep = false).exists {
     case (path, entry) => Names.batchOf(path).exists(inspector.namedBy(_, entry)(dataFile))
@@ -184,8 +184,9 @@ final class ReferenceModel(
     else
       known.getOrElse(
         (version, id), {
-          val result = objects.get(Names.snapshot(store, version, id)) match {
-            case Some(snapshot) => Right(Lineage.decode(snapshot.bytes))
+          val result = loggedSnapshot(store, version, id)
+            .orElse(objects.get(Names.snapshot(store, version, id)).map(_.bytes)) match {
+            case Some(snapshot) => Right(Lineage.decode(snapshot))
             case None => replay(store, version, id, known)
           }
           known((version, id)) = result
@@ -199,8 +200,7 @@ final class ReferenceModel(
       id: Option[String],
       known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
   ): Either[String, Lineage] = {
-    val key =
-      SegmentKey(0, StoreNames.partitionOf(store), StoreNames.nameOf(store), version, id, SegmentKind.Changelog)
+    val key = keyOf(store, version, id, SegmentKind.Changelog)
     val bytes = inspector.lookUp(key, Names.Root, objects.get) match {
       case Lookup.Found(found) => Right(found)
       case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
@@ -212,39 +212,55 @@ final class ReferenceModel(
     }
     bytes
       .flatMap(Change.decode(_).toRight(s"${key.relativePath} is not what was written"))
+      .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
 
-  private def entryWritten(batch: Long, bytes: Array[Byte], change: StorageChange): Unit =
-    CommitContent.intentOf(bytes).flatMap(intents.get) match {
+  private def loggedSnapshot(store: String, version: Long, id: Option[String]): Option[Array[Byte]] =
+    if (!config.forcesSnapshot(version - 1, store)) None
+    else inspector.lookUp(keyOf(store, version, id, SegmentKind.Snapshot), Names.Root, objects.get) match {
+      case Lookup.Found(bytes) => Some(bytes)
+      case Lookup.NotInLog | Lookup.Damaged(_) => None
+    }
+
+  private def keyOf(store: String, version: Long, id: Option[String], kind: SegmentKind): SegmentKey =
+    SegmentKey(0, StoreNames.partitionOf(store), StoreNames.nameOf(store), version, id, kind)
+
+  private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
+    CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {
       case None => verdict.violate(s"${change.path} is nobody's: ${change.writer.name} wrote it")
       case Some(intent) if intent.batch != batch =>
         verdict.violate(s"${change.path} is for batch ${intent.batch}")
-      case Some(intent) => take(batch, intent, change)
+      case Some(intent) => take(batch, intent, change, entry)
     }
 
-  private def take(batch: Long, intent: Intent, change: StorageChange): Unit = records.get(batch) match {
-    case Some(standing) if change.before.nonEmpty && (standing.intent ne intent) =>
-      if (config.storage.createsExclusively)
-        verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
-      else {
-        writtenOver = true
-        record(batch, intent)
-      }
-    case Some(_) if change.before.nonEmpty => ()
-    case Some(_) => stray += batch: Unit
-    case None if batch <= newest => stray += batch: Unit
-    case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent) =>
-      verdict.note(s"an entry for batch $batch from before a user went back")
-      undecidable = true
-    case None => record(batch, intent)
-  }
+  private def take(batch: Long, intent: Intent, change: StorageChange, entry: StoredBytes): Unit =
+    records.get(batch) match {
+      case Some(standing) if change.before.nonEmpty && (standing.intent ne intent) =>
+        if (config.storage.createsExclusively)
+          verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
+        else {
+          writtenOver = true
+          if (batch < newest) {
+            verdict.note(s"an entry that others are built on is written over")
+            undecidable = true
+          } else record(batch, intent)
+        }
+      case Some(_) if change.before.nonEmpty => ()
+      case Some(_) => stray += batch: Unit
+      case None if batch <= newest => stray += batch: Unit
+      case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
+        verdict.note(s"an entry for batch $batch from before a user went back")
+        undecidable = true
+      case None => record(batch, intent)
+    }
 
   /** Whether what Spark finds is what it would find had the entry been written in its time. */
-  private def fits(batch: Long, intent: Intent): Boolean =
-    batch <= newest + 1 && objects.contains(Names.offset(batch)) && stores.forall { store =>
-      intent.wins(store).change.baseFingerprint == state(store, batch).getOrElse(Lineage.Empty).fingerprint
-    }
+  private def fits(batch: Long, intent: Intent, entry: StoredBytes): Boolean =
+    inspector.namedBy(batch, entry).forall(objects.contains) && batch <= newest + 1 &&
+      objects.contains(Names.offset(batch)) && stores.forall { store =>
+        intent.wins(store).change.baseFingerprint == state(store, batch).getOrElse(Lineage.Empty).fingerprint
+      }
 
   private def record(batch: Long, intent: Intent): Unit = {
     verdict.note(s"batch $batch is committed by ${intent.who}")
@@ -255,7 +271,7 @@ final class ReferenceModel(
         verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
       store -> (base + change.tag)
     }.toMap
-    records(batch) = Committed(intent, states, writtenOver)
+    records(batch) = Committed(intent, states, writtenOver, scheduler.nowNanos)
     states.foreach { case (store, state) =>
       val key = (store, batch + 1)
       everCommitted(key) = everCommitted.getOrElse(key, Set.empty[Lineage]) + state

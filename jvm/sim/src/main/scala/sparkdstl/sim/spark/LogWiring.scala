@@ -73,8 +73,11 @@ trait ExecutorLog {
   /** The attempt ends without success after it has sealed, or may have. Returns at once. */
   def withdraw(attempt: Long, batch: Long): Unit
 
-  /** A store's changelog; None if there is none. */
+  /** What a segment holds, in the log or as a plain file; None if there is none. */
   def read(key: SegmentKey): Future[Option[Array[Byte]]]
+
+  /** Versions of a store of which the log holds snapshots. */
+  def snapshots(storeDirectory: String): Future[Seq[Long]]
 
   /** Spark's retention needs nothing of the store below this version. */
   def release(storeDirectory: String, lowest: Long): Unit

@@ -5,6 +5,7 @@ import java.util.UUID
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.control.NonFatal
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.sim.model.{Change, Lineage, Names, ReferenceModel, StoreNames, Win}
@@ -119,17 +120,28 @@ final class SparkExecutor(
       wanted = state.version >= newestSnapshot + 2
       _ <- if (wanted) upload(directory, state) else Future.unit
       present <- snapshots(directory)
-      _ <- truncate(run, directory, present)
+      logged <- loggedSnapshots(run, directory)
+      _ <- truncate(run, directory, present, logged)
     } yield ()
   }
+
+  /** None where the driver does not answer: then less is known to be unneeded. */
+  private def loggedSnapshots(run: UUID, directory: String): Future[Seq[Long]] =
+    logs.get(run).fold(Future.successful(Seq.empty[Long]))(_.snapshots(directory)).recover { case NonFatal(_) => Nil }
 
   private def upload(directory: String, state: LocalStore): Future[Unit] = pause(20).map { _ =>
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
   }
 
-  private def truncate(run: UUID, directory: String, present: Seq[(Long, Option[String], String)]): Future[Unit] = {
-    val newest = present.map(_._1).maxOption.getOrElse(0L)
-    val lowest = present.map(_._1).filter(_ <= newest - config.batchesToRetain + 1).maxOption.getOrElse(0L)
+  private def truncate(
+      run: UUID,
+      directory: String,
+      present: Seq[(Long, Option[String], String)],
+      logged: Seq[Long]
+  ): Future[Unit] = {
+    val versions = present.map(_._1) ++ logged
+    val newest = versions.maxOption.getOrElse(0L)
+    val lowest = versions.filter(_ <= newest - config.batchesToRetain + 1).maxOption.getOrElse(0L)
     if (lowest == 0) Future.unit
     else {
       model.releasedBelow(directory, lowest)
@@ -152,7 +164,9 @@ final class SparkExecutor(
       case None =>
         for {
           present <- snapshots(directory)
-          state <- replay(runLog, directory, task.batch, id, present.map(s => (s._1, s._2)).toSet)
+          logged <- if (config.checkpointFormat == 1) runLog.snapshots(directory) else Future.successful(Nil)
+          all = present.map(s => (s._1, s._2)) ++ logged.map((_, None))
+          state <- replay(runLog, directory, task.batch, id, all.toSet)
         } yield {
           model.loaded(s"attempt ${task.attempt} of $application on $name", directory, task.batch, state)
           new LocalStore(task.batch, None, id, state)
@@ -170,7 +184,7 @@ final class SparkExecutor(
   ): Future[Lineage] =
     if (version == 0) Future.successful(Lineage.Empty)
     else if (present((version, id)))
-      files.read(Names.snapshot(directory, version, id)).flatMap {
+      runLog.read(key(directory, version, id, SegmentKind.Snapshot)).flatMap {
         case Some(bytes) => Future.successful(Lineage.decode(bytes))
         case None => Future.failed(new IOException(s"snapshot $version of $directory is gone"))
       }
@@ -178,6 +192,8 @@ final class SparkExecutor(
       val wanted = key(directory, version, id)
       runLog.read(wanted).flatMap { found =>
         found.flatMap(Change.decode) match {
+          case Some(change) if change.needsSnapshot =>
+            Future.failed(new IOException(s"${wanted.relativePath} cannot be replayed, and its snapshot is not there"))
           case Some(change) => replay(runLog, directory, version - 1, change.baseId, present).map(_ + change.tag)
           case None => Future.failed(new IOException(s"${wanted.relativePath} does not exist"))
         }
@@ -189,7 +205,7 @@ final class SparkExecutor(
     val (directory, from) = base
     val tag = s"$application/${task.batch}:$directory:${task.attempt}"
     val id = if (config.checkpointFormat == 2) Some(chance.nextUuid().toString) else None
-    val change = Change(tag, from.state.fingerprint, from.id)
+    val change = Change(tag, from.state.fingerprint, from.id, config.forcesSnapshot(task.batch, directory))
     stores((task.run, directory)) = new LocalStore(task.batch + 1, Some(task.attempt), id, from.state + tag)
     (base, directory -> Win(task.attempt, change, id))
   }
@@ -199,9 +215,14 @@ final class SparkExecutor(
       runLog: ExecutorLog,
       written: Vector[((String, LocalStore), (String, Win))]
   ): Future[Unit] = {
-    val segments = written.map { case ((directory, base), (_, win)) =>
+    val segments = written.flatMap { case ((directory, base), (_, win)) =>
       val length = if (chance.happens(0.3)) chance.between(200, 1500) else chance.between(40, 120)
-      WrittenSegment(key(directory, task.batch + 1, win.id), base.attempt, Change.encode(win.change, length))
+      val changelog = key(directory, task.batch + 1, win.id)
+      val snapshot = Option.when(win.change.needsSnapshot) {
+        val state = Lineage.encode(base.state + win.change.tag)
+        WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, state)
+      }
+      WrittenSegment(changelog, base.attempt, Change.encode(win.change, length)) +: snapshot.toVector
     }
     val sealing = for {
       _ <- runLog.seal(task.attempt, task.batch, config.partitions, segments)
@@ -235,13 +256,11 @@ final class SparkExecutor(
     done.future
   }
 
-  private def key(directory: String, version: Long, id: Option[String]): SegmentKey =
-    SegmentKey(
-      0,
-      StoreNames.partitionOf(directory),
-      StoreNames.nameOf(directory),
-      version,
-      id,
-      SegmentKind.Changelog
-    )
+  private def key(
+      directory: String,
+      version: Long,
+      id: Option[String],
+      kind: SegmentKind = SegmentKind.Changelog
+  ): SegmentKey =
+    SegmentKey(0, StoreNames.partitionOf(directory), StoreNames.nameOf(directory), version, id, kind)
 }

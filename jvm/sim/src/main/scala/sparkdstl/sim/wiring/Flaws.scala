@@ -5,9 +5,11 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.log.format.SegmentKind
 import sparkdstl.log.request.{Creation, ForwardingStorageClient, Outcome, StorageClient}
 import sparkdstl.log.storage.{Attempt, ForwardingObjectStore, ObjectStore, ObjectTail, Payload}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
+import sparkdstl.sim.spark.WrittenSegment
 
 /**
  * Flaws to be put back into the protocol, from outside of it: what the simulation is worth shows in whether it finds them.
@@ -24,6 +26,9 @@ class Flaws {
 
   /** Whether an entry is deleted as soon as Spark asks. */
   def deletesWhenAsked: Boolean = false
+
+  /** Whether what a task has written becomes a plain file. */
+  def isFile(segment: WrittenSegment): Boolean = false
 }
 
 object Flaws {
@@ -106,6 +111,11 @@ object Flaws {
     }
   }
 
+  /** A snapshot that is part of a commit is a file, written by whoever makes it, committed or not. */
+  object SnapshotsAreFiles extends Flaws {
+    override def isFile(segment: WrittenSegment): Boolean = segment.key.kind == SegmentKind.Snapshot
+  }
+
   /** Those that break a promise. */
   val all: Vector[Flaws] = Vector(
     DataFilesReplace,
@@ -113,7 +123,8 @@ object Flaws {
     BasesUnknown,
     DeletesWhenAsked,
     EntriesReplace,
-    NeverLooksForNewer
+    NeverLooksForNewer,
+    SnapshotsAreFiles
   )
 
   /**

@@ -28,6 +28,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
           case Broken(why) => Lookup.Damaged(why)
           case Logged(segments, logStart) =>
             segments.get(key) match {
+              case None if key.kind == SegmentKind.Snapshot => Lookup.NotInLog
               case None => Lookup.Damaged("it is not in its batch's entry, which has a log")
               case Some(segment) => readOnce(key, segment, stored, logStart, objects)
             }

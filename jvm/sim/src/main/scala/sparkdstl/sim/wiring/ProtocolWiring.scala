@@ -15,7 +15,7 @@ import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, Writer}
 import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, SegmentReader}
 import sparkdstl.log.request._
-import sparkdstl.log.storage.ObjectStore
+import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
 import sparkdstl.log.worker.{DataFileEncoder, LocalStore, RunWorker, SegmentChunk, TaskWriter}
@@ -35,7 +35,7 @@ final class ProtocolWiring(flaws: Flaws, stores: Vector[String]) extends LogWiri
       run: RunId,
       driver: DriverLink,
       drop: (Option[Long], Seq[String]) => Unit
-  ): ExecutorLog = new ProtocolExecutor(environmentOf(context), executor, run, flaws.driverLink(driver), drop, stores)
+  ): ExecutorLog = new ProtocolExecutor(environmentOf(context), executor, run, flaws, driver, drop, stores)
 
   override val inspector: StorageInspector = new ProtocolInspector(ProtocolWiring.Location)
 
@@ -183,6 +183,7 @@ private[wiring] final class ProtocolExecutor(
     environment: ProcessEnvironment,
     name: String,
     run: RunId,
+    flaws: Flaws,
     driver: DriverLink,
     drop: (Option[Long], Seq[String]) => Unit,
     stores: Vector[String]
@@ -192,7 +193,7 @@ private[wiring] final class ProtocolExecutor(
   private val (storage, requests) = environment.storage()
   private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
 
-  private val worker = new RunWorker(run, name, driver, uploader, options, context.runtime)
+  private val worker = new RunWorker(run, name, flaws.driverLink(driver), uploader, options, context.runtime)
   stores.foreach { store =>
     worker.register(
       store,
@@ -218,10 +219,21 @@ private[wiring] final class ProtocolExecutor(
       case None => Future.failed(new IOException(s"the driver does not coordinate ${run.run}"))
       case Some(task) =>
         tasks((attempt, batch)) = task
-        segments
-          .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
-          .flatMap(_ => task.seal())
+        val (files, logged) = segments.partition(flaws.isFile)
+        files
+          .foldLeft(Future.unit)((before, file) => before.flatMap(_ => publish(file)))
+          .flatMap(_ => sealAll(task, logged))
     }
+
+  private def sealAll(task: TaskWriter, segments: Vector[WrittenSegment]): Future[Unit] =
+    segments
+      .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
+      .flatMap(_ => task.seal())
+
+  private def publish(file: WrittenSegment): Future[Unit] =
+    storage.replace(plain(file.key), Payload(file.bytes), options.commitTimeoutMs).flatMap(_.asFuture)
+
+  private def plain(key: SegmentKey): Path = new Path(s"${Names.State}/${key.relativePath}")
 
   private def write(task: TaskWriter, written: WrittenSegment): Future[Unit] = {
     val segment = task.segment(written.key, written.base)
@@ -245,9 +257,11 @@ private[wiring] final class ProtocolExecutor(
         .map(parts => Some(parts.flatten.toArray))
     case None =>
       storage
-        .read(new Path(s"${Names.State}/${key.relativePath}"), 1L << 20, options.commitTimeoutMs)
+        .read(plain(key), 1L << 20, options.commitTimeoutMs)
         .flatMap(_.asFuture)
   }
+
+  override def snapshots(storeDirectory: String): Future[Seq[Long]] = worker.versions(storeDirectory).map(_.snapshots)
 
   override def release(storeDirectory: String, lowest: Long): Unit = worker.release(storeDirectory, lowest)
 

@@ -109,7 +109,7 @@ private[world] final class Director(world: World, chance: Chance) {
     if (live.size < 2 && now(FaultKind.LongPause)) longPause(driver)
     if (now(FaultKind.DriverCrash)) {
       application.crash()
-      world.after(chance.millis(500, 0.1))(if (running.isEmpty && !done && !acting) start())
+      world.after(chance.millis(500, 0.1))(if (running.isEmpty && !resting && !acting) start())
     }
   }
 

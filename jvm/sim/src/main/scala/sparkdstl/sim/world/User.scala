@@ -45,9 +45,13 @@ private[world] final class User(world: World, chance: Chance) {
     model.userActs(_ <= keep) {
       delete(Names.Commits)(path => Names.batchOf(path).exists(_ > keep))
       delete(Names.Offsets)(path => Names.batchOf(path).exists(_ > keep + offsetsToo))
-      delete(Names.State)(path => Names.snapshotOf(path).exists(_._1 > keep + 1))
+      deleteSnapshotsAbove(keep + 1)
     }
   }
+
+  /** As the operator's page says: Spark would take them for snapshots of what is committed instead. */
+  private def deleteSnapshotsAbove(version: Long): Unit =
+    delete(Names.State)(path => Names.snapshotOf(path).exists(_._1 > version))
 
   private def delete(directory: String)(which: String => Boolean): Unit =
     objects.below(directory, deep = true).map(_._1).filter(which).foreach(objects.delete(_, shell))
@@ -64,7 +68,7 @@ private[world] final class User(world: World, chance: Chance) {
       val newest = model.newest
       verdict.note(s"a tool purges all entries, the newest is $newest")
       val batches = objects.below(Names.Commits, deep = false).flatMap(o => Names.batchOf(o._1)).sorted
-      model.userActs(_ < newest)(())
+      model.userActs(_ < newest)(deleteSnapshotsAbove(newest))
       model.purgesAll(application.driver)
       implicit val executor: ExecutionContext = application.driver.executor
       batches

@@ -5,7 +5,7 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success, Try}
 
 import sparkdstl.log.error.DamagedLogException
-import sparkdstl.log.format.QueryLocation
+import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -78,35 +78,40 @@ private[coordinator] final class Retention(
 
   /**
    * Somebody wants the entry of `batch` deleted. Completes when that has been done or noted: an entry that is still
-   * needed goes later. Fails if it is to go at once and could not be deleted. An entry above all that this run has seen
-   * goes at once; one below that it has not seen is looked at first.
+   * needed goes later. Fails if it is to go at once and could not be deleted. The newest entry goes at once; one below
+   * that this run has not seen is looked at first.
    */
-  def askedToDelete(batch: Long): Future[Unit] = {
-    val asks = synchronized {
-      if (known.lastOption.forall(_ < batch)) GoingBack(Vector(batch), wasPurge = false)
-      else {
-        noteUnseen(batch)
-        asked += batch
-        if (known.last != batch) Later
-        else {
-          val below = known.toVector.reverse.drop(1).takeWhile(asked)
-          // A run that reaches the oldest entry was a purge of everything that came before.
-          val wasPurge = below.size == known.size - 1
-          GoingBack(if (wasPurge) Vector(batch) else batch +: below, wasPurge)
-        }
-      }
+  def askedToDelete(batch: Long): Future[Unit] =
+    if (synchronized(known.lastOption.exists(batch < _))) later(batch)
+    else checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture).flatMap { objects =>
+      // Another run may have gone on from here, without this one having noticed yet.
+      val above = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).filter(_ > batch)
+      synchronized(above.foreach(noteUnseen))
+      if (above.nonEmpty) later(batch) else newest(batch)
     }
-    asks match {
-      case Later =>
-        nextRound()
-        Future.unit
-      case GoingBack(batches, false) => goBack(batches)
-      case GoingBack(batches, true) =>
-        BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
-          // What runs again is the batch that was begun after it, on the state that this entry leads to.
-          case true => Future.unit
-          case false => goBack(batches)
-        }
+
+  private def later(batch: Long): Future[Unit] = {
+    synchronized {
+      noteUnseen(batch)
+      asked += batch
+    }: Unit
+    nextRound()
+    Future.unit
+  }
+
+  private def newest(batch: Long): Future[Unit] = {
+    val (below, wasPurge) = synchronized {
+      val others = known.toVector.reverse.filter(_ < batch)
+      if (known(batch)) asked += batch
+      val below = if (known(batch)) others.takeWhile(asked) else Vector.empty
+      // A run that reaches the oldest entry was a purge of everything that came before.
+      (below, known(batch) && below.size == others.size)
+    }
+    if (!wasPurge) goBack(batch +: below)
+    else BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
+      // What runs again is the batch that was begun after it, on the state that this entry leads to.
+      case true => Future.unit
+      case false => goBack(Vector(batch))
     }
   }
 
@@ -120,6 +125,9 @@ private[coordinator] final class Retention(
 
   /** Whether an entry of this run names the data file. */
   def names(file: String): Boolean = synchronized(ownFiles.valuesIterator.exists(_(file)))
+
+  /** Whether there is an entry of `batch`, as far as this run knows. */
+  def stands(batch: Long): Boolean = synchronized(known(batch))
 
   /** Batches that have an entry, as far as this run knows, in ascending order. */
   def batches: Vector[Long] = synchronized(known.toVector)
@@ -237,13 +245,6 @@ private[coordinator] final class Retention(
 }
 
 private object Retention {
-
-  /** What is to be done when somebody wants an entry deleted. */
-  private sealed trait Asked
-  private case object Later extends Asked
-
-  /** The newest is to go, with those below it whose deletion was asked before. */
-  private final case class GoingBack(batches: Vector[Long], wasPurge: Boolean) extends Asked
 
   /** Entries to be deleted, or looked at, in one round. */
   private final case class Work(delete: Vector[Long], look: Vector[Long])

@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.format.SegmentKey
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
@@ -31,7 +31,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, T
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
- * and deleting them works as if they were files. A commit entry is created only after the batch's segments are durable,
+ * and deleting them works as if they were files. So are, with
+ * [[DstlStateStoreProvider]], snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable,
  * and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
@@ -45,6 +46,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   private val options = HadoopOptions.parse(configuration)
   private val directory = CheckpointDirectory.of(path, configuration)
+  private val logsSnapshots = configuration.getBoolean(DstlCheckpointFileManager.LogsSnapshots, false)
   private val files = new CheckpointFiles(path, configuration, options)
 
   // The run that belongs to this file manager, once its query has begun to use it.
@@ -61,8 +63,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     (directory, segmentOf(file), batchOf(file)) match {
-      case (store: CheckpointDirectory.Store, Some(key), _) => changelog(store, key, file, overwriteIfPossible)
-      case (store: CheckpointDirectory.Store, None, _) =>
+      case (store: CheckpointDirectory.Store, Some(key), _) if isForLog(key) =>
+        segment(store, key, file, overwriteIfPossible)
+      case (store: CheckpointDirectory.Store, _, _) =>
         PastTheLog.reasonFor(file.getName, configuration).foreach(why => runOf(store).worker.foreach(_.pastTheLog(why)))
         published(file, overwriteIfPossible)
       case (CheckpointDirectory.Commits(root), _, Some(batch)) => commitEntry(root, file, batch)
@@ -70,6 +73,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (CheckpointDirectory.Source(root), _, _) if !overwriteIfPossible => sourceEntry(root, file)
       case _ => published(file, overwriteIfPossible)
     }
+
+  /** A snapshot is in the log where it is part of a commit: one that is not committed must never be found. */
+  private def isForLog(key: SegmentKey): Boolean =
+    key.kind != SegmentKind.Snapshot || CurrentBatch.isAt(key.batch)
 
   override def open(file: Path): FSDataInputStream =
     (directory, segmentOf(file)) match {
@@ -88,7 +95,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (CheckpointDirectory.Offsets(root), _, Some(batch)) =>
         !knowsNoOffsets(root, batch) && files.exists(file)(super.exists(file))
       case (store: CheckpointDirectory.Store, Some(key), _) =>
-        !CurrentBatch.isAt(key.batch) &&
+        !(CurrentBatch.isAt(key.batch) && key.kind != SegmentKind.Snapshot) &&
         (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
       case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
       case _ => files.exists(file)(super.exists(file))
@@ -109,10 +116,11 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case _: CheckpointDirectory.Source if isOwnDirectory && newestListed.isEmpty =>
         newestListed = Some(found.flatMap(status => sourceBatchOf(status.getPath)).maxOption.getOrElse(-1L))
         found
-      case store: CheckpointDirectory.Store if isOwnDirectory && LoggedFiles.areWanted(directoryListed, filter) =>
+      case store: CheckpointDirectory.Store if isOwnDirectory =>
+        val wanted = LoggedFiles.wanted(directoryListed, filter).filter(mayBeInLog)
         val names = found.iterator.map(_.getPath.getName).toSet
-        listed = Some(names)
-        found ++ LoggedFiles.of(runOf(store), store, directoryListed, configuration, options)
+        if (wanted(SegmentKind.Changelog)) listed = Some(names)
+        found ++ LoggedFiles.of(runOf(store), store, directoryListed, wanted, configuration, options)
           .filter(status => filter.accept(status.getPath) && !names(status.getPath.getName))
       case _ => found
     }
@@ -127,7 +135,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case _ => files.delete(file)(super.delete(file))
     }
 
-  private def changelog(
+  private def segment(
       store: CheckpointDirectory.Store,
       key: SegmentKey,
       file: Path,
@@ -232,9 +240,13 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     Option(configuration.get(StreamExecution.RUN_ID_KEY)).fold(DstlCheckpointFileManager.NoRun)(UUID.fromString)
 
   private def segmentOf(file: Path): Option[SegmentKey] = directory match {
-    case CheckpointDirectory.Store(_, storeDirectory) => SegmentKey.parse(storeDirectory, file.getName)
+    case CheckpointDirectory.Store(_, storeDirectory) =>
+      SegmentKey.parse(storeDirectory, file.getName).filter(key => mayBeInLog(key.kind))
     case _ => None
   }
+
+  /** Spark's own provider reads snapshots past its file manager, and with checkpoint ids their names tell whose they are. */
+  private def mayBeInLog(kind: SegmentKind): Boolean = kind != SegmentKind.Snapshot || logsSnapshots
 
   private def batchOf(file: Path): Option[Long] = file.getName.toLongOption.filter(_ >= 0)
 }
@@ -243,6 +255,9 @@ private[dstl] object DstlCheckpointFileManager {
 
   /** Without it, Spark's own provider writes a snapshot at every commit, and no changelog. */
   val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+  /** Whether who reads the stores finds snapshots that are in the log. */
+  val LogsSnapshots: String = "sparkdstl.logsSnapshots"
 
   /** For reading outside of any run. */
   val NoRun: UUID = new UUID(0, 0)

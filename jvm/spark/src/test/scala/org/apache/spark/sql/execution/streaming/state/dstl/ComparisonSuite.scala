@@ -185,8 +185,16 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
 
     def output: Map[Long, Seq[String]] = rows.asScala.toMap
 
-    def start(trigger: Trigger = Trigger.ProcessingTime(0)): StreamingQuery = {
-      val sink = (batch: DataFrame, id: Long) => rows.put(id, batch.collect().map(_.json).sorted.toSeq): Unit
+    def start(trigger: Trigger = Trigger.ProcessingTime(0)): StreamingQuery = start(trigger, _ => ())
+
+    /** @param afterwards is done with each batch after its rows were taken */
+    def start(afterwards: DataFrame => Unit): StreamingQuery = start(Trigger.ProcessingTime(0), afterwards)
+
+    private def start(trigger: Trigger, afterwards: DataFrame => Unit): StreamingQuery = {
+      val sink = (batch: DataFrame, id: Long) => {
+        rows.put(id, batch.collect().map(_.json).sorted.toSeq): Unit
+        afterwards(batch)
+      }
       operator.build(inputs).writeStream.outputMode(operator.mode).trigger(trigger)
         .option("checkpointLocation", location).foreachBatch(sink).start()
     }

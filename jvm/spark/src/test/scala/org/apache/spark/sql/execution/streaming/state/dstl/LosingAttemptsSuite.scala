@@ -5,10 +5,13 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.Assertion
 
+import sparkdstl.log.format.SegmentKind
+
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
+import org.apache.spark.sql.functions.{expr, udf}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
 /**
@@ -52,28 +55,58 @@ class LosingAttemptsSuite extends ComparisonSuite {
     )
   }
 
+  /** A second job of the batch, all of whose attempts write wrong totals, seal them, and fail. */
+  private def wrongOnceMore(rows: DataFrame): Unit = {
+    FailingAfterSeal.always = true
+    FailingAfterSeal.failing = true
+    try intercept[Exception](rows.collect()): Unit
+    finally {
+      FailingAfterSeal.failing = false
+      FailingAfterSeal.always = false
+    }
+  }
+
   // Stock Spark has the flaws that these are about, so it takes no part in them.
   test("the attempt that is committed is the one that Spark took, though later ones have sealed the same store") {
     val expected = compare(operator, Seq(stock, ours)).map(_._2).head
     val wanted = new Playing(operator, stock, expected).readState(Map.empty)
     val at = directory.resolve("jobs/checkpoint")
     val playing = new Playing(operator, ours, at)
-    val sink = (rows: DataFrame, _: Long) => {
-      rows.collect(): Unit
-      // Each attempt of this job writes wrong totals, seals them, and fails.
-      FailingAfterSeal.always = true
-      FailingAfterSeal.failing = true
-      try intercept[Exception](rows.collect()): Unit
-      finally {
-        FailingAfterSeal.failing = false
-        FailingAfterSeal.always = false
-      }
-    }
-    val query = operator.build(playing.inputs).writeStream.outputMode(operator.mode)
-      .option("checkpointLocation", at.toString).foreachBatch(sink).start()
+    val query = playing.start(wrongOnceMore(_))
     try batches.foreach(playing.feed(query, _))
     finally query.stop()
     assert(playing.readState(Map.empty) == wanted)
+  }
+
+  test("nor in a snapshot that is part of a commit: the one that counts is in the batch's entry") {
+    // It adds column families, which no changelog tells of, so every attempt at its first batch makes a snapshot.
+    val join = Operator(
+      "a join of values that are wrong at first",
+      WrongAtFirst.joined,
+      OutputMode.Append(),
+      Map("spark.sql.streaming.join.stateFormatVersion" -> "3"),
+      Joins.state,
+      readsBoth = true
+    )
+    val at = directory.resolve("forced/checkpoint")
+    val playing = new Playing(join, inFormat(1, ours).head, at)
+    val query = playing.start(wrongOnceMore(_))
+    try playing.feed(query, batches.head)
+    finally query.stop()
+    assert(FailingAfterSeal.failed.getAndSet(0) > 0, "no attempt has failed")
+    assert(!files(at).exists(_.endsWith(".zip")), "it became a file, whoever wrote it")
+    val snapshots = LoggedBatches.index(at, 0).get.entries.filter(_.key.kind == SegmentKind.Snapshot)
+    assert(snapshots.nonEmpty && snapshots.forall(_.key.version == 1))
+    // It is found again when the batches after it are replayed, and by the runs after this one.
+    playing.play(batches.slice(1, 2))
+    assert(LoggedBatches.index(at, 1).get.snapshots == Seq(0))
+    playing.play(batches.drop(2))
+    val undisturbed = new Playing(join, inFormat(1, stock).head, directory.resolve("undisturbed/checkpoint"))
+    undisturbed.play(batches)
+    assert(playing.output == undisturbed.output)
+    for (side <- Joins.state; batch <- batches.indices; options = side + ("batchId" -> batch.toString))
+      assert(playing.readState(options) == undisturbed.readState(options))
+    assert(!playing.readState(Joins.state.head).exists(_.contains(WrongAtFirst.Wrong.toString)))
   }
 
   test("nor in a snapshot that maintenance finds before the attempt that counts begins, and after the batch") {
@@ -115,6 +148,18 @@ object WrongAtFirst {
     val session = inputs.session
     import session.implicits._
     inputs.left.toDS().groupByKey(_.key).mapGroupsWithState(GroupStateTimeout.NoTimeout)(count).toDF()
+  }
+
+  /** A join in whose own stage the values of the left side become what they are. */
+  def joined(inputs: Inputs): DataFrame = {
+    val session = inputs.session
+    import session.implicits._
+    val value =
+      udf((value: Int) => if (FailingAfterSeal.isMeant(TaskContext.get())) Wrong else value).asNondeterministic()
+    val left = inputs.left.toDF().withWatermark("at", "10 seconds").repartition(2, $"key")
+      .withColumn("value", value($"value")).as("left")
+    val right = inputs.right.toDF().withWatermark("at", "10 seconds").as("right")
+    left.join(right, expr("left.key = right.key AND right.at >= left.at - interval 15 seconds"))
   }
 
   private def count(key: String, events: Iterator[Event], state: GroupState[Int]): (String, Int) = {

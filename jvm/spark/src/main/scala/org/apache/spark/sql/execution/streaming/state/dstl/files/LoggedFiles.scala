@@ -17,31 +17,37 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 /** Segments as listings of a store's directory show them. */
 private[dstl] object LoggedFiles {
 
-  /** Whether a filter lets changelogs through at all: looking for them is not needed otherwise. */
-  def areWanted(directory: Path, filter: PathFilter): Boolean =
-    SegmentKind.all.exists(kind => filter.accept(new Path(directory, s"1${kind.suffix}")))
+  /** Which kinds of segments a filter lets through: looking for others is not needed. */
+  def wanted(directory: Path, filter: PathFilter): Set[SegmentKind] =
+    SegmentKind.all.filter(kind => filter.accept(new Path(directory, s"1${kind.suffix}"))).toSet
 
   /**
-   * The store's changelogs in the log. Where the driver coordinates the run it knows the versions, but not the checkpoint
-   * ids, which nobody who lists changelogs needs: Spark's maintenance goes by versions.
+   * The store's segments in the log, of these kinds at least if there are any. Where the driver coordinates the run it knows the versions, but not the
+   * checkpoint ids, which nobody who lists changelogs needs: Spark's maintenance goes by versions.
    */
   def of(
       run: WorkedRun,
       store: CheckpointDirectory.Store,
       directory: Path,
+      wanted: Set[SegmentKind],
       configuration: Configuration,
       options: LogOptions
-  ): Seq[FileStatus] = run.worker match {
-    case Some(worker) if worker.isCoordinated =>
-      Waiting.on(worker.versions(store.storeDirectory))
-        .map(version => status(new Path(directory, s"$version${SegmentKind.Changelog.suffix}"), 0))
-    case _ => fromStorage(run.reader, store, directory, configuration, options)
-  }
+  ): Seq[FileStatus] =
+    if (wanted.isEmpty) Nil
+    else run.worker match {
+      case Some(worker) if worker.isCoordinated =>
+        val versions = Waiting.on(worker.versions(store.storeDirectory))
+        def named(of: Vector[Long], kind: SegmentKind): Seq[FileStatus] =
+          of.map(version => status(new Path(directory, s"$version${kind.suffix}"), 0))
+        named(versions.changelogs, SegmentKind.Changelog) ++ named(versions.snapshots, SegmentKind.Snapshot)
+      case _ => fromStorage(run.reader, store, directory, wanted, configuration, options)
+    }
 
   private def fromStorage(
       reader: SegmentReader,
       store: CheckpointDirectory.Store,
       directory: Path,
+      wanted: Set[SegmentKind],
       configuration: Configuration,
       options: LogOptions
   ): Seq[FileStatus] = {
@@ -51,7 +57,9 @@ private[dstl] object LoggedFiles {
     val entries =
       try files.list(commits)(fileSystem.listStatus(commits))
       catch { case _: java.io.FileNotFoundException => Array.empty[FileStatus] }
-    entries.toSeq.flatMap(entry => LogLayout.parseBatch(entry.getPath.getName)).sorted.flatMap { batch =>
+    val batches = entries.toVector.flatMap(entry => LogLayout.parseBatch(entry.getPath.getName)).sorted
+    val onlySnapshots = wanted == Set[SegmentKind](SegmentKind.Snapshot)
+    (if (onlySnapshots) Waiting.on(reader.withSnapshots(batches)) else batches).flatMap { batch =>
       Waiting.on(reader.segmentsOf(store.storeDirectory, batch)).map { segment =>
         status(new Path(directory, segment.key.fileName), segment.length)
       }

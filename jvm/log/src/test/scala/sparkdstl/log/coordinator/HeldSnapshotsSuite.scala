@@ -1,0 +1,95 @@
+package sparkdstl.log.coordinator
+
+import java.io.IOException
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.{CommittedSegment, SegmentKind}
+import sparkdstl.log.request.ScriptedStore.{Fail, Work}
+import sparkdstl.log.transport.{FromDriver, ToDriver}
+
+/** Snapshots that are part of commits are found again, whoever asks and whatever happened since. */
+class HeldSnapshotsSuite extends AnyFunSuite {
+  import RunFixture._
+
+  private def snapshot(batch: Long): CommittedSegment =
+    CommittedSegment(key(batch, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](2))))
+
+  private def commit(run: RunCoordinator, batch: Long, withSnapshot: Boolean): Unit = {
+    val kinds = if (withSnapshot) Seq(SegmentKind.Changelog, SegmentKind.Snapshot) else Seq(SegmentKind.Changelog)
+    val segments = kinds.map(kind => segment(key(batch, 0, kind), inline(1)))
+    result(run.answer("1", ToDriver.Seal(batch, batch, segments.toVector))): Unit
+    result(run.commit(batch, content, Seq(batch)))
+  }
+
+  private def listed(run: RunCoordinator, storeDirectory: String = "0/0"): FromDriver.Versions =
+    result(run.answer("1", ToDriver.ListStore(storeDirectory))).asInstanceOf[FromDriver.Versions]
+
+  private def named(fixture: RunFixture, batch: Long): Seq[Long] = fixture.entry(batch).get.index.snapshots
+
+  test("each entry names those before it, across runs, and the driver lists them by store") {
+    val fixture = new RunFixture
+    val first = fixture.begin()
+    commit(first, 0, withSnapshot = true)
+    commit(first, 1, withSnapshot = false)
+    commit(first, 2, withSnapshot = true)
+    assert(named(fixture, 0) == Nil && named(fixture, 1) == Seq(0) && named(fixture, 2) == Seq(0))
+    assert(listed(first) == FromDriver.Versions(Vector(1, 2, 3), Vector(1, 3)))
+    assert(listed(first, "0/1").snapshots == Nil)
+    result(first.close())
+    val second = fixture.begin(otherRun)
+    assert(listed(second).snapshots == Seq(1, 3))
+    commit(second, 3, withSnapshot = false)
+    assert(named(fixture, 3) == Seq(0, 2))
+  }
+
+  test("an entry that is gone is named no more, and its snapshots are not listed") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 3L).foreach(batch => commit(run, batch, withSnapshot = batch != 1))
+    result(run.deleteEntry(3))
+    assert(listed(run).snapshots == Seq(1, 3))
+    result(run.deleteEntry(0))
+    result(run.answer("1", ToDriver.Release(Vector("0/0" -> 3L))))
+    assert(fixture.batches == Seq(1, 2))
+    commit(run, 3, withSnapshot = false)
+    assert(named(fixture, 3) == Seq(2) && listed(run).snapshots == Seq(3))
+  }
+
+  test("where the newest entries have no log the one below them tells, a damaged one does not") {
+    val fixture = new RunFixture
+    fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
+    val second = fixture.writeEntry(1, otherRun, 1, fixture.idOf(0), committed(1))
+    fixture.store.memory.replace(fixture.location.entry(2), sparkdstl.log.storage.Payload(content)): Unit
+    val run = fixture.begin()
+    // The entry below was not made by a run: it names none before it.
+    assert(listed(run).snapshots == Nil)
+    fixture.writeEntry(1, otherRun, 1, None, committed(1), snapshot(1))
+    assert(second != null && listed(fixture.begin()).snapshots == Seq(2))
+    val damaged = fixture.store.memory.read(fixture.location.entry(1), 1 << 20).result.value.get.get
+    damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
+    fixture.store.memory.replace(fixture.location.entry(1), sparkdstl.log.storage.Payload(damaged)): Unit
+    assert(listed(fixture.begin()).snapshots == Seq(1))
+  }
+
+  test("an entry of another run that appeared since tells of its own") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
+    commit(run, 1, withSnapshot = false)
+    assert(named(fixture, 1) == Seq(0) && listed(run).snapshots == Seq(1))
+  }
+
+  test("what could not be read is looked for again by the next who asks; no batch is committed without it") {
+    val fixture = new RunFixture
+    fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
+    fixture.store.memory.replace(fixture.location.entry(1), sparkdstl.log.storage.Payload(content)): Unit
+    val run = fixture.begin()
+    fixture.store.always("readTail", Fail(new IOException("no")))
+    assert(failure(run.answer("1", ToDriver.ListStore("0/0"))).getMessage.contains("commits/0"))
+    fixture.store.always("readTail", Work)
+    assert(listed(run).snapshots == Seq(1))
+    commit(run, 2, withSnapshot = false)
+    assert(named(fixture, 2) == Seq(0))
+  }
+}
