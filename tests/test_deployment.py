@@ -76,6 +76,38 @@ def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_p
     run.check_state(reader)
 
 
+def test_executors_that_are_decommissioned_upload_what_waits_while_they_live(tmp_path: Path, reader: Reader) -> None:
+    """With nobody to take their blocks they do not end by themselves; the driver asks for nothing meanwhile."""
+    confs = {
+        **log_confs(),
+        **dstl(inline__maxSegmentSize="0", batch__persistDelay="1h"),
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+    }
+    run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
+    checkpoint = Path(run.queries[0].checkpoint)
+    with run.start("driver.seals-pending=pause@2;driver.after-commit-entry=pause@2") as driver:
+        driver.wait_for_pause("driver.seals-pending")
+        before = set(driver.executors())
+        uploaded = set(checkpoint.glob("dstl/data/*/*.log"))
+        for pid in before:
+            driver.decommission_executor(pid)
+        driver.wait_until(
+            lambda: len({file.name[0] for file in set(checkpoint.glob("dstl/data/*/*.log")) - uploaded}) == 2,
+            "data files of both executors",
+        )
+        assert before <= set(driver.executors())
+        run.resume("driver.seals-pending")
+        driver.wait_for_pause("driver.after-commit-entry")
+        for pid in before & set(driver.executors()):
+            driver.kill_executor(pid)
+        run.resume("driver.after-commit-entry")
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+
+
 @pytest.mark.parametrize(
     ("scenario", "provider"),
     [(Aggregation.generate(), "dstl"), (ProcessedAggregation.generate(), "stock")],

@@ -76,12 +76,10 @@ final class RunCoordinator private (
       logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
     }
   )
+  private val chain = new EntryChain(start.entries.lastOption, start.newest)
   private val snapshots = new HeldSnapshots(entries, start.entries, start.newest, retention.stands, runtime)
 
   // Guarded by this.
-  private var newest = start.entries.lastOption.getOrElse(-1L)
-  // The id of the newest entry, if it has one; None while it is not known whether it has.
-  private var newestEntry: Option[Option[UUID]] = Some(idOf(start.newest))
   private var commitUnderWay: Future[Unit] = Future.unit
   private var committedAtNanos = start.atNanos
   private var lastBarrier: Option[BarrierReport] = None
@@ -89,7 +87,7 @@ final class RunCoordinator private (
   private var swept = false
   private var pastTheLog = false
 
-  ledger.forget(newest): Unit
+  ledger.forget(chain.newest): Unit
 
   def run: UUID = writer.run
 
@@ -99,13 +97,13 @@ final class RunCoordinator private (
   def retainedEntries: Int = retention.batches.size
 
   /** The last batch that this run knows to be committed; -1 if there is none. */
-  def lastCommitted: Long = synchronized(newest)
+  def lastCommitted: Long = chain.newest
 
   /** How the newest barrier went. */
   def barrier: Option[BarrierReport] = synchronized(lastBarrier)
 
   /** Whether `commits/<batch>` is known not to exist, unless another driver has taken over. */
-  def knowsAbsent(batch: Long): Boolean = synchronized(phase == Running && batch > newest)
+  def knowsAbsent(batch: Long): Boolean = synchronized(phase == Running) && batch > chain.newest
 
   /** Whether tasks have sealed anything for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
@@ -166,7 +164,7 @@ final class RunCoordinator private (
         _ <- close(batch, content, reported)
         segments <- barriers.await(batch, options.commitTimeoutMs)
         waitMillis = millisSince(startedNanos)
-        previous <- previousOf(batch)
+        previous <- chain.before(batch)(lookAt)
         held <- snapshots.before(batch)
         link = EntryLink(runtime.random.nextUuid(), previous)
         entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, held)
@@ -193,14 +191,8 @@ final class RunCoordinator private (
   def deleteEntry(batch: Long): Future[Unit] =
     if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run))
     else retention.askedToDelete(batch).transform { outcome =>
-      synchronized {
-        val left = retention.batches.lastOption.getOrElse(-1L)
-        if (left < newest) {
-          newest = left
-          newestEntry = None
-          ledger.goBackTo(left)
-        }
-      }
+      val left = retention.batches.lastOption.getOrElse(-1L)
+      if (chain.goBackTo(left)) ledger.goBackTo(left)
       outcome
     }
 
@@ -246,24 +238,11 @@ final class RunCoordinator private (
         throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toSeq.sorted)
     }
 
-  /** The id of the entry that the batch's is built on; none if there is no such entry or it has none. */
-  private def previousOf(batch: Long): Future[Option[UUID]] = {
-    val known = synchronized {
-      if (newest == batch - 1) newestEntry
-      // Spark goes on from an entry that appeared after this run had looked.
-      else if (newest < batch - 1) None
-      else Some(None)
-    }
-    known.map(Future.successful).getOrElse(entries.read(batch - 1).map { found =>
-      if (found != EntryFound.Absent) retention.noteUnseen(batch - 1)
-      snapshots.seen(found)
-      idOf(found)
-    })
-  }
-
-  private def idOf(found: EntryFound): Option[UUID] = found match {
-    case EntryFound.Logged(entry) => entry.index.link.map(_.entry)
-    case EntryFound.Plain | EntryFound.Absent => None
+  /** An entry that appeared after this run had looked, and that Spark goes on from. */
+  private def lookAt(batch: Long): Future[EntryFound] = entries.read(batch).map { found =>
+    if (found != EntryFound.Absent) retention.noteUnseen(batch)
+    snapshots.seen(found)
+    found
   }
 
   private def refuseIfEnded(): Unit = if (synchronized(phase) != Committing) throw ProtocolErrors.runEnded(run)
@@ -283,14 +262,12 @@ final class RunCoordinator private (
     val segments = entry.index.entries
     val files = segments.iterator.flatMap(_.parts).flatMap(_.file).toSet
     val report = BarrierReports.of(batch, entry, waitMillis, writeMillis)
-    val unseen = synchronized {
-      val unseen = math.max(newest + 1, batch - UnseenEntries) until batch
-      newest = batch
-      newestEntry = Some(entry.index.link.map(_.entry))
+    val unseen = math.max(chain.newest + 1, batch - UnseenEntries) until batch
+    chain.committed(batch, entry.index)
+    synchronized {
       committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
-      unseen
     }
     unseen.foreach(retention.noteUnseen)
     metrics.committed(report)

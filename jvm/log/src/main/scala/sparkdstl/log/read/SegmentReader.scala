@@ -7,7 +7,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{LogErrors, ProtocolErrors}
-import sparkdstl.log.format.{LogFileReader, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
+import sparkdstl.log.format.{LogFileReader, LogLayout, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectEndsBefore
@@ -81,8 +81,18 @@ final class SegmentReader(
     case EntryFound.Absent | EntryFound.Plain => Vector.empty
   }
 
-  /** Which of these batches, in ascending order, have an entry with snapshots. */
-  def withSnapshots(batches: Vector[Long]): Future[Vector[Long]] = SnapshotEntries.among(batches)(entry)
+  /** The segments of a store in all entries that there are, of these kinds. Lists, and reads what it has not read yet. */
+  def allSegmentsOf(storeDirectory: String, kinds: Set[SegmentKind]): Future[Vector[SegmentEntry]] =
+    for {
+      objects <- checkpoint.list(location.commits, timeoutMillis)
+        .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _)))
+      batches = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector
+      holding <- if (kinds.forall(_ == SegmentKind.Snapshot)) SnapshotEntries.among(batches)(entry)
+      else Future.successful(batches)
+      segments <- holding.foldLeft(Future.successful(Vector.empty[SegmentEntry])) { (before, batch) =>
+        before.flatMap(found => segmentsOf(storeDirectory, batch).map(found ++ _))
+      }
+    } yield segments.filter(segment => kinds(segment.key.kind))
 
   /** Whether there is a commit entry of `batch` now. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)

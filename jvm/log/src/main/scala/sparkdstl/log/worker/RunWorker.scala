@@ -105,11 +105,11 @@ final class RunWorker(
     scheduleRelease()
   }
 
-  /** The versions of a store that are in the log. */
-  def versions(storeDirectory: String): Future[FromDriver.Versions] =
+  /** The versions of a store that are in the log; None if the driver does not coordinate the run, or not any more. */
+  def versions(storeDirectory: String): Future[Option[FromDriver.Versions]] =
     ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).map {
-      case versions: FromDriver.Versions => versions
-      case _ => FromDriver.Versions(Vector.empty, Vector.empty)
+      case versions: FromDriver.Versions => Some(versions)
+      case _ => None
     }
 
   /** Tells the driver, once, that changes go past the log. */

@@ -6,6 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.format.{CommittedSegment, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.{Fail, Work}
+import sparkdstl.log.storage.Payload
 import sparkdstl.log.transport.{FromDriver, ToDriver}
 
 /** Snapshots that are part of commits are found again, whoever asks and whatever happened since. */
@@ -59,16 +60,14 @@ class HeldSnapshotsSuite extends AnyFunSuite {
   test("where the newest entries have no log the one below them tells, a damaged one does not") {
     val fixture = new RunFixture
     fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
-    val second = fixture.writeEntry(1, otherRun, 1, fixture.idOf(0), committed(1))
-    fixture.store.memory.replace(fixture.location.entry(2), sparkdstl.log.storage.Payload(content)): Unit
-    val run = fixture.begin()
-    // The entry below was not made by a run: it names none before it.
-    assert(listed(run).snapshots == Nil)
-    fixture.writeEntry(1, otherRun, 1, None, committed(1), snapshot(1))
-    assert(second != null && listed(fixture.begin()).snapshots == Seq(2))
+    fixture.writeEntryNaming(Vector(0), 1, otherRun, 1, fixture.idOf(0), committed(1))
+    fixture.store.memory.replace(fixture.location.entry(2), Payload(content)): Unit
+    assert(listed(fixture.begin()).snapshots == Seq(1))
+    fixture.writeEntryNaming(Vector(0), 1, otherRun, 1, None, committed(1), snapshot(1))
+    assert(listed(fixture.begin()).snapshots == Seq(1, 2))
     val damaged = fixture.store.memory.read(fixture.location.entry(1), 1 << 20).result.value.get.get
     damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
-    fixture.store.memory.replace(fixture.location.entry(1), sparkdstl.log.storage.Payload(damaged)): Unit
+    fixture.store.memory.replace(fixture.location.entry(1), Payload(damaged)): Unit
     assert(listed(fixture.begin()).snapshots == Seq(1))
   }
 
@@ -83,7 +82,7 @@ class HeldSnapshotsSuite extends AnyFunSuite {
   test("what could not be read is looked for again by the next who asks; no batch is committed without it") {
     val fixture = new RunFixture
     fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
-    fixture.store.memory.replace(fixture.location.entry(1), sparkdstl.log.storage.Payload(content)): Unit
+    fixture.store.memory.replace(fixture.location.entry(1), Payload(content)): Unit
     val run = fixture.begin()
     fixture.store.always("readTail", Fail(new IOException("no")))
     assert(failure(run.answer("1", ToDriver.ListStore("0/0"))).getMessage.contains("commits/0"))

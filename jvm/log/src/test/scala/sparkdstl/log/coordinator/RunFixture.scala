@@ -69,10 +69,21 @@ final class RunFixture(
   def has(file: String): Boolean = store.memory.read(location.file(file), 1000).result.value.get.isSuccess
 
   /** An entry as another run writes it. */
-  def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID = {
+  def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID =
+    writeEntryNaming(Vector.empty, batch, run, epoch, previous, segments: _*)
+
+  /** The same, after batches whose entries hold snapshots. */
+  def writeEntryNaming(
+      snapshots: Vector[Long],
+      batch: Long,
+      run: UUID,
+      epoch: Long,
+      previous: Option[UUID],
+      segments: CommittedSegment*
+  ): UUID = {
     val link = EntryLink(UUID.nameUUIDFromBytes(s"$run $batch".getBytes(UTF_8)), previous)
     val writer = Writer(run, epoch, "other", "application")
-    val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector)
+    val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector, snapshots)
     store.memory.replace(location.entry(batch), entry.payload): Unit
     link.entry
   }

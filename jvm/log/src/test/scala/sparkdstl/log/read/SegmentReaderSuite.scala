@@ -54,6 +54,25 @@ class SegmentReaderSuite extends AnyFunSuite {
     Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
   }
 
+  test("what there is of a store is read from all entries, and its snapshots from those that have some alone") {
+    val fixture = new Fixture
+    import fixture._
+    val snapshot = CommittedSegment(key(1, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](4))))
+    (0L to 3L).foreach { batch =>
+      val segments = if (batch == 1) Seq(committed(1), committed(1, 1), snapshot) else Seq(committed(batch))
+      val snapshots = if (batch > 1) Vector(1L) else Vector.empty
+      stored.writeEntryNaming(snapshots, batch, otherRun, 1, None, segments: _*)
+    }
+    def found(kinds: SegmentKind*) = result(reader().allSegmentsOf("0/0", kinds.toSet)).map(_.key)
+    assert(found(SegmentKind.Changelog) == (0L to 3L).map(batch => key(batch)))
+    assert(found(SegmentKind.Changelog, SegmentKind.Snapshot).size == 5)
+    val reads = stored.store.count("readTail")
+    assert(found(SegmentKind.Snapshot) == Seq(key(1, 0, SegmentKind.Snapshot)))
+    assert(stored.store.count("readTail") == reads + 2, "the newest entry, and the one it names")
+    stored.store.script("list", Fail())
+    assert(failure(reader().allSegmentsOf("0/0", Set(SegmentKind.Snapshot))).getMessage.contains("DSTL_READ_FAILED"))
+  }
+
   test("an entry that was not there is looked for again, and one that cannot be read is no guess") {
     val fixture = new Fixture
     import fixture._

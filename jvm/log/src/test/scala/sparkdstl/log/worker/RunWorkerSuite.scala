@@ -49,6 +49,17 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
   }
 
+  test("a driver that does not coordinate the run does not know a store's versions") {
+    val fixture = new WorkerFixture
+    import fixture._
+    answers = { case ToDriver.ListStore("0/0") => FromDriver.Versions(Vector(1, 2), Vector(1)) }
+    assert(result(worker.versions("0/0")).contains(FromDriver.Versions(Vector(1, 2), Vector(1))))
+    Seq(FromDriver.Superseded, FromDriver.NotCoordinated).foreach { answer =>
+      answers = { case _: ToDriver.ListStore => answer }
+      assert(result(worker.versions("0/0")).isEmpty)
+    }
+  }
+
   test("only registered stores are dropped, and only by those who registered them") {
     val fixture = new WorkerFixture
     import fixture._

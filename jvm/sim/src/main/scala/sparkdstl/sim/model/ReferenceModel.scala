@@ -242,7 +242,7 @@ final class ReferenceModel(
         else {
           writtenOver = true
           if (batch < newest) {
-            verdict.note(s"an entry that others are built on is written over")
+            verdict.note("an entry that others are built on is written over")
             undecidable = true
           } else record(batch, intent)
         }

@@ -12,7 +12,7 @@ import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.UnownedDeletion
-import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, Writer}
+import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, SegmentReader}
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectStore, Payload}
@@ -261,7 +261,10 @@ private[wiring] final class ProtocolExecutor(
         .flatMap(_.asFuture)
   }
 
-  override def snapshots(storeDirectory: String): Future[Seq[Long]] = worker.versions(storeDirectory).map(_.snapshots)
+  override def snapshots(storeDirectory: String): Future[Seq[Long]] = worker.versions(storeDirectory).flatMap {
+    case Some(versions) => Future.successful(versions.snapshots)
+    case None => reader.allSegmentsOf(storeDirectory, Set(SegmentKind.Snapshot)).map(_.map(_.key.version))
+  }
 
   override def release(storeDirectory: String, lowest: Long): Unit = worker.release(storeDirectory, lowest)
 

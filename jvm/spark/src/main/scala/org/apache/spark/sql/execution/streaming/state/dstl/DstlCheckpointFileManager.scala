@@ -120,7 +120,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         val wanted = LoggedFiles.wanted(directoryListed, filter).filter(mayBeInLog)
         val names = found.iterator.map(_.getPath.getName).toSet
         if (wanted(SegmentKind.Changelog)) listed = Some(names)
-        found ++ LoggedFiles.of(runOf(store), store, directoryListed, wanted, configuration, options)
+        found ++ LoggedFiles.of(runOf(store), store.storeDirectory, directoryListed, wanted)
           .filter(status => filter.accept(status.getPath) && !names(status.getPath.getName))
       case _ => found
     }

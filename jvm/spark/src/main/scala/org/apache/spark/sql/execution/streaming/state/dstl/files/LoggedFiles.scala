@@ -1,11 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
-import sparkdstl.log.config.LogOptions
-import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind}
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.{SegmentInputStream, SegmentReader}
+import sparkdstl.log.transport.FromDriver
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
@@ -22,49 +21,20 @@ private[dstl] object LoggedFiles {
     SegmentKind.all.filter(kind => filter.accept(new Path(directory, s"1${kind.suffix}"))).toSet
 
   /**
-   * The store's segments in the log, of these kinds at least if there are any. Where the driver coordinates the run it knows the versions, but not the
+   * The store's segments of these kinds in the log. Where the driver coordinates the run it knows the versions, but not the
    * checkpoint ids, which nobody who lists changelogs needs: Spark's maintenance goes by versions.
    */
-  def of(
-      run: WorkedRun,
-      store: CheckpointDirectory.Store,
-      directory: Path,
-      wanted: Set[SegmentKind],
-      configuration: Configuration,
-      options: LogOptions
-  ): Seq[FileStatus] =
-    if (wanted.isEmpty) Nil
-    else run.worker match {
-      case Some(worker) if worker.isCoordinated =>
-        val versions = Waiting.on(worker.versions(store.storeDirectory))
-        def named(of: Vector[Long], kind: SegmentKind): Seq[FileStatus] =
-          of.map(version => status(new Path(directory, s"$version${kind.suffix}"), 0))
-        named(versions.changelogs, SegmentKind.Changelog) ++ named(versions.snapshots, SegmentKind.Snapshot)
-      case _ => fromStorage(run.reader, store, directory, wanted, configuration, options)
+  def of(run: WorkedRun, storeDirectory: String, directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] =
+    if (kinds.isEmpty) Nil
+    else run.worker.flatMap(worker => Waiting.on(worker.versions(storeDirectory))) match {
+      case Some(FromDriver.Versions(changelogs, snapshots)) =>
+        for {
+          (kind, versions) <- Seq(SegmentKind.Changelog -> changelogs, SegmentKind.Snapshot -> snapshots) if kinds(kind)
+          version <- versions
+        } yield status(new Path(directory, s"$version${kind.suffix}"), 0)
+      case None => Waiting.on(run.reader.allSegmentsOf(storeDirectory, kinds))
+          .map(segment => status(new Path(directory, segment.key.fileName), segment.length))
     }
-
-  private def fromStorage(
-      reader: SegmentReader,
-      store: CheckpointDirectory.Store,
-      directory: Path,
-      wanted: Set[SegmentKind],
-      configuration: Configuration,
-      options: LogOptions
-  ): Seq[FileStatus] = {
-    val commits = new Path(store.root, "commits")
-    val files = new CheckpointFiles(commits, configuration, options)
-    val fileSystem = commits.getFileSystem(configuration)
-    val entries =
-      try files.list(commits)(fileSystem.listStatus(commits))
-      catch { case _: java.io.FileNotFoundException => Array.empty[FileStatus] }
-    val batches = entries.toVector.flatMap(entry => LogLayout.parseBatch(entry.getPath.getName)).sorted
-    val onlySnapshots = wanted == Set[SegmentKind](SegmentKind.Snapshot)
-    (if (onlySnapshots) Waiting.on(reader.withSnapshots(batches)) else batches).flatMap { batch =>
-      Waiting.on(reader.segmentsOf(store.storeDirectory, batch)).map { segment =>
-        status(new Path(directory, segment.key.fileName), segment.length)
-      }
-    }
-  }
 
   private def status(file: Path, length: Long): FileStatus = new FileStatus(length, false, 1, 0, 0L, file)
 }
