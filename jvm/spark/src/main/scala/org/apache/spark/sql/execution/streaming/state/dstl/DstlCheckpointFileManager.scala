@@ -32,7 +32,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, T
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
  * and deleting them works as if they were files. So are, with
- * [[DstlStateStoreProvider]], snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable,
+ * [[DstlStateStoreProvider]] and without checkpoint ids, snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable,
  * and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
@@ -245,7 +245,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     case _ => None
   }
 
-  /** Spark's own provider reads snapshots past its file manager, and with checkpoint ids their names tell whose they are. */
+  /** Spark's own provider reads snapshots past its file manager. */
   private def mayBeInLog(kind: SegmentKind): Boolean = kind != SegmentKind.Snapshot || logsSnapshots
 
   private def batchOf(file: Path): Option[Long] = file.getName.toLongOption.filter(_ >= 0)
@@ -256,7 +256,7 @@ private[dstl] object DstlCheckpointFileManager {
   /** Without it, Spark's own provider writes a snapshot at every commit, and no changelog. */
   val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
-  /** Whether who reads the stores finds snapshots that are in the log. */
+  /** Set by a provider that finds snapshots in the log: whether those that are part of a commit belong there. */
   val LogsSnapshots: String = "sparkdstl.logsSnapshots"
 
   /** For reading outside of any run. */

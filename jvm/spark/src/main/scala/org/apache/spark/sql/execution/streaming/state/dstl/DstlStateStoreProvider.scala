@@ -49,7 +49,8 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       classOf[DstlCheckpointFileManager].getName
     )
     hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
-    hadoopConf.set(DstlCheckpointFileManager.LogsSnapshots, "true")
+    // With checkpoint ids a snapshot's name tells whose it is.
+    hadoopConf.setBoolean(DstlCheckpointFileManager.LogsSnapshots, !storeConf.enableStateStoreCheckpointIds)
     val options = HadoopOptions.parse(hadoopConf)
     val runId = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
     CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf) match {

@@ -78,16 +78,17 @@ class LosingAttemptsSuite extends ComparisonSuite {
     assert(playing.readState(Map.empty) == wanted)
   }
 
+  private val join = Operator(
+    "a join of values that are wrong at first",
+    WrongAtFirst.joined,
+    OutputMode.Append(),
+    Map("spark.sql.streaming.join.stateFormatVersion" -> "3"),
+    Joins.state,
+    readsBoth = true
+  )
+
   test("nor in a snapshot that is part of a commit: the one that counts is in the batch's entry") {
     // It adds column families, which no changelog tells of, so every attempt at its first batch makes a snapshot.
-    val join = Operator(
-      "a join of values that are wrong at first",
-      WrongAtFirst.joined,
-      OutputMode.Append(),
-      Map("spark.sql.streaming.join.stateFormatVersion" -> "3"),
-      Joins.state,
-      readsBoth = true
-    )
     val at = directory.resolve("forced/checkpoint")
     val playing = new Playing(join, inFormat(1, ours).head, at)
     val query = playing.start(wrongOnceMore(_))
@@ -107,6 +108,13 @@ class LosingAttemptsSuite extends ComparisonSuite {
     for (side <- Joins.state; batch <- batches.indices; options = side + ("batchId" -> batch.toString))
       assert(playing.readState(options) == undisturbed.readState(options))
     assert(!playing.readState(Joins.state.head).exists(_.contains(WrongAtFirst.Wrong.toString)))
+  }
+
+  test("with checkpoint ids such a snapshot is a file, whose name tells whose it is") {
+    val at = directory.resolve("forced-ids/checkpoint")
+    new Playing(join, inFormat(2, ours).head, at).play(batches.take(1))
+    assert(files(at).exists(_.matches(".*/1_[^/]+\\.zip")))
+    assert(!LoggedBatches.index(at, 0).get.entries.exists(_.key.kind == SegmentKind.Snapshot))
   }
 
   test("nor in a snapshot that maintenance finds before the attempt that counts begins, and after the batch") {
