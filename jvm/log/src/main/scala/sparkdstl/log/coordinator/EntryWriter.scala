@@ -78,7 +78,7 @@ private[coordinator] final class EntryWriter(
     checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture)
       .recoverWith { case error => Future.failed(ProtocolErrors.unreadable(location.commits, error)) }
       .flatMap { objects =>
-        objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).filter(_ > batch).maxOption match {
+        LogLayout.batchesIn(objects).lastOption.filter(_ > batch) match {
           case None => Future.unit
           case Some(newest) => writerOf(newest).flatMap { other =>
               Future.failed(ProtocolErrors.overtaken(location.commits, batch, newest, other))

@@ -271,7 +271,7 @@ final class RunCoordinator private (
     }
     unseen.foreach(retention.noteUnseen)
     metrics.committed(report)
-    snapshots.committed(entry)
+    snapshots.committed(batch, entry.index)
     retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
     discard(ledger.committed(batch))
     logger.info(

@@ -72,8 +72,8 @@ final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChunk], storage: S
 final class StoppableWrites(storage: StorageClient, pointOf: Path => Option[(String, Long)])
     extends ForwardingStorageClient(storage) {
 
-  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
-    stoppable(path)(storage.put(path, content, timeoutMillis))
+  override def put(path: Path, content: Payload, timeoutMillis: Long)(attemptEnded: () => Unit): Future[Outcome[Unit]] =
+    stoppable(path)(storage.put(path, content, timeoutMillis)(attemptEnded))
 
   override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
     stoppable(path)(storage.replace(path, content, timeoutMillis))

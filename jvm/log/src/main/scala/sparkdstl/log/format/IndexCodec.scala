@@ -18,7 +18,7 @@ private[format] object IndexCodec {
   val SegmentsSection = 12
   val SnapshotsSection = 14
 
-  private val Known = Set(
+  private val Known = Set[Long](
     WriterSection,
     EntrySection,
     NameSection,
@@ -107,7 +107,7 @@ private[format] object IndexCodec {
         if (tag <= last) throw new MalformedIndexException(s"section $tag after section $last")
         last = tag
         val content = in.slice(in.int())
-        if (tag <= SnapshotsSection && Known(tag.toInt)) found += tag -> content
+        if (Known(tag)) found += tag -> content
         else if (tag % 2 == 0 && unknown.isEmpty) unknown = Some(tag)
       }
       val all = found.result()

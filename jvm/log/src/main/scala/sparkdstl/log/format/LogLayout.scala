@@ -2,6 +2,8 @@ package sparkdstl.log.format
 
 import java.util.UUID
 
+import sparkdstl.log.storage.StoredObject
+
 /**
  * A data file's name, taken apart.
  *
@@ -79,6 +81,10 @@ object LogLayout {
 
   /** The batch of a commit entry, by its name; None for other objects in `commits/`. */
   def parseBatch(name: String): Option[Long] = parseNumber(name)
+
+  /** The batches of the commit entries in a listing of their directory, in ascending order. */
+  def batchesIn(commits: Seq[StoredObject]): Vector[Long] =
+    commits.flatMap(entry => parseBatch(entry.path.getName)).sorted.toVector
 
   private val TrialEnding = ".trial"
 

@@ -86,7 +86,7 @@ final class SegmentReader(
     for {
       objects <- checkpoint.list(location.commits, timeoutMillis)
         .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _)))
-      batches = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector
+      batches = LogLayout.batchesIn(objects)
       holding <- if (kinds.forall(_ == SegmentKind.Snapshot)) SnapshotEntries.among(batches)(entry)
       else Future.successful(batches)
       segments <- holding.foldLeft(Future.successful(Vector.empty[SegmentEntry])) { (before, batch) =>

@@ -10,8 +10,8 @@ import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
 
 /** A client that does what another does, to be changed in parts. */
 class ForwardingStorageClient(to: StorageClient) extends StorageClient {
-  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
-    to.put(path, content, timeoutMillis)
+  override def put(path: Path, content: Payload, timeoutMillis: Long)(attemptEnded: () => Unit): Future[Outcome[Unit]] =
+    to.put(path, content, timeoutMillis)(attemptEnded)
   override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
     to.replace(path, content, timeoutMillis)
   override def create(path: Path, content: Payload, timeoutMillis: Long)(

@@ -20,12 +20,15 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   private implicit val executor: ExecutionContext = requests.runtime.executor
 
-  override def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] =
+  override def put(path: Path, content: Payload, timeoutMillis: Long)(attemptEnded: () => Unit): Future[Outcome[Unit]] =
     requests.run(RequestKind.effect("put", content.length), s"put of $path", timeoutMillis) { _ =>
-      // The name is nobody else's: what is there already an earlier attempt has put there.
-      mapping(store.put(path, content)) {
-        case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(())
-        case result => result
+      mapping(store.put(path, content)) { result =>
+        attemptEnded()
+        result match {
+          // What is there already an earlier attempt has put there.
+          case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(())
+          case other => other
+        }
       }
     }.outcome
 

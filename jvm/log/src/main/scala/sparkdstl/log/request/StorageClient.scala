@@ -32,7 +32,15 @@ object Creation {
  * `timeoutMillis` is how long the caller is prepared to wait; errors are retried until then.
  */
 trait StorageClient {
-  def put(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]]
+
+  /**
+   * Puts content by a name that is nobody else's.
+   *
+   * @param attemptEnded
+   *   called when an attempt has ended, also one that ends after the outcome: it may have written again what was deleted
+   *   meanwhile
+   */
+  def put(path: Path, content: Payload, timeoutMillis: Long)(attemptEnded: () => Unit): Future[Outcome[Unit]]
 
   /** Replaces; see [[sparkdstl.log.storage.ObjectStore.replacesAtomically]] for when it is tried more than once. */
   def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]]

@@ -53,6 +53,9 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
   /** None of the chunks will be durable. */
   def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
 
+  /** Whether the upload has an outcome, and nobody wants the file: none of its chunks is wanted, or none is durable. */
+  def isUnwanted: Boolean = synchronized(state == Failed || unwantedFile().isDefined)
+
   private def conclude(outcome: State)(resultOf: Member => Try[ChunkLocation]): Unit = {
     val (concluded, unwanted, held) = synchronized {
       state = outcome

@@ -203,7 +203,9 @@ final class LogUploader[T <: Chunk](
 
   private def start(group: ChunkGroup[T], file: String, encoded: EncodedFile, fail: Throwable => Unit): Unit = {
     val path = new Path(base, file)
-    storage.put(path, encoded.content, options.timeoutMillis).onComplete { result =>
+    // One that ends late may have put again what was deleted.
+    def attemptEnded(): Unit = if (group.isUnwanted) discarder.discard(path)
+    storage.put(path, encoded.content, options.timeoutMillis)(() => attemptEnded()).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
           metrics.uploadsSucceeded.increment()

@@ -177,7 +177,7 @@ class RequestingStorageSuite extends AnyFunSuite {
   test("a put whose object is there already has succeeded") {
     val f = new Fixture
     f.store.script("put", Fail(taken))
-    assert(outcome(f.storage.put(path, ours, 1000)) == Outcome.Done(()))
+    assert(outcome(f.storage.put(path, ours, 1000)(() => ())) == Outcome.Done(()))
   }
 
   test("a replacement is hedged only where storage replaces in one step") {

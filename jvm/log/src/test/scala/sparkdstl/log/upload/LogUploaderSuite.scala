@@ -6,6 +6,7 @@ import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
+import sparkdstl.log.storage.Payload
 
 class LogUploaderSuite extends AnyFunSuite {
   import UploaderFixture.{failure, result}
@@ -184,9 +185,10 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(error.isInstanceOf[UploadFailed] && error.getMessage.contains("files/1.log"))
     assert(error.getMessage.contains("1 chunk(s) (a)") && error.getMessage.contains("DSTL_REQUEST_TIMEOUT"))
     assert(f.budget.inUse == 0)
-    hangs.head.release()
-    assert(f.objects == Set("1.log"))
+    f.store.memory.put(f.file(1), Payload(Array[Byte](1))): Unit
     f.timer.advance(60000)
+    assert(f.objects.isEmpty)
+    hangs.head.release()
     assert(f.objects.isEmpty)
   }
 
@@ -227,6 +229,18 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(f.budget.inUse == 10 && f.store.count("delete") == 0)
     hangs.head.release()
     assert(f.objects.isEmpty && f.budget.inUse == 0 && f.store.count("delete") == 1)
+  }
+
+  test("a file that nobody wants any more is deleted again when another attempt of its upload has put it again") {
+    val (f, hangs) = hanging()
+    val chunk = f.put("a")
+    f.uploader.flush()
+    f.timer.advance(1000)
+    f.located("a", 10, chunk)
+    chunk.discard()
+    assert(f.objects.isEmpty)
+    hangs.head.release()
+    assert(f.objects.isEmpty && f.store.count("put") == 2 && f.store.count("delete") == 2)
   }
 
   // The end.

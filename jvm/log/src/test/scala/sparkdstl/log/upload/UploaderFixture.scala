@@ -43,6 +43,9 @@ final class UploaderFixture(
 
   def put(label: String, size: Int = 10): PendingChunk = UploaderFixture.result(tryPut(label, size))
 
+  /** Path of the first uploader's file of that number. */
+  def file(number: Int): Path = new Path(base, s"files/$number.log")
+
   /** Names of all objects in storage. */
   def objects: Set[String] =
     UploaderFixture.result(store.memory.listRecursively(base).result).map(_.path.getName).toSet

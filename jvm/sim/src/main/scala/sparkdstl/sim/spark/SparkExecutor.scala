@@ -7,7 +7,7 @@ import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 import scala.util.control.NonFatal
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.format.SegmentKind
 import sparkdstl.sim.model.{Change, Lineage, Names, ReferenceModel, StoreNames, Win}
 import sparkdstl.sim.world.{Chance, FaultKind, SimConfig, SimProcess, Verdict}
 
@@ -184,12 +184,12 @@ final class SparkExecutor(
   ): Future[Lineage] =
     if (version == 0) Future.successful(Lineage.Empty)
     else if (present((version, id)))
-      runLog.read(key(directory, version, id, SegmentKind.Snapshot)).flatMap {
+      runLog.read(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
         case Some(bytes) => Future.successful(Lineage.decode(bytes))
         case None => Future.failed(new IOException(s"snapshot $version of $directory is gone"))
       }
     else {
-      val wanted = key(directory, version, id)
+      val wanted = StoreNames.segment(directory, version, id, SegmentKind.Changelog)
       runLog.read(wanted).flatMap { found =>
         found.flatMap(Change.decode) match {
           case Some(change) if change.needsSnapshot =>
@@ -217,7 +217,7 @@ final class SparkExecutor(
   ): Future[Unit] = {
     val segments = written.flatMap { case ((directory, base), (_, win)) =>
       val length = if (chance.happens(0.3)) chance.between(200, 1500) else chance.between(40, 120)
-      val changelog = key(directory, task.batch + 1, win.id)
+      val changelog = StoreNames.segment(directory, task.batch + 1, win.id, SegmentKind.Changelog)
       val snapshot = Option.when(win.change.needsSnapshot) {
         val state = Lineage.encode(base.state + win.change.tag)
         WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, state)
@@ -255,12 +255,4 @@ final class SparkExecutor(
     val _ = process.after(chance.millis(millis, 0))(done.success(()): Unit)
     done.future
   }
-
-  private def key(
-      directory: String,
-      version: Long,
-      id: Option[String],
-      kind: SegmentKind = SegmentKind.Changelog
-  ): SegmentKey =
-    SegmentKey(0, StoreNames.partitionOf(directory), StoreNames.nameOf(directory), version, id, kind)
 }

@@ -140,9 +140,7 @@ private[wiring] final class ProtocolDriver(
     coordinator.get.commit(batch, sparkContent, flaws.reported(reported))
 
   override def batches(): Future[Seq[Long]] =
-    storage.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture).map { found =>
-      found.flatMap(o => LogLayout.parseBatch(o.path.getName))
-    }
+    storage.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture).map(LogLayout.batchesIn)
 
   override def readEntry(batch: Long): Future[Option[Array[Byte]]] =
     storage

@@ -52,11 +52,8 @@ private[coordinator] final class RunStart(
 
   def begin(): Future[StartOfRun] = {
     val atNanos = runtime.timer.nowNanos
-    val listing = listOf(location.commits).map { objects =>
-      objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector
-    }
     for {
-      batches <- listing
+      batches <- listOf(location.commits).map(LogLayout.batchesIn)
       newest <- batches.lastOption.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read)
       claimed <- listOf(location.epochs).map(_.flatMap(o => LogLayout.parseEpoch(o.path.getName)))
       epoch <- claim((claimed.toVector ++ epochOf(newest)).maxOption.getOrElse(0L) + 1)

@@ -3,7 +3,7 @@ package sparkdstl.log.coordinator.retention
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.format.EncodedEntry
+import sparkdstl.log.format.LogFileIndex
 import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotEntries}
 import sparkdstl.log.runtime.ProtocolRuntime
 
@@ -40,9 +40,9 @@ private[coordinator] final class HeldSnapshots(
       stores.collect { case (batch, of) if of(storeDirectory) => batch + 1 }
     }
 
-  /** This run has committed the entry. */
-  def committed(entry: EncodedEntry): Unit = for (batch <- entry.index.batch) {
-    val stores = SnapshotEntries.storesOf(entry.index)
+  /** This run has committed the batch with an entry of this index. */
+  def committed(batch: Long, index: LogFileIndex): Unit = {
+    val stores = SnapshotEntries.storesOf(index)
     synchronized {
       held.keys.filterNot(stands).toVector.foreach(held.remove(_): Unit)
       if (stores.nonEmpty) held.put(batch, Some(stores)): Unit

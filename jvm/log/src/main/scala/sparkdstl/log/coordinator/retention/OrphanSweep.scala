@@ -57,7 +57,7 @@ private[coordinator] final class OrphanSweep(
   /** Data files that any entry there is names. An entry that vanishes meanwhile needs nothing. */
   private def namedFiles(): Future[Set[String]] =
     listed(checkpoint.list(location.commits, timeoutMillis)).flatMap { objects =>
-      val batches = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted
+      val batches = LogLayout.batchesIn(objects)
       batches.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
         before.flatMap(named =>
           entries.read(batch).map {

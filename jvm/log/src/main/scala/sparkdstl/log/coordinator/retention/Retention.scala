@@ -40,6 +40,8 @@ private[coordinator] final class Retention(
   import Retention._
   private implicit val executor: ExecutionContext = runtime.executor
 
+  private val goingBack = new GoingBack(location, checkpoint, timeoutMillis, runtime)
+
   // All guarded by this.
   private var known: immutable.TreeSet[Long] = immutable.TreeSet.from(existing)
   private val asked = mutable.TreeSet.empty[Long]
@@ -85,7 +87,7 @@ private[coordinator] final class Retention(
     if (synchronized(known.lastOption.exists(batch < _))) later(batch)
     else checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture).flatMap { objects =>
       // Another run may have gone on from here, without this one having noticed yet.
-      val above = objects.flatMap(o => LogLayout.parseBatch(o.path.getName)).filter(_ > batch)
+      val above = LogLayout.batchesIn(objects).filter(_ > batch)
       synchronized(above.foreach(noteUnseen))
       if (above.nonEmpty) later(batch) else newest(batch)
     }
@@ -100,19 +102,17 @@ private[coordinator] final class Retention(
   }
 
   private def newest(batch: Long): Future[Unit] = {
-    val (below, wasPurge) = synchronized {
-      val others = known.toVector.reverse.filter(_ < batch)
-      if (known(batch)) asked += batch
-      val below = if (known(batch)) others.takeWhile(asked) else Vector.empty
-      // A run that reaches the oldest entry was a purge of everything that came before.
-      (below, known(batch) && below.size == others.size)
+    val belowAndAsked = synchronized {
+      Option.when(known(batch)) {
+        asked += batch
+        (known.toVector.reverse.filter(_ < batch), asked.toSet)
+      }
     }
-    if (!wasPurge) goBack(batch +: below)
-    else BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime).flatMap {
-      // What runs again is the batch that was begun after it, on the state that this entry leads to.
-      case true => Future.unit
-      case false => goBack(Vector(batch))
+    val going = belowAndAsked match {
+      case None => Future.successful(Vector(batch))
+      case Some((below, wanted)) => goingBack.entries(batch, below, wanted)
     }
+    going.flatMap(goingBack.delete(_)(gone))
   }
 
   /** Spark has seen an entry of `batch`, which appeared after this run had looked. */
@@ -137,13 +137,6 @@ private[coordinator] final class Retention(
     closed = true
     rounds
   }
-
-  /** From the newest down, so that a stop in between leaves a checkpoint that is one. */
-  private def goBack(batches: Vector[Long]): Future[Unit] =
-    batches.foldLeft(Future.unit) { (before, batch) =>
-      before.flatMap(_ => checkpoint.delete(Seq(location.entry(batch)), timeoutMillis)).flatMap(_.asFuture)
-        .map(_ => gone(batch))
-    }
 
   private def nextRound(): Unit = {
     val begun = synchronized {

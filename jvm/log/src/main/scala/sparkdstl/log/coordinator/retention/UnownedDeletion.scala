@@ -23,6 +23,8 @@ final class UnownedDeletion(
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
 
+  private val goingBack = new GoingBack(location, checkpoint, timeoutMillis, runtime)
+
   // Guarded by this.
   private val asked = mutable.HashSet.empty[Long]
 
@@ -32,32 +34,17 @@ final class UnownedDeletion(
     for {
       found <- entries.read(batch)
       batches <- checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture)
-        .map(_.flatMap(o => LogLayout.parseBatch(o.path.getName)).sorted.toVector)
+        .map(LogLayout.batchesIn)
       unneeded <- found match {
-        case EntryFound.Logged(entry) if entry.index.entries.nonEmpty => goingBack(batch, batches)
+        case EntryFound.Logged(entry) if entry.index.entries.nonEmpty =>
+          if (!batches.lastOption.contains(batch)) Future.successful(Vector.empty)
+          else goingBack.entries(batch, batches.reverse.drop(1), synchronized(asked.toSet))
         case EntryFound.Absent =>
           synchronized(asked -= batch)
           Future.successful(Vector.empty)
         case _ => Future.successful(Vector(batch))
       }
-      _ <- deleteAll(unneeded)
+      _ <- goingBack.delete(unneeded)(gone => synchronized(asked -= gone): Unit)
     } yield ()
   }
-
-  private def goingBack(batch: Long, batches: Vector[Long]): Future[Vector[Long]] =
-    if (!batches.lastOption.contains(batch)) Future.successful(Vector.empty)
-    else {
-      val below = synchronized(batches.reverse.drop(1).takeWhile(asked))
-      if (below.size < batches.size - 1) Future.successful(batch +: below)
-      // A purge of everything. What runs again is the newest batch that was begun, on the state before it.
-      else BegunBatches.isBegun(location, checkpoint, batch + 1, timeoutMillis, runtime)
-        .map(isBegun => if (isBegun) Vector.empty else Vector(batch))
-    }
-
-  private def deleteAll(batches: Vector[Long]): Future[Unit] =
-    batches.foldLeft(Future.unit) { (before, batch) =>
-      before.flatMap(_ => checkpoint.delete(Seq(location.entry(batch)), timeoutMillis)).flatMap(_.asFuture).map { _ =>
-        synchronized(asked -= batch): Unit
-      }
-    }
 }

@@ -5,9 +5,9 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
-import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -31,9 +31,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, T
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
- * and deleting them works as if they were files. So are, with
- * [[DstlStateStoreProvider]] and without checkpoint ids, snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable,
- * and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
+ * and deleting them works as if they were files. So are, with [[DstlStateStoreProvider]] and without checkpoint ids,
+ * snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable, and carries
+ * them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
  * @param path          the directory that this file manager is for

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.FileNotFoundException
 
-import scala.concurrent.{Await, Future}
+import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration.Duration
 
 import org.apache.hadoop.fs.Path
@@ -25,11 +25,8 @@ private[dstl] object Waiting {
   }
 
   /** The answer to a question, or the error that explains why there is none. */
-  def answer[T](path: Path, outcome: Future[Outcome[T]]): T = on(outcome) match {
-    case Outcome.Done(value) => value
-    case Outcome.Failed(error) => throw ProtocolErrors.unreadable(path, error)
-    case Outcome.Unknown(error) => throw ProtocolErrors.unreadable(path, error)
-  }
+  def answer[T](path: Path, outcome: Future[Outcome[T]]): T =
+    on(outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic))
 
   /** The answer to a question about something that has to be there. */
   def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T =

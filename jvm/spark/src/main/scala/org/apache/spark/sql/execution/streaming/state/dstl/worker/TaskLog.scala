@@ -4,8 +4,8 @@ import java.util.WeakHashMap
 
 import scala.util.control.NonFatal
 
-import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.error.SealRefusedException
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.ToExecutor
 import sparkdstl.log.transport.FromDriver
