@@ -89,6 +89,8 @@ lazy val spark = (project in file("jvm/spark"))
     ),
     // Tests run many small queries once each: compiling for a long life costs more than it gives.
     Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
+      // The default for one level is full after a minute of tests, and then nothing is compiled any more.
+      "-XX:ReservedCodeCacheSize=512m",
       "-Dspark.hadoop.fs.file.impl=sparkdstl.testing.PlainLocalFileSystem",
       "-Dspark.hadoop.fs.AbstractFileSystem.file.impl=sparkdstl.testing.PlainLocalFs"
     ),

@@ -51,7 +51,7 @@ def main() -> int:
         ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", scala),
-        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2")),
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
     ]
     outcomes = {}
     seconds = {}

@@ -14,8 +14,9 @@ from pathlib import Path
 import class_archive
 
 LOG_CONFIG = Path(__file__).resolve().parents[1] / "conf" / "log4j2-quiet.properties"
-# Short lives: compiling code well takes longer than it saves.
-SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Short lives: compiling code well takes longer than it saves. Where the code is full, nothing is compiled any more.
+COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} {COMPILER} -XX:+UseSerialGC"
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 FORMAT_VERSION = f"{STATE_STORE}.checkpointFormatVersion"

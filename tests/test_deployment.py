@@ -6,10 +6,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from harness import Reader, Run, free_port
-from scenarios import Aggregation, ProcessedAggregation, Scenario
+from scenarios import Aggregation, ProcessedAggregation
 from settings import dstl, jars, log_confs
 
 ELASTIC = {
@@ -35,27 +33,6 @@ FROM_NONE_TO_TWO = {
     "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
     "spark.decommission.enabled": "false",
 }
-
-
-def test_executors_that_are_decommissioned_and_replaced_take_no_state_with_them(tmp_path: Path, reader: Reader) -> None:
-    """An executor is taken away when it has sealed its part of a batch; another one comes, and then the driver dies."""
-    run = Run.create(
-        tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **ELASTIC}
-    )
-    with run.start("executor.after-seal=pause@2;driver.before-commit-entry=pause@4") as driver:
-        gone = driver.wait_for_pause("executor.after-seal")
-        before = set(driver.executors())
-        driver.decommission_executor(gone)
-        driver.wait_until(lambda: gone not in driver.executors(), "end of the decommissioned executor")
-        assert re.search(r"executor \d decommissioned", driver.log()), driver.failed("the signal was not understood")
-        driver.wait_until(lambda: bool(set(driver.executors()) - before), "executor in its place")
-        driver.wait_for_pause("driver.before-commit-entry")
-        driver.kill()
-    assert max(run.committed(run.queries[0])) == 3
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
 
 
 def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_path: Path, reader: Reader) -> None:
@@ -108,17 +85,12 @@ def test_executors_that_are_decommissioned_upload_what_waits_while_they_live(tmp
     run.check_state(reader)
 
 
-@pytest.mark.parametrize(
-    ("scenario", "provider"),
-    [(Aggregation.generate(), "dstl"), (ProcessedAggregation.generate(), "stock")],
-    ids=["aggregation", "transform-with-state"],
-)
 def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the_jar(
-    tmp_path: Path, reader: Reader, scenario: Scenario, provider: str
+    tmp_path: Path, reader: Reader
 ) -> None:
     """The server is killed in the middle of a commit; the query goes on with another one."""
-    run = Run.create(tmp_path, scenario, confs={"spark.jars": jars()})
-    run.provider = provider
+    run = Run.create(tmp_path, ProcessedAggregation.generate(), confs={"spark.jars": jars()})
+    run.provider = "stock"
     port = free_port()
     client = run.client(port)
     with run.serve(port, "driver.before-commit-entry=pause@3") as server, client.start():

@@ -14,12 +14,10 @@ from scenarios import Aggregation, JoinAggregation
 from settings import dstl, faults, log_confs
 
 CLUSTER = "local-cluster[2,1,1024]"
-# Around the commits of one query, one after the other: in its first batch, and twice in the same one.
+# Around the commits of one query, one after the other: in its first batch, and in two that follow each other.
 DRIVER_KILLS = [
     ("driver.before-commit-entry", 0),
-    ("driver.before-first-seal", 2),
     ("driver.seals-pending", 3),
-    ("driver.before-commit-entry", 3),
     ("driver.after-commit-entry", 4),
 ]
 # Storage that fails one write in twenty may end a query; this many restarts, it never should.
@@ -95,21 +93,12 @@ def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_pat
 
 
 def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, JoinAggregation.generate(), master=CLUSTER)
+    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
     with run.start("executor.mid-task=fail@4") as driver:
         driver.succeed()
     assert (tmp_path / "markers" / "executor.mid-task").exists()
     run.check()
     run.check_state(reader)
-
-
-def test_large_segments_survive_a_driver_killed_in_the_barrier(tmp_path: Path, reader: Reader) -> None:
-    large = dstl(inline__maxSegmentSize="0")
-    run = Run.create(tmp_path, JoinAggregation.generate(), confs={**log_confs(), **large})
-    with run.start("driver.before-commit-entry=pause@4") as driver:
-        driver.wait_for_pause("driver.before-commit-entry")
-        driver.kill()
-    finish(run, reader)
 
 
 def test_storage_that_fails_hangs_and_loses_replies_costs_time_and_nothing_else(tmp_path: Path, reader: Reader) -> None:

@@ -1,4 +1,7 @@
-"""Every stateful operator of Python, restarted in the middle, does in the log what it does with Spark's own files."""
+"""Stateful operators, restarted in the middle, do in the log what they do with Spark's own files, from Python too.
+
+Those that are the same whoever asks for them are tested beside the Scala code.
+"""
 
 from __future__ import annotations
 

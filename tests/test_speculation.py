@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from harness import Reader, Run
 from scenarios import Aggregation
-from settings import FORMAT_VERSION, log_confs
+from settings import log_confs
 from standalone import standalone
 
 EAGER = {
@@ -24,12 +22,9 @@ EAGER = {
 REFUSED = re.compile(r"DSTL_SEAL_REFUSED.* for batch 4 of run .*: batch 4 is closed")
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(
-    tmp_path: Path, reader: Reader, version: int
-) -> None:
+def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(tmp_path: Path, reader: Reader) -> None:
     """In one batch a task that has sealed does not end, in another one it has not sealed yet; their copies do."""
-    confs = {**log_confs(), **EAGER, FORMAT_VERSION: str(version)}
+    confs = {**log_confs(), **EAGER}
     with standalone(tmp_path / "cluster") as cluster:
         run = Run.create(tmp_path, Aggregation.generate(), master=cluster.url, confs=confs)
         query = run.queries[0]

@@ -22,29 +22,25 @@ HEADER_MAGIC = b"DSTLLOG\n"
 HEADER_LENGTH = 24
 TRAILER_LENGTH = 68
 
+STOPS = ["executor.mid-task", "executor.before-upload", "driver.before-commit-entry"]
+
 # A line of the log, or of a stack trace, that makes somebody look: errors, and whatever names our classes in a trace.
 ALARMING = re.compile(r"^[\d:.]+ ERROR |^\s+at .*dstl|\[DSTL_", re.MULTILINE)
 # What Spark says itself of tasks that are interrupted while they fetch their input.
 OF_SPARK = re.compile(r" ERROR ShuffleBlockFetcherIterator: ")
 
 
-@pytest.mark.parametrize(
-    ("point", "confs"),
-    [
-        ("executor.mid-task", {}),
-        ("executor.before-upload", dstl(inline__maxSegmentSize="0")),
-        ("driver.before-commit-entry", {}),
-    ],
-)
 def test_a_query_that_is_stopped_in_the_middle_of_a_batch_says_nothing_and_goes_on_where_it_was(
-    tmp_path: Path, reader: Reader, point: str, confs: dict[str, str]
+    tmp_path: Path, reader: Reader
 ) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(files=4), confs={**log_confs(), **confs})
-    with run.start_to_stop(f"{point}=pause@2", point) as driver:
-        driver.succeed()
-        alarming = [line for line in driver.log().splitlines() if ALARMING.search(line) and not OF_SPARK.search(line)]
-        assert not alarming, driver.failed(f"a query that was stopped says {alarming[0]}")
-    assert max(run.committed(run.queries[0])) == 1
+    confs = {**log_confs(), **dstl(inline__maxSegmentSize="0")}
+    run = Run.create(tmp_path, Aggregation.generate(files=4), confs=confs)
+    for batch, point in enumerate(STOPS, start=1):
+        with run.start_to_stop(f"{point}=pause@{batch}", point) as driver:
+            driver.succeed()
+            said = [line for line in driver.log().splitlines() if ALARMING.search(line) and not OF_SPARK.search(line)]
+            assert not said, driver.failed(f"a query that was stopped at {point} says {said[0]}")
+        assert max(run.committed(run.queries[0])) == batch - 1
     with run.start() as driver:
         driver.succeed()
     run.check()

@@ -66,17 +66,21 @@ object Names {
   def snapshot(store: String, version: Long, id: Option[String]): String =
     s"$State/$store/$version${id.fold("")("_" + _)}.zip"
 
-  private val Numbered = """.*/(\d+)""".r
-  private val Snapshot = """.*/(\d+)(?:_([^/.]+))?\.zip""".r
+  private val Snapshot = """(\d+)(?:_([^/.]+))?""".r
+  private val SnapshotEnding = ".zip"
 
-  def batchOf(path: String): Option[Long] = path match {
-    case Numbered(number) => Some(number.toLong)
-    case _ => None
+  def batchOf(path: String): Option[Long] = {
+    val name = nameOf(path)
+    Option.when(name.nonEmpty && name.forall(c => c >= '0' && c <= '9'))(name.toLong)
   }
 
   /** Version and id of a snapshot. */
-  def snapshotOf(path: String): Option[(Long, Option[String])] = path match {
-    case Snapshot(version, id) => Some(version.toLong -> Option(id))
-    case _ => None
-  }
+  def snapshotOf(path: String): Option[(Long, Option[String])] =
+    if (!path.endsWith(SnapshotEnding)) None
+    else nameOf(path).dropRight(SnapshotEnding.length) match {
+      case Snapshot(version, id) => Some(version.toLong -> Option(id))
+      case _ => None
+    }
+
+  private def nameOf(path: String): String = path.substring(path.lastIndexOf('/') + 1)
 }

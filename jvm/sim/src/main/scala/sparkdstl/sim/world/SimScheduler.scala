@@ -1,6 +1,6 @@
 package sparkdstl.sim.world
 
-import java.util.PriorityQueue
+import java.util.{Comparator, PriorityQueue}
 
 import scala.collection.mutable
 import scala.concurrent.ExecutionContext
@@ -21,15 +21,16 @@ final class SimScheduler(chance: Chance) {
     override def cancel(): Unit = cancelled = true
   }
 
-  private val queue = new PriorityQueue[Event](
-    256,
-    (a: Event, b: Event) => {
-      val byTime = java.lang.Long.compare(a.at, b.at)
-      if (byTime != 0) byTime
-      else if (a.tie != b.tie) Integer.compare(a.tie, b.tie)
-      else java.lang.Long.compare(a.sequence, b.sequence)
-    }
-  )
+  private val order: Comparator[Event] = (a: Event, b: Event) => {
+    val byTime = java.lang.Long.compare(a.at, b.at)
+    if (byTime != 0) byTime
+    else if (a.tie != b.tie) Integer.compare(a.tie, b.tie)
+    else java.lang.Long.compare(a.sequence, b.sequence)
+  }
+
+  // Most events are due at once, and most that wait are timeouts which never happen: apart, both queues are quick.
+  private val soon = new PriorityQueue[Event](64, order)
+  private val later = new PriorityQueue[Event](256, order)
   private var now = 0L
   private var steps = 0L
   private var sequences = 0L
@@ -50,15 +51,24 @@ final class SimScheduler(chance: Chance) {
 
   private[world] def insert(event: Event, delayNanos: Long): Unit = {
     event.at = now + math.max(0L, delayNanos)
+    val queue = if (delayNanos <= SimScheduler.SoonNanos) soon else later
     event.tie = chance.nextInt()
     sequences += 1
     event.sequence = sequences
     val _ = queue.add(event)
   }
 
+  /** Takes the event that is next; null when there is none. */
+  private def next(): Event = {
+    val (one, other) = (soon.peek(), later.peek())
+    if (one == null) later.poll()
+    else if (other == null || order.compare(one, other) < 0) soon.poll()
+    else later.poll()
+  }
+
   /** Runs the next event; false when nothing is left to happen. */
   def step(verdict: Verdict): Boolean = {
-    val event = queue.poll()
+    val event = next()
     if (event == null) false
     else {
       now = math.max(now, event.at)
@@ -71,6 +81,12 @@ final class SimScheduler(chance: Chance) {
       true
     }
   }
+}
+
+private object SimScheduler {
+
+  /** What a process does next is due after this, in nanoseconds. */
+  val SoonNanos = 1000L
 }
 
 /**
@@ -104,7 +120,7 @@ final class SimProcess(
 
   val executor: ExecutionContext = new ExecutionContext {
     override def execute(runnable: Runnable): Unit = {
-      val _ = scheduler.schedule(SimProcess.this, 1000L)(() => runnable.run())
+      val _ = scheduler.schedule(SimProcess.this, SimScheduler.SoonNanos)(() => runnable.run())
     }
     override def reportFailure(cause: Throwable): Unit =
       verdict.violate(s"$name: nobody caught $cause at ${cause.getStackTrace.take(6).mkString(" < ")}")
