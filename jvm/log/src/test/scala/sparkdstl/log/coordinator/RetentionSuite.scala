@@ -178,6 +178,14 @@ class RetentionSuite extends AnyFunSuite {
     assert(fixture.batches == Seq(0, 1, 2))
   }
 
+  test("a purge of everything is one also when another run has deleted the oldest entries meanwhile") {
+    val retained = new Fixture(4)
+    import retained._
+    result(fixture.storage.delete(Seq(fixture.location.entry(0)), 1000)): Unit
+    ask(1L to 3L)
+    assert(fixture.batches == Seq(1, 2))
+  }
+
   test("where the log has been off since, the entries below tell which stores may need them") {
     val retained = new Fixture(3)
     import retained._

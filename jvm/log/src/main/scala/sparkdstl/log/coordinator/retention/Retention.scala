@@ -86,10 +86,11 @@ private[coordinator] final class Retention(
   def askedToDelete(batch: Long): Future[Unit] =
     if (synchronized(known.lastOption.exists(batch < _))) later(batch)
     else checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture).flatMap { objects =>
-      // Another run may have gone on from here, without this one having noticed yet.
-      val above = LogLayout.batchesIn(objects).filter(_ > batch)
+      // Other runs may have gone on from here, and deleted what is old, without this one having noticed yet.
+      val there = LogLayout.batchesIn(objects)
+      val above = there.filter(_ > batch)
       synchronized(above.foreach(noteUnseen))
-      if (above.nonEmpty) later(batch) else newest(batch)
+      if (above.nonEmpty) later(batch) else newest(batch, there)
     }
 
   private def later(batch: Long): Future[Unit] = {
@@ -101,17 +102,16 @@ private[coordinator] final class Retention(
     Future.unit
   }
 
-  private def newest(batch: Long): Future[Unit] = {
-    val belowAndAsked = synchronized {
-      Option.when(known(batch)) {
-        asked += batch
-        (known.toVector.reverse.filter(_ < batch), asked.toSet)
+  private def newest(batch: Long, there: Vector[Long]): Future[Unit] = {
+    val going =
+      if (!there.contains(batch)) Future.successful(Vector(batch))
+      else {
+        val wanted = synchronized {
+          asked += batch
+          asked.toSet
+        }
+        goingBack.entries(batch, there.reverse.drop(1), wanted)
       }
-    }
-    val going = belowAndAsked match {
-      case None => Future.successful(Vector(batch))
-      case Some((below, wanted)) => goingBack.entries(batch, below, wanted)
-    }
     going.flatMap(goingBack.delete(_)(gone))
   }
 
