@@ -18,7 +18,7 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick bench-driver sim jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick bench-driver bench-recovery sim jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -41,6 +41,9 @@ sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=20000
 
 bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(VENV)/python python/bench/driver.py $(BENCH)
+
+bench-recovery: .build/bench-jars .venv/ready ## the first batch after a restart, compared with stock Spark: half an hour
+	@$(VENV)/python python/bench/recovery.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)

@@ -4,8 +4,6 @@ import java.io.File
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-
 /**
  * What one process of the benchmark measures: one workload on a number of partitions, by some contenders.
  *
@@ -42,35 +40,21 @@ object CellSpec {
 
   /** @throws IllegalArgumentException naming the field that is missing or wrong */
   def read(file: File): CellSpec = {
-    val node = new ObjectMapper().readTree(file)
-    def field(name: String): JsonNode =
-      Option(node.get(name)).getOrElse(throw new IllegalArgumentException(s"$file has no field $name"))
+    val spec = new SpecFile(file)
     CellSpec(
-      field("mode").asText,
-      Workload.named(field("workload").asText),
-      field("partitions").asInt,
-      field("contenders").elements.asScala.map(name => Contender.named(name.asText)).toSeq,
-      field("root").asText,
-      field("output").asText,
-      Option(field("delays")).filterNot(_.isNull).map(delays),
-      field("warmup").asInt,
-      field("rounds").asInt,
-      field("intervalMs").asLong,
-      texts(field("stalls")).map { case (round, millis) => round.toInt -> millis.toLong },
-      field("trace").asBoolean,
-      texts(field("confs"))
+      spec.field("mode").asText,
+      Workload.named(spec.field("workload").asText),
+      spec.field("partitions").asInt,
+      spec.field("contenders").elements.asScala.map(name => Contender.named(name.asText)).toSeq,
+      spec.field("root").asText,
+      spec.field("output").asText,
+      spec.delays,
+      spec.field("warmup").asInt,
+      spec.field("rounds").asInt,
+      spec.field("intervalMs").asLong,
+      spec.texts("stalls").map { case (round, millis) => round.toInt -> millis.toLong },
+      spec.field("trace").asBoolean,
+      spec.texts("confs")
     )
   }
-
-  private def delays(node: JsonNode): RequestDelays = RequestDelays(
-    node.get("medianMs").asDouble,
-    node.get("p99Ms").asDouble,
-    node.get("tailRatio").asDouble,
-    node.get("tailMs").asDouble,
-    node.get("bytesPerSecond").asLong,
-    node.get("seed").asLong
-  )
-
-  private def texts(node: JsonNode): Map[String, String] =
-    node.properties.asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
 }

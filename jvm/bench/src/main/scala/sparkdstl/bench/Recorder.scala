@@ -45,6 +45,19 @@ final class Recorder(path: String) extends AutoCloseable {
     write(line.toString)
   }
 
+  /**
+   * The first batch after a restart.
+   *
+   * @param millis from the start of the query until it has ended
+   */
+  def recovery(contender: Contender, millis: Long, progress: StreamingQueryProgress): Unit = {
+    val line = json.createObjectNode().put("kind", "recovery").put("contender", contender.name)
+    line.put("millis", millis).put("batch", progress.batchId)
+    val durations = line.putObject("durations")
+    progress.durationMs.asScala.foreach { case (name, took) => durations.put(name, took) }
+    write(line.toString)
+  }
+
   /** Requests of one kind by one contender during the counted rounds. */
   def requests(contender: String, request: String, file: String, asked: Asked): Unit =
     write(requestsNode(request, file, asked).put("kind", "requests").put("contender", contender).toString)
