@@ -7,10 +7,13 @@ fails without naming a test, and a runner that ran no test at all. The exit code
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,16 +53,17 @@ def main() -> int:
         ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
         ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
-        ("Scala", scala),
+        ("Scala", lambda: scala(compiler)),
         ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
     ]
     outcomes = {}
     seconds = {}
-    for name, stage in stages:
-        say(f"{name} ...")
-        began = time.monotonic()
-        outcomes[name] = stage()
-        seconds[name] = time.monotonic() - began
+    with compiling() as compiler:
+        for name, stage in stages:
+            say(f"{name} ...")
+            began = time.monotonic()
+            outcomes[name] = stage()
+            seconds[name] = time.monotonic() - began
     for name, outcome in outcomes.items():
         say(f"{name}: {outcome.passed} passed, {outcome.failed} failed, in {seconds[name]:.0f} s")
     for line in slowest():
@@ -93,8 +97,24 @@ def pytest(name: str, tree: str, *options: str) -> Outcome:
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
 
-def scala() -> Outcome:
+@contextmanager
+def compiling() -> Iterator["subprocess.Popen[bytes]"]:
+    """Compile the JVM modules meanwhile, as Python's packages mostly wait for the network. Errors show with the tests."""
+    command = ("project/sbt", "-Dsbt.supershell=false", "Test/compile")
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     """Check and test the JVM modules, and build the jars that the end-to-end tests use."""
+    if compiler.poll() is None:
+        say("Scala: waiting for the compiler")
+        compiler.wait()
     verdicts = ROOT / "target" / "verify.txt"
     verdicts.unlink(missing_ok=True)
     for stale in ROOT.glob("jvm/*/target/test-reports"):
