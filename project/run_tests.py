@@ -99,7 +99,7 @@ def pytest(name: str, tree: str, *options: str) -> Outcome:
 
 @contextmanager
 def compiling() -> Iterator["subprocess.Popen[bytes]"]:
-    """Compile the JVM modules meanwhile, as Python's packages mostly wait for the network. Errors show with the tests."""
+    """Compile the JVM modules meanwhile, as Python's packages wait for the network; errors show with the tests."""
     command = ("project/sbt", "-Dsbt.supershell=false", "Test/compile")
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as process:
