@@ -18,12 +18,12 @@ private[retention] final class GoingBack(
   private implicit val executor: ExecutionContext = runtime.executor
 
   /**
-   * The entries that go now, the newest first: with it the unbroken run of entries below it whose deletion was asked before,
-   * unless that run reaches the oldest. Then it was a purge of everything that came before, and what runs again is the newest batch
-   * that was begun, on the state before it.
+   * The entries that go now, the newest first: with it the unbroken run of entries below it whose deletion was asked
+   * before, unless that run reaches the oldest. Then it was a purge of everything that came before, and what runs again
+   * is the newest batch that was begun, on the state before it.
    *
    * @param below
-   *   batches of the entries below the newest, in descending order
+   *   batches of the entries below the newest that are on storage, in descending order
    */
   def entries(newest: Long, below: Vector[Long], asked: Set[Long]): Future[Vector[Long]] = {
     val withIt = below.takeWhile(asked)
