@@ -10,28 +10,18 @@ from harness import Reader, Run, free_port
 from scenarios import Aggregation, ProcessedAggregation
 from settings import dstl, jars, log_confs
 
-ELASTIC = {
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.minExecutors": "2",
-    "spark.dynamicAllocation.initialExecutors": "2",
-    # No spare one, so that the one that goes is replaced.
-    "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.decommission.enabled": "true",
-    # A paused task never ends, so the executor is not left the time to finish it.
-    "spark.executor.decommission.forceKillTimeout": "1s",
-}
-
 # What Python says first of a query that failed.
 FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: \[DSTL_FENCED\]"
 
 FROM_NONE_TO_TWO = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "0",
     "spark.dynamicAllocation.initialExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     "spark.dynamicAllocation.executorIdleTimeout": "1s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
-    "spark.decommission.enabled": "false",
 }
 
 
@@ -106,7 +96,7 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
 
 def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: Reader) -> None:
     """A second executor comes for tasks that wait, both go when there are none, and then the driver dies."""
-    confs = {**log_confs(), **ELASTIC, **FROM_NONE_TO_TWO}
+    confs = {**log_confs(), **FROM_NONE_TO_TWO}
     run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
     points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.before-commit-entry=pause@4"
     with run.start(points) as driver:

@@ -14,9 +14,10 @@ from scenarios import Aggregation, JoinAggregation
 from settings import dstl, faults, log_confs
 
 CLUSTER = "local-cluster[2,1,1024]"
-# Around the commits of one query, one after the other: in its first batch, and in two that follow each other.
+# Around the commits of one query, one after the other: in its first batch, and in three that follow each other.
 DRIVER_KILLS = [
     ("driver.before-commit-entry", 0),
+    ("driver.before-first-seal", 2),
     ("driver.seals-pending", 3),
     ("driver.after-commit-entry", 4),
 ]

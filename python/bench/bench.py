@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -224,8 +224,7 @@ def setting(text: str) -> tuple[str, str]:
 def main() -> int:
     """Run the benchmark; returns the exit code."""
     options = arguments()
-    # Wide enough for the table also where there is no terminal.
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    console = wide_console()
     options.output.mkdir(parents=True, exist_ok=True)
     WORK.mkdir(parents=True, exist_ok=True)
     delays = Delays(
@@ -245,13 +244,26 @@ def main() -> int:
     open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if open_files != resource.RLIM_INFINITY:
         wanted = fitting(wanted, open_files, console)
+    return exit_code(
+        lambda: show(measure(wanted, options, delays, console), options, delays, console),
+        "interrupted; --resume goes on with what is done",
+    )
+
+
+def wide_console() -> Console:
+    """Make a console that is wide enough for the tables also where there is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+
+
+def exit_code(run: Callable[[], None], interrupted: str = "interrupted") -> int:
+    """Run a benchmark, and say in a line why it ended early if it did."""
     try:
-        show(measure(wanted, options, delays, console), options, delays, console)
+        run()
     except BenchFailed as failure:
         print(f"benchmark failed: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; --resume goes on with what is done", file=sys.stderr)
+        print(f"\n{interrupted}", file=sys.stderr)
         return 130
     return 0
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import TABLE_WIDTH, WORK, BenchFailed, child, command, terminated
+from bench import WORK, BenchFailed, child, command, exit_code, terminated, wide_console
+from report import markdown_table
 from rich.console import Console
 from rich.table import Table
 
@@ -154,8 +155,7 @@ def markdown(results: Sequence[Figures]) -> str:
         header, rows = shown(part, (figures for figures in results if figures["part"] == part))
         if rows:
             lines += ["", f"## {part}", "", LEGENDS[part], ""]
-            lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-            lines += ["| " + " | ".join(row) + " |" for row in rows]
+            lines += markdown_table(header, rows)
     return "\n".join(lines) + "\n"
 
 
@@ -187,17 +187,14 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=WORK / "driver", help="directory for figures")
     parser.add_argument("--memory", default="2g", help="heap of the driver's process, and of the sender's")
     options = parser.parse_args()
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    return exit_code(lambda: run(options, wide_console()))
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """Measure, show and save what was asked for."""
     options.output.mkdir(parents=True, exist_ok=True)
     wanted = [one for one in cases(options.quick) if not options.part or one["part"] in options.part]
-    try:
-        results = measure(wanted, options.output, options.memory, console)
-    except BenchFailed as failure:
-        print(f"benchmark failed: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
+    results = measure(wanted, options.output, options.memory, console)
     (options.output / "results.json").write_text(json.dumps(results), encoding="utf-8")
     (options.output / "driver.md").write_text(markdown(results), encoding="utf-8")
     for part in PARTS:
@@ -208,7 +205,6 @@ def main() -> int:
                 table.add_row(*row)
             console.print(table)
     console.print(f"figures are in {options.output}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench import TABLE_WIDTH, WORK, BenchFailed, child, command, setting, storage, terminated
+from bench import WORK, BenchFailed, child, command, exit_code, setting, storage, terminated, wide_console
+from matplotlib import pyplot
 from plan import FORMAT_VERSION, STORES, Delays
-from report import COLOURS, LABELS
+from report import COLOURS, LABELS, markdown_table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -201,27 +202,24 @@ def markdown(results: Sequence[Recovered], delays: Delays) -> str:
         "",
         LEGEND,
     ]
-    lines += ["", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    lines += ["| " + " | ".join(row) + " |" for result in results for row in result.rows()]
+    lines += ["", *markdown_table(HEADER, (row for result in results for row in result.rows()))]
     lines += ["", *(f"- {line}" for result in results for line in result.ratios())]
     return "\n".join(lines) + "\n"
 
 
 def draw(results: Sequence[Recovered], path: Path) -> None:
     """Draw the medians, with the range of the repetitions."""
-    from matplotlib import pyplot
-
     figure, axes = pyplot.subplots(figsize=(8, 1 + 1.2 * len(results)))
     height = 0.8 / len(CONTENDERS)
     for place, name in enumerate(CONTENDERS):
         for number, result in enumerate(results):
             of = result.contenders[name]
             median = result.median(name)
-            spread = [[median - min(of.millis)], [max(of.millis) - median]]
+            spread = [[(median - min(of.millis)) / 1000], [(max(of.millis) - median) / 1000]]
             colour = COLOURS.get(name, "#888888")
             label = NAMES[name] if number == 0 else None
             axes.barh(number + place * height, median / 1000, height, color=colour, label=label)
-            axes.errorbar(median / 1000, number + place * height, xerr=[[v[0] / 1000] for v in spread], color="black")
+            axes.errorbar(median / 1000, number + place * height, xerr=spread, color="black")
     axes.set_yticks([number + 0.3 for number in range(len(results))], [result.case.name for result in results])
     axes.set_xlabel("first batch after a restart, s")
     axes.invert_yaxis()
@@ -243,7 +241,11 @@ def main() -> int:
         "--conf", action="append", default=[], type=setting, help="a further SQL configuration, KEY=VALUE"
     )
     options = parser.parse_args()
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    return exit_code(lambda: restart(options, wide_console()))
+
+
+def restart(options: argparse.Namespace, console: Console) -> None:
+    """Measure, show and save what was asked for."""
     options.output.mkdir(parents=True, exist_ok=True)
     delays = Delays()
     cases = [
@@ -253,20 +255,13 @@ def main() -> int:
     ]
     results: list[Recovered] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    try:
-        with Progress(*columns, console=console) as progress:
-            for case in cases:
-                if not console.is_terminal:
-                    console.print(f"{case.name}: {case.repetitions} restarts of {', '.join(CONTENDERS)}")
-                processes = 1 + len(STOCK) + case.repetitions * len(CONTENDERS)
-                task = progress.add_task(case.name, total=processes)
-                results.append(measure(case, options, delays, progress, task))
-    except BenchFailed as failure:
-        print(f"benchmark failed: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return 130
+    with Progress(*columns, console=console) as progress:
+        for case in cases:
+            if not console.is_terminal:
+                console.print(f"{case.name}: {case.repetitions} restarts of {', '.join(CONTENDERS)}")
+            processes = 1 + len(STOCK) + case.repetitions * len(CONTENDERS)
+            task = progress.add_task(case.name, total=processes)
+            results.append(measure(case, options, delays, progress, task))
     content = [
         {"case": result.case.name, **{name: vars(of) for name, of in result.contenders.items()}} for result in results
     ]
@@ -284,7 +279,6 @@ def main() -> int:
     if results:
         draw(results, options.output / "recovery.svg")
     console.print(f"figures are in {options.output}")
-    return 0
 
 
 if __name__ == "__main__":

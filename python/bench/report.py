@@ -92,13 +92,17 @@ def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage:
         "",
         LEGEND,
         "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + "---|" * len(COLUMNS),
-        *("| " + " | ".join(row) + " |" for section in sections for row in section),
+        *markdown_table(COLUMNS, (row for section in sections for row in section)),
         *(["", "Stored bytes and throughput against stock Spark:", ""] if compared else []),
         *(f"- {line}" for line in compared),
     ]
     return "\n".join(lines) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Make the lines of a table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def rows(cell: Measured) -> list[list[str]]:

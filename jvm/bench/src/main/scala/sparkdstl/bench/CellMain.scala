@@ -12,17 +12,7 @@ object CellMain {
 
   def main(arguments: Array[String]): Unit = {
     val spec = CellSpec.read(new File(arguments.head))
-    DelayedFileSystem.setRoot(spec.root)
-    val spark = SparkSession.builder()
-      .config("spark.hadoop." + DelayedFileSystem.entry._1, DelayedFileSystem.entry._2)
-      .config("spark.sql.shuffle.partitions", spec.partitions.toLong)
-      // Every batch has input; further ones that only move the watermark would come between.
-      .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-      .config("spark.sql.streaming.metricsEnabled", "false")
-      // Contenders that wait for their turn look for input this often, in milliseconds.
-      .config("spark.sql.streaming.pollingDelay", "50")
-      .config("spark.sql.session.timeZone", "UTC")
-      .getOrCreate()
+    val spark = BenchSession.start(spec.root, spec.partitions)
     val recorder = new Recorder(spec.output)
     try new CellMain(spec, spark, recorder).run()
     finally {

@@ -6,7 +6,7 @@ import java.nio.file.{Files, Path, Paths}
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
-import sparkdstl.bench.{DelayedFileSystem, Recorder, Workload}
+import sparkdstl.bench.{BenchSession, DelayedFileSystem, Recorder, Workload}
 
 import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
@@ -24,14 +24,7 @@ object RecoveryMain {
 
   def main(arguments: Array[String]): Unit = {
     val spec = RecoverySpec.read(new File(arguments.head))
-    DelayedFileSystem.setRoot(spec.root)
-    val spark = SparkSession.builder()
-      .config("spark.hadoop." + DelayedFileSystem.entry._1, DelayedFileSystem.entry._2)
-      .config("spark.sql.shuffle.partitions", spec.partitions.toLong)
-      .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-      .config("spark.sql.streaming.metricsEnabled", "false")
-      .config("spark.sql.session.timeZone", "UTC")
-      .getOrCreate()
+    val spark = BenchSession.start(spec.root, spec.partitions)
     try
       if (spec.phase == RecoverySpec.Prepare) new Preparation(spec, spark).run()
       else new Recovery(spec, spark).run()

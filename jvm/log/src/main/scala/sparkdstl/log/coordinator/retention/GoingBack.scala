@@ -22,10 +22,12 @@ private[retention] final class GoingBack(
    * before, unless that run reaches the oldest. Then it was a purge of everything that came before, and what runs again
    * is the newest batch that was begun, on the state before it.
    *
-   * @param below
-   *   batches of the entries below the newest that are on storage, in descending order
+   * @param there
+   *   batches of the entries that are on storage, in ascending order: at least the newest
    */
-  def entries(newest: Long, below: Vector[Long], asked: Set[Long]): Future[Vector[Long]] = {
+  def entries(there: Vector[Long], asked: Set[Long]): Future[Vector[Long]] = {
+    val newest = there.last
+    val below = there.init.reverse
     val withIt = below.takeWhile(asked)
     if (withIt.size < below.size) Future.successful(newest +: withIt)
     else isBegun(newest + 1).map(begun => if (begun) Vector.empty else Vector(newest))

@@ -110,7 +110,7 @@ private[coordinator] final class Retention(
           asked += batch
           asked.toSet
         }
-        goingBack.entries(batch, there.reverse.drop(1), wanted)
+        goingBack.entries(there, wanted)
       }
     going.flatMap(goingBack.delete(_)(gone))
   }

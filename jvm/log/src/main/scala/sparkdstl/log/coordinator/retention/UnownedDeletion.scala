@@ -38,7 +38,7 @@ final class UnownedDeletion(
       unneeded <- found match {
         case EntryFound.Logged(entry) if entry.index.entries.nonEmpty =>
           if (!batches.lastOption.contains(batch)) Future.successful(Vector.empty)
-          else goingBack.entries(batch, batches.reverse.drop(1), synchronized(asked.toSet))
+          else goingBack.entries(batches, synchronized(asked.toSet))
         case EntryFound.Absent =>
           synchronized(asked -= batch)
           Future.successful(Vector.empty)
