@@ -238,8 +238,18 @@ final class RunCoordinator private (
         throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toSeq.sorted)
     }
 
-  /** An entry that appeared after this run had looked, and that Spark goes on from. */
+  /**
+   * An entry that appeared after this run had looked, and that Spark goes on from. If a run of higher epoch wrote it, or it
+   * does not say who did, that one may have swept away what this run has uploaded: [[retention.OrphanSweep]].
+   */
   private def lookAt(batch: Long): Future[EntryFound] = entries.read(batch).map { found =>
+    found match {
+      case EntryFound.Logged(entry) if entry.index.writer.epoch > epoch =>
+        val other = entry.index.writer
+        throw ProtocolErrors.fenced(location.entry(batch), Some(other.run -> other.host))
+      case EntryFound.Plain if !retention.stands(batch) => throw ProtocolErrors.fenced(location.entry(batch), None)
+      case _ =>
+    }
     if (found != EntryFound.Absent) retention.noteUnseen(batch)
     snapshots.seen(found)
     found

@@ -9,7 +9,9 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.error.{DstlException, FencedException}
+import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
+import sparkdstl.log.storage.Payload
 import sparkdstl.log.transport._
 
 class RunCoordinatorSuite extends AnyFunSuite {
@@ -231,6 +233,32 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(Seq(named, orphan, own, later).map(fixture.has) == Seq(true, false, true, true))
     assert(result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path).toSet ==
       Set(fixture.location.epoch(2), laterTrial))
+  }
+
+  test("a run whose start another one of higher epoch has passed by commits nothing on top of that one's batches") {
+    val fixture = new RunFixture
+    // It has claimed its epoch, and has yet to learn from Spark what is committed.
+    val passed = fixture.begin(otherRun)
+    commit(fixture.begin(), 0)
+    fixture.put(file(1, 1, otherRun))
+    answer(passed, seal(1, 1, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
+    val error = failure(passed.commit(1, content, Seq(1)))
+    assert(error.isInstanceOf[FencedException] && error.getMessage.contains(s"run ${FormatSamples.someRun} on host"))
+    assert(fixture.batches == Seq(0))
+  }
+
+  test("a run builds on what one of lower epoch has committed meanwhile, and on no entry without an epoch") {
+    val fixture = new RunFixture
+    val lower = fixture.begin(otherRun)
+    val run = fixture.begin()
+    commit(lower, 0)
+    commit(run, 1)
+    assert(fixture.entry(1).get.index.link.get.previous == fixture.idOf(0))
+    val another = fixture.begin(otherRun)
+    fixture.store.memory.replace(fixture.location.entry(2), Payload(content))
+    answer(another, seal(1, 3, 0, inline(1)))
+    assert(failure(another.commit(3, content, Seq(1))).isInstanceOf[FencedException])
+    commit(fixture.begin(), 3)
   }
 
   test("a sweep that cannot read an entry deletes nothing, and is tried again") {

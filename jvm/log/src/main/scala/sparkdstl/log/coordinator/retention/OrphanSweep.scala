@@ -15,7 +15,8 @@ import sparkdstl.log.storage.StoredObject
  * their epochs.
  *
  * To be run once a commit entry of this run stands. Before that a paused predecessor may still commit the batch and name
- * its files; afterwards none of lower epoch can, because each would have to create the entry that is there.
+ * its files; afterwards none of lower epoch can: it would have to create the entry that is there, or to build on one of a
+ * higher epoch, which it does not.
  */
 private[coordinator] final class OrphanSweep(
     location: QueryLocation,
