@@ -11,6 +11,7 @@ private[world] final class Director(world: World, chance: Chance) {
   private val WildMillis = 20 * 60000L
   private val QuietMillis = 60 * 60000L
   private val RestMillis = 15 * 60000.0
+  private val RestartCheckMillis = 500.0
   private val MaxQuietEnds = 12
 
   private val user = new User(world, chance)
@@ -64,17 +65,23 @@ private[world] final class Director(world: World, chance: Chance) {
   }
 
   private def restart(application: Application): Unit =
-    if (!resting && !acting && running.isEmpty && !live.exists(_.driver.isPaused)) {
-      val acted = if (!quiet && user.mayAct) user.act(application, () => stopAll()) else Future.unit
-      acting = !acted.isCompleted
-      acted.onComplete { _ =>
-        acting = false
-        if (!application.isAlive || chance.happens(0.4)) {
-          application.crash()
-          start()
-        } else begin(application)
-      }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
+    if (!resting && !acting && running.isEmpty) {
+      // Whoever is paused may be about to end, and then nobody would be left to begin.
+      if (live.exists(_.driver.isPaused)) world.after(RestartCheckMillis)(restart(application))
+      else beginAgain(application)
     }
+
+  private def beginAgain(application: Application): Unit = {
+    val acted = if (!quiet && user.mayAct) user.act(application, () => stopAll()) else Future.unit
+    acting = !acted.isCompleted
+    acted.onComplete { _ =>
+      acting = false
+      if (!application.isAlive || chance.happens(0.4)) {
+        application.crash()
+        start()
+      } else begin(application)
+    }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
+  }
 
   /** Executors of applications that ended long ago included. */
   private def stopAll(): Unit = everStarted.foreach(_.crashAtOnce())
