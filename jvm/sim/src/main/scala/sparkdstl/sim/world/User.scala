@@ -32,7 +32,10 @@ private[world] final class User(world: World, chance: Chance) {
       val batches = chance.between(1, 3)
       (1 to batches).foreach(_ => stockBatch())
       Future.unit
-    } else if (config.checkpointFormat == 1 && chance.happens(faults(FaultKind.PurgeAllCommits)))
+    } else if (
+      config.checkpointFormat == 1 && chance.happens(faults(FaultKind.PurgeAllCommits)) &&
+      model.canGoBackTo(model.newest - 1)
+    )
       purgeAll(application)
     else Future.unit
   }
