@@ -22,8 +22,8 @@ ThisBuild / scalacOptions ++= Seq(
 )
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
-// One forked test JVM at a time: the machine this must pass on has two cores.
-Global / concurrentRestrictions += Tags.limit(Tags.ForkedTestGroup, 1)
+// Two forked test JVMs at a time: the machine this must pass on has two cores, and one leaves a fifth of them idle.
+Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))
 
 val scalatest = "org.scalatest" %% "scalatest" % "3.2.19" % Test
 val scalacheck = "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
@@ -87,6 +87,15 @@ lazy val spark = (project in file("jvm/spark"))
       scalatest,
       scalacheck
     ),
+    // Half of the suites each, in processes of their own.
+    Test / testGrouping := {
+      val options = (Test / forkOptions).value
+      val numbered = (Test / definedTests).value.sortBy(_.name).zipWithIndex
+      Seq(0, 1).map { half =>
+        val suites = numbered.collect { case (suite, number) if number % 2 == half => suite }
+        Tests.Group(s"half ${half + 1}", suites, Tests.SubProcess(options))
+      }
+    },
     // Tests run many small queries once each: compiling for a long life costs more than it gives.
     Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
       // The default for one level is full after a minute of tests, and then nothing is compiled any more.
