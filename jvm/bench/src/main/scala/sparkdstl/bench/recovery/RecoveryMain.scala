@@ -38,23 +38,16 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
 
   def run(): Unit = {
     val query = new RestartedQuery(spec, spark)
-    query.configure(MinDeltas -> "1", MaintenanceInterval -> "200ms")
-    query.run(0, spec.batchesBefore)(awaitSnapshots()): Unit
+    query.configure(MinDeltas -> "1", MaintenanceInterval -> "1h")
+    query.run(0, spec.batchesBefore)(StateStores.maintain()): Unit
+    if (snapshots() < spec.stores)
+      throw new IllegalStateException(
+        s"${snapshots()} of ${spec.stores} stores have a snapshot of version ${spec.batchesBefore}"
+      )
     // What is configured for stores holds from when they are loaded.
     StateStores.close()
-    query.configure(MinDeltas -> Int.MaxValue.toString, MaintenanceInterval -> "1h")
+    query.configure(MinDeltas -> Int.MaxValue.toString)
     query.run(spec.batchesBefore, spec.batchesSince)(()): Unit
-  }
-
-  private def awaitSnapshots(): Unit = {
-    val deadline = System.nanoTime() + PatienceSeconds * 1000000000L
-    while (snapshots() < spec.stores) {
-      if (System.nanoTime() > deadline)
-        throw new IllegalStateException(
-          s"${snapshots()} of ${spec.stores} stores have a snapshot of version ${spec.batchesBefore} after $PatienceSeconds s"
-        )
-      Thread.sleep(100)
-    }
   }
 
   private def snapshots(): Long = Using.resource(Files.walk(Paths.get(spec.root, spec.contender.name, "state"))) {
@@ -71,7 +64,6 @@ private object Preparation {
   private val MinDeltas = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
   private val MaintenanceInterval = "spark.sql.streaming.stateStore.maintenanceInterval"
   private val SnapshotName = """(\d+)(?:_[^.]+)?\.zip""".r
-  private val PatienceSeconds = 300L
 }
 
 /** Runs the next batch of what was prepared, or the first one of a new query. */

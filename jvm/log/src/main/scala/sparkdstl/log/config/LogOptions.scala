@@ -236,7 +236,7 @@ object LogOptions {
     "download.numThreads",
     Number(1, 256),
     "8",
-    "How many log files an executor fetches at once on recovery."
+    "How many log files an executor fetches at once on recovery, and how many ranges, of 4 MiB, of a store's snapshot."
   )
 
   val CacheMaxSize: LogOption[Long] = LogOption(

@@ -92,6 +92,15 @@ object LogErrors {
         "written by a driver that came too late"
     )
 
+  def otherFormat(snapshot: Path): DstlException =
+    new DstlException(
+      "DSTL_OTHER_CHECKPOINT_FORMAT",
+      Map("file" -> snapshot.toString),
+      s"$snapshot belongs to a checkpoint with state store checkpoint ids, and this query runs without them. Set " +
+        "spark.sql.streaming.stateStore.checkpointFormatVersion to what the checkpoint was begun with, 2 or later; Spark " +
+        "cannot change it."
+    )
+
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =
     new DstlException(
       "DSTL_LOG_TOO_LARGE",

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import java.io.FileNotFoundException
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -24,7 +25,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   ReplayedSegment
 }
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{SparkVersion, Waiting}
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{BaseOfChanges, LoadErrors}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{BaseOfChanges, LoadErrors, LoadedSnapshot}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, TaskLog, WorkedRun}
 
 /**
@@ -82,10 +83,11 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     (directory, segmentOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key)) =>
         LoadErrors.inFront {
-          ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads)
+          LoadedSnapshot.open(file)
+            .orElse(ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads))
             .getOrElse(files.open(file)(super.open(file)))
         }
-      case _ => files.open(file)(super.open(file))
+      case _ => LoadedSnapshot.open(file).getOrElse(files.open(file)(super.open(file)))
     }
 
   override def exists(file: Path): Boolean =
@@ -98,12 +100,15 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         !(CurrentBatch.isAt(key.batch) && key.kind != SegmentKind.Snapshot) &&
         (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
       case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
+      // Made in the first batch, if directories are anything there; a listing is content without it.
+      case (_: CheckpointDirectory.Store, _, _) if file.getName == path.getName && CurrentBatch.get.exists(_ > 0) =>
+        true
       case _ => files.exists(file)(super.exists(file))
     }
 
   override def list(directoryListed: Path, filter: PathFilter): Array[FileStatus] = {
-    val found = files.list(directoryListed)(super.list(directoryListed, filter))
     val isOwnDirectory = directoryListed.getName == path.getName
+    val found = listFiles(directoryListed, filter, mayBeMissing = isOwnDirectory)
     directory match {
       case CheckpointDirectory.Commits(root) =>
         owner(root): Unit
@@ -125,6 +130,16 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case _ => found
     }
   }
+
+  private def listFiles(directoryListed: Path, filter: PathFilter, mayBeMissing: Boolean): Array[FileStatus] =
+    try files.list(directoryListed)(super.list(directoryListed, filter))
+    catch {
+      case missing: FileNotFoundException =>
+        directory match {
+          case _: CheckpointDirectory.Store if mayBeMissing => Array.empty
+          case _ => throw missing
+        }
+    }
 
   override def delete(file: Path): Unit =
     (directory, segmentOf(file), batchOf(file)) match {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import java.io.{ByteArrayInputStream, FileNotFoundException}
+import java.io.ByteArrayInputStream
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -19,7 +19,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.NewestEpoch
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{ObjectTail, Payload}
+import sparkdstl.log.storage.{ObjectTail, Payload, StorageErrors}
 
 /**
  * The files of one checkpoint directory that are nothing but files, each request to storage made with retries, hedges and a
@@ -33,13 +33,28 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
   private lazy val requests = DstlEnvironment.get.requests(path, options)
   private lazy val storage: StorageClient = new RequestingStorage(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
+  private lazy val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis)
 
-  /** The file in memory; one larger than [[PublishedFileStream.Limit]] as `large` opens it. */
-  def open(file: Path)(large: => FSDataInputStream): FSDataInputStream = {
+  /**
+   * The file in memory; one larger than [[PublishedFileStream.Limit]] as `large` opens it.
+   *
+   * @param length of the file, where it is known: then nobody is asked for it
+   */
+  def open(file: Path, length: Option[Long] = None)(large: => FSDataInputStream): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
-    val tail = Waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
-    if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
+    length match {
+      case Some(known) if known <= PublishedFileStream.Limit =>
+        val bytes = Waiting.found(qualified, storage.readRange(qualified, 0, known.toInt, timeoutMillis))
+        new FSDataInputStream(new SeekableBytes(bytes))
+      case _ =>
+        val tail = Waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
+        if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
+    }
   }
+
+  /** Brings files to the local disk. */
+  def download(files: Seq[Download]): Unit =
+    downloads.fetch(files.map(of => of.copy(file = fileSystem.makeQualified(of.file))))
 
   def exists(file: Path)(ask: => Boolean): Boolean = question("exists", file)(ask)
 
@@ -105,16 +120,15 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
   }
 
+  /** That nothing is there is an answer, not an error that might pass. */
   private def question[T](operation: String, about: Path)(ask: => T): T = {
+    def answer(): Either[Throwable, T] =
+      try Right(ask)
+      catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
     val outcome = requests.run(RequestKind.question(operation), s"$operation of $about", timeoutMillis)(_ =>
-      store.attempt(operation, about)(ask)
+      store.attempt(operation, about)(answer())
     ).outcome
-    Waiting.on(outcome) match {
-      case Outcome.Done(value) => value
-      case Outcome.Failed(missing: FileNotFoundException) => throw missing
-      case Outcome.Failed(error) => throw ProtocolErrors.unreadable(about, error)
-      case Outcome.Unknown(error) => throw ProtocolErrors.unreadable(about, error)
-    }
+    Waiting.answer(about, outcome).fold(throw _, identity)
   }
 }
 

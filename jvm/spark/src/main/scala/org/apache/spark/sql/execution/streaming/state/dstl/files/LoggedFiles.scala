@@ -36,8 +36,11 @@ private[dstl] object LoggedFiles {
           .map(segment => status(new Path(directory, segment.key.fileName), segment.length))
     }
 
-  private def status(file: Path, length: Long): FileStatus = new FileStatus(length, false, 1, 0, 0L, file)
+  private def status(file: Path, length: Long): FileStatus = new LoggedFileStatus(length, file)
 }
+
+/** Of what is a segment in the log, and no file of its own. */
+private[dstl] final class LoggedFileStatus(length: Long, file: Path) extends FileStatus(length, false, 1, 0, 0L, file)
 
 /** Which batch the current task works at. */
 private[dstl] object CurrentBatch {

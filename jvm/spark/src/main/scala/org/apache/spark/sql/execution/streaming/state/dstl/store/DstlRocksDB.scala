@@ -5,14 +5,12 @@ import java.io.File
 import scala.collection.mutable
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Path}
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.worker.LocalStore
 
 import org.apache.spark.TaskContext
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
@@ -157,7 +155,6 @@ private[dstl] final class DstlRocksDB(
     super.close()
   }
 
-  /** On the task's own thread: the log knows then which task a changelog belongs to. */
   override protected def createFileManager(
       dfsRootDir: String,
       localTempDir: File,
@@ -165,19 +162,15 @@ private[dstl] final class DstlRocksDB(
       codecName: String,
       loggingId: String,
       storeConf: StateStoreConf
-  ): RocksDBFileManager = new RocksDBFileManager(
+  ): RocksDBFileManager = new DstlRocksDBFileManager(
     dfsRootDir,
     localTempDir,
     hadoopConf,
     codecName,
     loggingId,
     storeConf,
-    fileChecksumEnabled = conf.fileChecksumEnabled,
-    fileChecksumThreadPoolSize = Some(0)
-  ) {
-    override protected def getFileSystem(root: String, configuration: Configuration): FileSystem =
-      new SnapshotsThroughFileManager(super.getFileSystem(root, configuration), new Path(root), configuration)
-  }
+    checksums = conf.fileChecksumEnabled
+  )
 
   private def postpone(snapshot: RocksDBSnapshot): Unit = {
     val replaced = attempts.synchronized {
@@ -207,15 +200,6 @@ private[dstl] final class DstlRocksDB(
 
   private def unregister(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
-}
-
-/** A file system of which snapshots are read by way of the file manager: they may be in the log. */
-private final class SnapshotsThroughFileManager(files: FileSystem, root: Path, configuration: Configuration)
-    extends FilterFileSystem(files) {
-  private lazy val manager = CheckpointFileManager.create(root, configuration)
-
-  override def open(file: Path, bufferSize: Int): FSDataInputStream =
-    if (file.getName.endsWith(SegmentKind.Snapshot.suffix)) manager.open(file) else super.open(file, bufferSize)
 }
 
 private object DstlRocksDB {

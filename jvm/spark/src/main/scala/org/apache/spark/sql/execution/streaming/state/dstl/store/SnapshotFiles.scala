@@ -1,0 +1,132 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.{ByteArrayInputStream, File}
+import java.nio.file.{Files, Path => LocalPath, StandardCopyOption}
+import java.util.zip.ZipInputStream
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Path, PathFilter}
+
+import sparkdstl.log.config.HadoopOptions
+import sparkdstl.log.error.LogErrors
+import sparkdstl.log.format.SegmentKind
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{
+  CheckpointFiles,
+  Download,
+  LoggedFileStatus,
+  SeekableBytes
+}
+import org.apache.spark.util.Utils
+
+/** Which snapshot the calling thread is loading: it is opened again by those who do not know that its content is here. */
+private[dstl] object LoadedSnapshot {
+  private val loaded = new ThreadLocal[(String, Array[Byte])]
+
+  def during[T](file: Path, content: Array[Byte])(body: => T): T = {
+    loaded.set((file.getName, content))
+    try body
+    finally loaded.remove()
+  }
+
+  def open(file: Path): Option[FSDataInputStream] =
+    Option(loaded.get).collect {
+      case (name, content) if name == file.getName =>
+        new FSDataInputStream(new SeekableBytes(content))
+    }
+}
+
+/**
+ * The file system as a store sees its snapshots: read by way of the file manager, because they may be in the log, and their
+ * files fetched all at once.
+ *
+ * @param root the store's directory
+ */
+private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configuration: Configuration)
+    extends FilterFileSystem(files) {
+  private lazy val manager = CheckpointFileManager.create(root, configuration)
+  private lazy val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration))
+
+  // What was fetched ahead, by its name on storage.
+  @volatile private var fetched = Map.empty[String, LocalPath]
+
+  override def open(file: Path, bufferSize: Int): FSDataInputStream =
+    if (isSnapshot(file)) manager.open(file) else super.open(file, bufferSize)
+
+  override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
+    fetched.get(source.getName) match {
+      case Some(here) =>
+        Files.move(here, new File(target.toUri.getPath).toPath, StandardCopyOption.REPLACE_EXISTING): Unit
+      case None => super.copyToLocalFile(delSrc, source, target)
+    }
+
+  /** Names of the store's snapshots, with the length of those that are files of their own. */
+  def snapshots(): Map[String, Option[Long]] = {
+    val filter: PathFilter = isSnapshot(_)
+    manager.list(root, filter).iterator.map {
+      case logged: LoggedFileStatus => logged.getPath.getName -> None
+      case file => file.getPath.getName -> Some(file.getLen)
+    }.toMap
+  }
+
+  /**
+   * Runs `load`, which loads the snapshot `file`, with everything at hand that it will ask for.
+   *
+   * @param length         of that file, if it is known and a file
+   * @param localDirectory what has a file of the right name there is not fetched ahead
+   * @param pathOf         where on storage a file of a snapshot is, by its name
+   */
+  def loading[T](file: Path, length: Option[Long], localDirectory: File)(
+      pathOf: RocksDBImmutableFile => Path
+  )(load: => T): T = {
+    val content = contentOf(file, length)
+    LoadedSnapshot.during(file, content) {
+      val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
+      try {
+        val consistsOf = SnapshotFiles.metadataIn(content, directory).toSeq.flatMap(_.immutableFiles)
+        consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { wanted =>
+          throw LogErrors.damaged(file, 0, s"it names a file ${wanted.dfsFileName}, here ${wanted.localFileName}")
+        }
+        val downloads = consistsOf
+          .filterNot(wanted => new File(localDirectory, wanted.localFileName).exists())
+          .map(wanted =>
+            Download(pathOf(wanted), wanted.sizeBytes, directory.toPath.resolve(wanted.dfsFileName))
+          )
+        storage.download(downloads)
+        fetched = downloads.map(download => download.file.getName -> download.to).toMap
+        load
+      } finally {
+        fetched = Map.empty
+        Utils.deleteRecursively(directory)
+      }
+    }
+  }
+
+  private def contentOf(file: Path, length: Option[Long]): Array[Byte] = {
+    val stream = if (length.isEmpty) manager.open(file) else storage.open(file, length)(manager.open(file))
+    try stream.readAllBytes()
+    finally stream.close()
+  }
+
+  private def isSnapshot(file: Path): Boolean = file.getName.endsWith(SegmentKind.Snapshot.suffix)
+}
+
+private object SnapshotFiles {
+  private val MetadataEntry = "metadata"
+
+  /** What a snapshot consists of lies beside it, and nowhere else. */
+  private def isNamedWell(file: RocksDBImmutableFile): Boolean = Seq(file.dfsFileName, file.localFileName)
+    .forall(name => name.nonEmpty && new File(name).getName == name && name != "..")
+
+  /** The table of contents; None if there is none, about which whoever loads the snapshot has something to say. */
+  private def metadataIn(content: Array[Byte], temporary: File): Option[RocksDBCheckpointMetadata] = {
+    val zip = new ZipInputStream(new ByteArrayInputStream(content))
+    Iterator.continually(zip.getNextEntry).takeWhile(_ != null).find(_.getName == MetadataEntry).map { _ =>
+      val file = new File(temporary, MetadataEntry)
+      Files.copy(zip, file.toPath): Unit
+      RocksDBCheckpointMetadata.readFromFile(file)
+    }
+  }
+}

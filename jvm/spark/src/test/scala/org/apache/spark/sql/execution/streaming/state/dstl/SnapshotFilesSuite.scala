@@ -1,0 +1,41 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+import java.util.zip.{ZipEntry, ZipOutputStream}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.execution.streaming.state.dstl.store.SnapshotFiles
+
+class SnapshotFilesSuite extends AnyFunSuite {
+
+  for (
+    names <- Seq(
+      """{"localFileName":"1.sst","dfsSstFileName":"../../../2.sst"""",
+      """{"localFileName":"../1.sst","dfsSstFileName":"2.sst""""
+    )
+  )
+    test(s"a snapshot that names a file elsewhere is damaged, and nothing of it is fetched: $names") {
+      val directory = Files.createTempDirectory("dstl-snapshot")
+      val snapshot = directory.resolve("state/0/0/3.zip")
+      Files.createDirectories(snapshot.getParent)
+      val zip = new ZipOutputStream(Files.newOutputStream(snapshot))
+      zip.putNextEntry(new ZipEntry("metadata"))
+      zip.write(s"""v1\n{"sstFiles":[$names,"sizeBytes":3}],"numKeys":1}""".getBytes(UTF_8))
+      zip.close()
+      val configuration = new Configuration
+      val root = new Path(snapshot.getParent.toUri)
+      val files = new SnapshotFiles(root.getFileSystem(configuration), root, configuration)
+      val local = Files.createDirectories(directory.resolve("local/working"))
+      val error = intercept[Exception] {
+        files.loading(new Path(snapshot.toUri), None, local.toFile)(file => new Path(root, file.dfsFileName))(
+          fail("it was loaded")
+        )
+      }
+      assert(error.getMessage.contains("3.zip") && error.getMessage.contains(".sst"), error)
+      assert(local.getParent.toFile.list().toSeq == Seq("working"))
+    }
+}
