@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.sim.wiring.{Flaws, Simulated}
 
 class ProtocolSimulationSuite extends AnyFunSuite {
-  private val Count = 1000L
+  private val Count = 2000L
 
   test(s"$Count worlds keep the invariants") {
     val tally = Seeds.runMany(Simulated(Flaws.None), 1, Count, 2, 3)((_, _) => ())

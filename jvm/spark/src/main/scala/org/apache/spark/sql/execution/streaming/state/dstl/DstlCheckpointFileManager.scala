@@ -101,7 +101,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
       case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
       // Made in the first batch, if directories are anything there; a listing is content without it.
-      case (_: CheckpointDirectory.Store, _, _) if file.getName == path.getName && CurrentBatch.get.exists(_ > 0) =>
+      case (_: CheckpointDirectory.Store, _, _) if isOwn(file) && CurrentBatch.get.exists(_ > 0) =>
         true
       case _ => files.exists(file)(super.exists(file))
     }
@@ -125,11 +125,16 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         val wanted = LoggedFiles.wanted(directoryListed, filter).filter(mayBeInLog)
         val names = found.iterator.map(_.getPath.getName).toSet
         if (wanted(SegmentKind.Changelog)) listed = Some(names)
-        found ++ LoggedFiles.of(runOf(store), store.storeDirectory, directoryListed, wanted)
-          .filter(status => filter.accept(status.getPath) && !names(status.getPath.getName))
+        val logged = LoggedFiles.of(runOf(store), store.storeDirectory, directoryListed, wanted)
+          .filter(status => filter.accept(status.getPath))
+        // A file of the same name, of an attempt that does not count, is not what opening it gives.
+        val inLog = logged.iterator.map(_.getPath.getName).toSet
+        found.filterNot(status => inLog(status.getPath.getName)) ++ logged
       case _ => found
     }
   }
+
+  private def isOwn(directoryAsked: Path): Boolean = directoryAsked.toUri.getPath == path.toUri.getPath
 
   private def listFiles(directoryListed: Path, filter: PathFilter, mayBeMissing: Boolean): Array[FileStatus] =
     try files.list(directoryListed)(super.list(directoryListed, filter))

@@ -26,14 +26,14 @@ private[dstl] object LoadedSnapshot {
   private val loaded = new ThreadLocal[(String, Array[Byte])]
 
   def during[T](file: Path, content: Array[Byte])(body: => T): T = {
-    loaded.set((file.getName, content))
+    loaded.set((file.toUri.getPath, content))
     try body
     finally loaded.remove()
   }
 
   def open(file: Path): Option[FSDataInputStream] =
     Option(loaded.get).collect {
-      case (name, content) if name == file.getName =>
+      case (path, content) if path == file.toUri.getPath =>
         new FSDataInputStream(new SeekableBytes(content))
     }
 }
