@@ -49,18 +49,21 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
   private lazy val manager = CheckpointFileManager.create(root, configuration)
   private lazy val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration))
 
-  // What was fetched ahead, by its name on storage.
-  @volatile private var fetched = Map.empty[String, LocalPath]
+  // What the snapshot that is being loaded consists of, by its name on storage; most of it was fetched ahead.
+  @volatile private var wanted = Map.empty[String, Download]
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
     if (isSnapshot(file)) manager.open(file) else super.open(file, bufferSize)
 
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
-    fetched.get(source.getName) match {
-      case Some(here) =>
-        Files.move(here, new File(target.toUri.getPath).toPath, StandardCopyOption.REPLACE_EXISTING): Unit
+    wanted.get(source.getName) match {
+      case Some(ahead) if Files.exists(ahead.to) =>
+        Files.move(ahead.to, localPath(target), StandardCopyOption.REPLACE_EXISTING): Unit
+      case Some(late) => storage.download(Seq(late.copy(to = localPath(target))))
       case None => super.copyToLocalFile(delSrc, source, target)
     }
+
+  private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
   /** Names of the store's snapshots, with the length of those that are files of their own. */
   def snapshots(): Map[String, Option[Long]] = {
@@ -72,33 +75,32 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
   }
 
   /**
-   * Runs `load`, which loads the snapshot `file`, with everything at hand that it will ask for.
+   * Runs `load`, which loads `snapshot`, with everything at hand that it will ask for.
    *
    * @param length         of that file, if it is known and a file
    * @param localDirectory what has a file of the right name there is not fetched ahead
    * @param pathOf         where on storage a file of a snapshot is, by its name
    */
-  def loading[T](file: Path, length: Option[Long], localDirectory: File)(
+  def loading[T](snapshot: Path, length: Option[Long], localDirectory: File)(
       pathOf: RocksDBImmutableFile => Path
   )(load: => T): T = {
-    val content = contentOf(file, length)
-    LoadedSnapshot.during(file, content) {
+    val content = contentOf(snapshot, length)
+    LoadedSnapshot.during(snapshot, content) {
       val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
       try {
         val consistsOf = SnapshotFiles.metadataIn(content, directory).toSeq.flatMap(_.immutableFiles)
-        consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { wanted =>
-          throw LogErrors.damaged(file, 0, s"it names a file ${wanted.dfsFileName}, here ${wanted.localFileName}")
+        consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { of =>
+          throw LogErrors.damaged(snapshot, 0, s"it names a file ${of.dfsFileName}, here ${of.localFileName}")
         }
         val downloads = consistsOf
-          .filterNot(wanted => new File(localDirectory, wanted.localFileName).exists())
-          .map(wanted =>
-            Download(pathOf(wanted), wanted.sizeBytes, directory.toPath.resolve(wanted.dfsFileName))
-          )
-        storage.download(downloads)
-        fetched = downloads.map(download => download.file.getName -> download.to).toMap
+          .map(file => file -> Download(pathOf(file), file.sizeBytes, directory.toPath.resolve(file.dfsFileName)))
+        wanted = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
+        storage.download(downloads.collect {
+          case (file, download) if !new File(localDirectory, file.localFileName).exists() => download
+        })
         load
       } finally {
-        fetched = Map.empty
+        wanted = Map.empty
         Utils.deleteRecursively(directory)
       }
     }
