@@ -112,13 +112,27 @@ class RetentionSuite extends AnyFunSuite {
     assert(files == Seq(1, 3, 4, 5), "what a damaged entry named is left to a later run")
   }
 
-  test("entries without a log go when Spark asks") {
+  test("entries without a log go when Spark asks, if no store has anything in the log") {
+    val retained = new Fixture(0)
+    import retained._
+    import fixture._
+    (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
+    val without =
+      new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
+    result(without.askedToDelete(1))
+    assert(fixture.batches == Seq(0, 2))
+  }
+
+  test("the name of an entry without a log stays taken while a store needs what the batch led to") {
     val retained = new Fixture(2)
     import retained._
     retention.committed(2, Set.empty, Set.empty)
     retention.committed(3, Set("0/0"), Set.empty)
     fixture.writeEntry(2, otherRun, 1, None)
     ask(Seq(2L))
+    retention.release(Seq("0/0" -> 3L))
+    assert(fixture.batches == Seq(0, 1, 2))
+    retention.release(Seq("0/0" -> 4L))
     assert(fixture.batches == Seq(0, 1))
   }
 

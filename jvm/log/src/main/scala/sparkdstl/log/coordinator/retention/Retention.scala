@@ -15,8 +15,9 @@ import sparkdstl.log.runtime.ProtocolRuntime
  *
  * An entry of batch N is needed by a store while the lowest version that the store retains (its low-water mark) is not
  * above N + 1. A store that has not told its mark needs everything. An entry goes once Spark has asked for its deletion and no
- * store needs it; entries without a log hold no state and go when Spark asks. The newest entry goes at once when
- * somebody asks: that is a user going back.
+ * store needs it. One without a log holds no state, but as long as a store needs the files that stand for it nobody else's late
+ * write may take its name; where no store has anything in the log it goes when Spark asks. The newest entry goes at once
+ * when somebody asks: that is a user going back.
  *
  * Work happens in the background, in rounds of bounded size, one at a time and as long as each gets somewhere. What fails
  * is tried again when something is committed, released or asked for. Thread-safe.
@@ -168,7 +169,8 @@ private[coordinator] final class Retention(
   /** What Spark has asked for and nobody needs, the oldest first. Lock held. */
   private def deletable: Vector[Long] = {
     val needed = marks.lowest - 1
-    asked.iterator.filter(batch => batch < needed || withoutLog(batch)).take(RoundSize).toVector
+    val noneNeeds = marks.isEmpty
+    asked.iterator.filter(batch => batch < needed || noneNeeds && withoutLog(batch)).take(RoundSize).toVector
   }
 
   /** What might be deletable if it were known to have no log. Lock held. */
