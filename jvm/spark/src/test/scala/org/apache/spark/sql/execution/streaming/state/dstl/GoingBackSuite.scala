@@ -46,6 +46,8 @@ class GoingBackSuite extends ComparisonSuite {
       val first = new Playing(operator, contender, at)
       // What is deleted here must leave no trace: these batches are not those that come in their place.
       first.play(Seq(batches.head, batches(2), batches(2)))
+      // Nor must what somebody in this process has read of it.
+      operator.state.foreach(first.readState(_): Unit)
       delete(at, "commits/2", "offsets/2", "commits/1", "offsets/1")
       val second = new Playing(operator, contender, at)
       second.add(batches.head)
