@@ -123,10 +123,15 @@ class Restarts:
 
 @dataclass
 class Recovered:
-    """One case's outcome."""
+    """One case's outcome, as far as it has come."""
 
     case: Case
-    contenders: dict[str, Restarts]
+    contenders: dict[str, Restarts] = field(default_factory=lambda: {name: Restarts() for name in CONTENDERS})
+
+    @property
+    def can_be_compared(self) -> bool:
+        """Whether there is a restart of every contender."""
+        return all(of.millis for of in self.contenders.values())
 
     def median(self, contender: str) -> float:
         """Of the first batch, in milliseconds."""
@@ -159,9 +164,9 @@ class Recovered:
         ]
 
 
-def measure(case: Case, options: argparse.Namespace, delays: Delays, progress: Progress, task: TaskID) -> Recovered:
-    """Make each contender's checkpoint, and restart from it in turn."""
-    restarts = {name: Restarts() for name in CONTENDERS}
+def measure(result: Recovered, options: argparse.Namespace, delays: Delays, progress: Progress, task: TaskID) -> None:
+    """Make each contender's checkpoint, and restart from it in turn; each restart counts as soon as it has ended."""
+    case = result.case
     with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
         work = Path(directory)
         root, saved = work / "checkpoints", work / "saved"
@@ -187,8 +192,7 @@ def measure(case: Case, options: argparse.Namespace, delays: Delays, progress: P
                 shutil.rmtree(root, ignore_errors=True)
                 if name != EMPTY:
                     shutil.copytree(saved / name, root / name)
-                restarts[name].add(run(name, "recover"))
-    return Recovered(case, restarts)
+                result.contenders[name].add(run(name, "recover"))
 
 
 def markdown(results: Sequence[Recovered], delays: Delays) -> str:
@@ -253,20 +257,31 @@ def restart(options: argparse.Namespace, console: Console) -> None:
         for case in (QUICK if options.quick else FULL)
         if not options.only or any(text in case.name for text in options.only)
     ]
-    results: list[Recovered] = []
+    results = [Recovered(case) for case in cases]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        for case in cases:
-            if not console.is_terminal:
-                console.print(f"{case.name}: {case.repetitions} restarts of {', '.join(CONTENDERS)}")
-            processes = 1 + len(STOCK) + case.repetitions * len(CONTENDERS)
-            task = progress.add_task(case.name, total=processes)
-            results.append(measure(case, options, delays, progress, task))
+    try:
+        with Progress(*columns, console=console) as progress:
+            for result in results:
+                case = result.case
+                if not console.is_terminal:
+                    console.print(f"{case.name}: {case.repetitions} restarts of {', '.join(CONTENDERS)}")
+                processes = 1 + len(STOCK) + case.repetitions * len(CONTENDERS)
+                measure(result, options, delays, progress, progress.add_task(case.name, total=processes))
+    finally:
+        # What was measured before an interruption, or a failure, is not lost with it.
+        show([result for result in results if result.can_be_compared], options.output, delays, console)
+
+
+def show(results: Sequence[Recovered], output: Path, delays: Delays, console: Console) -> None:
+    """Print what was found, and save it."""
+    if not results:
+        console.print("there is nothing yet that could be compared")
+        return
     content = [
         {"case": result.case.name, **{name: vars(of) for name, of in result.contenders.items()}} for result in results
     ]
-    (options.output / "results.json").write_text(json.dumps(content), encoding="utf-8")
-    (options.output / "recovery.md").write_text(markdown(results, delays), encoding="utf-8")
+    (output / "results.json").write_text(json.dumps(content), encoding="utf-8")
+    (output / "recovery.md").write_text(markdown(results, delays), encoding="utf-8")
     table = Table(*HEADER, caption=LEGEND)
     for result in results:
         for row in result.rows():
@@ -276,9 +291,8 @@ def restart(options: argparse.Namespace, console: Console) -> None:
     for result in results:
         for line in result.ratios():
             console.print(line)
-    if results:
-        draw(results, options.output / "recovery.svg")
-    console.print(f"figures are in {options.output}")
+    draw(results, output / "recovery.svg")
+    console.print(f"figures are in {output}")
 
 
 if __name__ == "__main__":
