@@ -107,7 +107,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     }
 
   override def list(directoryListed: Path, filter: PathFilter): Array[FileStatus] = {
-    val isOwnDirectory = directoryListed.getName == path.getName
+    val isOwnDirectory = isOwn(directoryListed)
     val found = listFiles(directoryListed, filter, mayBeMissing = isOwnDirectory)
     directory match {
       case CheckpointDirectory.Commits(root) =>
