@@ -12,7 +12,6 @@ import uuid
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 HEADER = struct.Struct(">8sHHIII")
 TRAILER = struct.Struct(">QQIII16sHHIII8s")
@@ -21,7 +20,7 @@ TRAILER_MAGIC = b"DSTLEND\n"
 NOTE = b'{"dstl":'
 VERSION = 2
 ENTRY, DATA_FILE = 1, 2
-SUFFIXES = {0: ".changelog", 1: ".changelog.crc", 2: ".zip"}
+SUFFIXES = {0: ".changelog", 1: ".changelog.crc", 2: ".zip", 3: ".sst"}
 MAX_INDEX_LENGTH = 256 * 1024 * 1024
 MAX_INDEX_RATIO = 64
 NUMBER = "(?:0|[1-9][0-9]{0,17})"
@@ -75,13 +74,20 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Snapshots:
+    complete: int  # the batch of the entry whose list this one continues; its own if it tells of all
+    plain_up_to: int
+    held: tuple[tuple[str, int, tuple[str, ...]], ...]  # name, batch of the entry that holds it, data files
+
+
+@dataclass(frozen=True)
 class Index:
     writer: tuple[str, uuid.UUID, int, str, str]  # software, run, epoch, host, application
     entry: tuple[int, uuid.UUID, uuid.UUID | None] | None  # batch, id, previous
     name: str | None
     base: str | None
     segments: tuple[Segment, ...]
-    snapshots: tuple[int, ...]
+    snapshots: Snapshots | None
 
 
 @dataclass(frozen=True)
@@ -254,13 +260,32 @@ def _read_index(body: bytes, kind: int) -> Index:
     files = [sections[8].text() for _ in sections[8].count(1)]
     stores = [(sections[10].number(), sections[10].text()) for _ in sections[10].count(2)]
     segments = _segments(sections[12], files, stores)
-    snapshots = tuple(sections[14].number() for _ in sections[14].count(1)) if 14 in sections else ()
-    places = (*snapshots, entry[0]) if entry else ()
-    _require(all(before < after for before, after in pairwise(places)), "batches with snapshots")
+    snapshots = _snapshots(sections[14], entry[0], files, stores) if entry and 14 in sections else None
     _require(not any(section.left for section in sections.values()), "bytes left over in a section")
     names = {segment.name for segment in segments}
     _require(kind == DATA_FILE or len(names) == len(segments), "a segment is named twice")
     return Index(writer, entry, name, base, segments, snapshots)
+
+
+def _snapshots(fields: _Fields, batch: int, files: list[str], stores: list[tuple[int, str]]) -> Snapshots:
+    complete, plain_up_to = batch - fields.number(), fields.number()
+    held = []
+    for _ in fields.count(6):
+        (operator, store), partition = stores[fields.number(len(stores))], fields.integer()
+        version, checkpoint_id = fields.number(), _checkpoint_id(fields)
+        by = batch - fields.number()
+        _require(by >= max(version - 1, 0) and (complete == batch or by > complete), f"a snapshot in batch {by}")
+        snapshot = Segment(operator, partition, store, version, 0, checkpoint_id, SUFFIXES[2], ())
+        held.append((snapshot.name, by, tuple(files[fields.number(len(files))] for _ in fields.count(1))))
+    _require(complete >= 0 and plain_up_to <= batch + 1, "a list of snapshots")
+    _require(len({name for name, _, _ in held}) == len(held), "a snapshot is listed twice")
+    return Snapshots(complete, plain_up_to, tuple(held))
+
+
+def _checkpoint_id(fields: _Fields) -> str | None:
+    kind = fields.take(1)[0]
+    _require(kind <= 2, f"an id of kind {kind}")
+    return (lambda: None, lambda: str(fields.uuid()), fields.text)[kind]()
 
 
 def _wrap(value: int) -> int:
@@ -276,9 +301,8 @@ def _segments(fields: _Fields, files: list[str], stores: list[tuple[int, str]]) 
         partition = _wrap(partition + fields.signed())
         version = _wrap(version + fields.signed())
         attempt = _wrap(attempt + fields.signed())
-        kind, id_kind = fields.take(1)[0], fields.take(1)[0]
-        _require(kind in SUFFIXES and id_kind <= 2, f"kinds {kind} and {id_kind}")
-        checkpoint_id = (lambda: None, lambda: str(fields.uuid()), fields.text)[id_kind]()
+        kind, checkpoint_id = fields.take(1)[0], _checkpoint_id(fields)
+        _require(kind in SUFFIXES and (kind != 3 or checkpoint_id is not None), f"kind {kind}")
         parts = []
         for _ in fields.count(7):
             file = fields.number(len(files) + 1)

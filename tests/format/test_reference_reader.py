@@ -103,9 +103,19 @@ def test_an_entry_names_segments_with_checkpoint_ids() -> None:
 
 
 def test_an_entry_has_snapshots_and_names_those_before_it() -> None:
-    assert segments("snapshots.entry") == {"0/0/8.changelog": b"changes", "0/0/8.zip": b"a snapshot"}
-    assert read("snapshots.entry").index.snapshots == (0, 5)
-    assert read("with-ids.entry").index.snapshots == ()
+    index = read("snapshots.entry").index
+    names = [segment.name for segment in index.segments]
+    assert names == [
+        "0/0/8.changelog",
+        "0/0/8.zip",
+        "0/1/7.zip",
+        "0/1/7_000012-d0d0d0d0-0000-4000-8000-00000000000c.sst",
+    ]
+    assert index.segments[3].parts == (reader.Part(OTHER, 24, 1_048_576, 0xDEADBEEF),)
+    data = "data/4-cccccccc-0000-4000-8000-000000000003/1-0-5eed.log"
+    held = (("1/0/left/6.zip", 6, (data, OTHER)), ("0/0/8.zip", 7, ()), ("0/1/7.zip", 7, (OTHER,)))
+    assert index.snapshots == reader.Snapshots(5, 2, held)
+    assert read("with-ids.entry").index.snapshots is None
 
 
 def test_a_part_may_be_far_inside_another_file() -> None:

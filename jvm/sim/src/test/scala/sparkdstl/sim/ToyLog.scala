@@ -9,7 +9,7 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.transport._
-import sparkdstl.sim.model.{CommitContent, Names}
+import sparkdstl.sim.model.{CommitContent, Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark._
 import sparkdstl.sim.world.{StoredBytes, World}
 
@@ -46,6 +46,13 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
             case None => Lookup.Damaged("not in its entry")
           }
       }
+    override def snapshot(
+        key: SegmentKey,
+        root: String,
+        newest: Long,
+        objects: String => Option[StoredBytes]
+    ): SnapshotLookup = objects(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes))
+      .flatMap(ToyEntry.snapshot(key, _)).fold[SnapshotLookup](SnapshotLookup.NotThere)(SnapshotLookup.Found(_))
     override def namedBy(batch: Long, entry: StoredBytes): Set[String] = Set.empty
     override def isDataFile(path: String, root: String): Boolean = false
   }
@@ -62,6 +69,13 @@ object ToyEntry {
     val lines = segments.map { case (name, bytes) => s"$name|${Base64.getEncoder.encodeToString(bytes)}" }
     (new String(content, UTF_8) + Mark + lines.mkString("\n")).getBytes(UTF_8)
   }
+
+  /** What a snapshot consists of, if the entry's segments have it. */
+  def snapshot(key: SegmentKey, segments: Map[String, Array[Byte]]): Option[Vector[Array[Byte]]] =
+    segments.get(key.relativePath).map { zip =>
+      SnapshotZip.decode(zip)
+        .map(name => segments(key.copy(checkpointId = Some(name), kind = SegmentKind.SnapshotFile).relativePath))
+    }
 
   def segments(entry: Array[Byte]): Option[Map[String, Array[Byte]]] = {
     val text = new String(entry, UTF_8)
@@ -113,11 +127,18 @@ private final class ToyDriver(context: ProcessContext, flaws: ToyFlaws) extends 
   override def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     closing += batch
     val ids = new String(content, UTF_8)
+    def isNamed(attempt: Long, s: SealedSegment) = s.key.checkpointId.fold(reported.contains(attempt))(ids.contains)
     val bySize = for {
       (attempt, segments) <- seals(batch).toVector.sortBy(of => (reported.indexOf(of._1), of._1))
       s <- segments
-      wins = flaws.ignoresWinners ||
-        s.key.checkpointId.fold(reported.contains(attempt))(ids.contains)
+      // A snapshot's file belongs to its zip.
+      wins = flaws.ignoresWinners || segments.exists { of =>
+        isNamed(attempt, of) &&
+        (if (s.key.kind != SegmentKind.SnapshotFile) of eq s
+         else
+           of.key.kind == SegmentKind.Snapshot &&
+           of.key.storeDirectory == s.key.storeDirectory)
+      }
       if wins
     } yield (s.key.relativePath, (attempt, s))
     val chosen = bySize.toMap.values.toVector
@@ -204,12 +225,18 @@ private final class ToyExecutor(
       case _ => files.read(s"${Names.State}/${key.relativePath}")
     }
 
-  override def snapshots(storeDirectory: String): Future[Seq[Long]] =
+  override def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]] =
     files.list(Names.Commits).flatMap(found => Future.sequence(found.map(files.read))).map { entries =>
       entries.flatten.flatMap(ToyEntry.segments).flatMap(_.keys).flatMap { name =>
         SegmentKey.parse(storeDirectory, name.stripPrefix(s"$storeDirectory/")).filter(_.kind == SegmentKind.Snapshot)
-      }.map(_.version)
+      }.map(key => key.version -> key.checkpointId)
     }
+
+  /** Those that are part of a commit have to do. */
+  override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] = Future.unit
+
+  override def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]] =
+    files.read(Names.commit(key.batch)).map(_.flatMap(ToyEntry.segments).flatMap(ToyEntry.snapshot(key, _)))
 
   override def release(storeDirectory: String, lowest: Long): Unit = {
     val _ = ask(ToDriver.Release(Vector(storeDirectory -> lowest)), 1).recover { case _: Exception => FromDriver.Noted }

@@ -34,6 +34,12 @@ final case class LogOptions(
     persistSizeThreshold: Long,
     persistDelayMs: Long,
     fencingRelistAfterMs: Long,
+    materializeEnabled: Boolean,
+    materializeIntervalMs: Long,
+    materializeReplayCost: Int,
+    materializeMaxFailures: Int,
+    materializeFailsQuery: Boolean,
+    materializeThreads: Int,
     uploadThreads: Int,
     uploadMaxInFlight: Long,
     retryPolicy: RetryPolicyName,
@@ -44,7 +50,11 @@ final case class LogOptions(
     cacheMaxSize: Long,
     cacheIdleTimeoutMs: Long,
     localCopiesMaxSize: Long
-)
+) {
+
+  /** Whether what tasks change goes to the log. */
+  def logsChanges: Boolean = enabled && commitAsync
+}
 
 /**
  * The single source of what can be set: parsing and validation happen here, `docs/configuration.md` and the Python
@@ -177,6 +187,55 @@ object LogOptions {
       "whether another run has taken the query over and moved on."
   )
 
+  val MaterializeEnabled: LogOption[Boolean] = LogOption(
+    "materialize.enabled",
+    Flag,
+    "true",
+    "Whether snapshots of stores go to the log as well. When false, they are left to Spark: plain files, every " +
+      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions, uploaded by its maintenance.",
+    "state.changelog.periodic-materialize.enabled"
+  )
+
+  val MaterializeInterval: LogOption[Long] = LogOption(
+    "materialize.interval",
+    Duration(Second, 24 * Hour),
+    "10min",
+    "After how long a store that has changed is snapshotted, in the background, so that its log can be let go. Each store " +
+      "begins at a time of its own.",
+    "state.changelog.periodic-materialize.interval"
+  )
+
+  val MaterializeReplayCost: LogOption[Int] = LogOption(
+    "materialize.replayCost",
+    Number(0, 100000),
+    "50",
+    "How many bytes of a snapshot are loaded in the time in which one byte of the log is replayed. A store whose log would " +
+      "take longer to replay than its snapshot takes to load is snapshotted before its interval is over, but not before " +
+      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. 0 leaves it at the interval."
+  )
+
+  val MaterializeMaxFailures: LogOption[Int] = LogOption(
+    "materialize.maxFailures",
+    Number(1, 1000),
+    "3",
+    "How many times in a row the snapshot of a store is tried before that is called a failure. The log is kept meanwhile.",
+    "state.changelog.max-failures-allowed"
+  )
+
+  val MaterializeOnFailure: LogOption[String] = LogOption(
+    "materialize.onFailure",
+    Choice("log", "fail"),
+    "log",
+    "What comes of such a failure: `log` says so, and tries again with the next version; `fail` fails the query."
+  )
+
+  val MaterializeThreads: LogOption[Int] = LogOption(
+    "materialize.numThreads",
+    Number(1, 64),
+    "2",
+    "How many stores' snapshots a process uploads at once, for all queries together: the largest that any of them asks for."
+  )
+
   val UploadThreads: LogOption[Int] = LogOption(
     "upload.numThreads",
     Number(1, 256),
@@ -278,6 +337,12 @@ object LogOptions {
     PersistSizeThreshold,
     PersistDelay,
     FencingRelistAfter,
+    MaterializeEnabled,
+    MaterializeInterval,
+    MaterializeReplayCost,
+    MaterializeMaxFailures,
+    MaterializeOnFailure,
+    MaterializeThreads,
     UploadThreads,
     UploadMaxInFlight,
     UploadRetryPolicy,
@@ -324,6 +389,12 @@ object LogOptions {
       persistSizeThreshold = value(PersistSizeThreshold),
       persistDelayMs = value(PersistDelay),
       fencingRelistAfterMs = value(FencingRelistAfter),
+      materializeEnabled = value(MaterializeEnabled),
+      materializeIntervalMs = value(MaterializeInterval),
+      materializeReplayCost = value(MaterializeReplayCost),
+      materializeMaxFailures = value(MaterializeMaxFailures),
+      materializeFailsQuery = value(MaterializeOnFailure) == "fail",
+      materializeThreads = value(MaterializeThreads),
       uploadThreads = value(UploadThreads),
       uploadMaxInFlight = value(UploadMaxInFlight),
       retryPolicy = RetryPolicyName.of(value(UploadRetryPolicy)),

@@ -5,9 +5,9 @@ import sparkdstl.log.transport.BarrierReport
 
 private[coordinator] object BarrierReports {
 
-  /** How the barrier of `batch` went, whose entry was written. */
+  /** How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are none of the barrier's. */
   def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): BarrierReport = {
-    val segments = entry.index.entries
+    val segments = entry.index.entries.filter(_.key.batch == batch)
     val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)
     BarrierReport(
       batch,

@@ -12,7 +12,8 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
-import sparkdstl.log.coordinator.retention.{HeldSnapshots, OrphanSweep, Retention}
+import sparkdstl.log.coordinator.retention.{OrphanSweep, Retention}
+import sparkdstl.log.coordinator.snapshots.RunSnapshots
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, SegmentPart, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -66,18 +67,31 @@ final class RunCoordinator private (
     entries,
     start.entries,
     start.newest match {
-      case EntryFound.Logged(entry) => entry.index.entries.iterator.map(_.key.storeDirectory).toSet
+      case EntryFound.Logged(entry) => entry.changedStores
       case _ => Set.empty
     },
     options.commitTimeoutMs,
     runtime,
+    (batches, files) => snapshots.letGoWith(batches, files),
     error => {
       metrics.deletionFailed()
       logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
     }
   )
   private val chain = new EntryChain(start.entries.lastOption, start.newest)
-  private val snapshots = new HeldSnapshots(entries, start.entries, start.newest, retention.stands, runtime)
+  private lazy val snapshots: RunSnapshots = new RunSnapshots(
+    entries,
+    writer,
+    start.newest,
+    options.materializeEnabled,
+    () => retention.batches,
+    retention.stands,
+    () => chain.newest,
+    ledger,
+    budget,
+    discard,
+    runtime
+  )
 
   // Guarded by this.
   private var commitUnderWay: Future[Unit] = Future.unit
@@ -95,6 +109,9 @@ final class RunCoordinator private (
 
   /** How many commit entries this run knows of. */
   def retainedEntries: Int = retention.batches.size
+
+  /** How many snapshots wait for a commit entry. */
+  def waitingSnapshots: Int = snapshots.waiting
 
   /** The last batch that this run knows to be committed; -1 if there is none. */
   def lastCommitted: Long = chain.newest
@@ -125,10 +142,12 @@ final class RunCoordinator private (
       retention.release(lowest)
       Future.successful(FromDriver.Noted)
     case ToDriver.ListStore(storeDirectory) =>
-      snapshots.versions(storeDirectory).map { held =>
-        val versions = retention.versions(storeDirectory)
-        FromDriver.Versions(versions, held.filter(versions.toSet))
+      snapshots.of(storeDirectory).map { case (held, plainUpTo) =>
+        val lowest = retention.lowest(storeDirectory)
+        FromDriver.Versions(retention.versions(storeDirectory), held.filter(_.version >= lowest), plainUpTo)
       }
+    case offer: ToDriver.OfferSnapshot =>
+      if (isAtWork) snapshots.offer(offer) else Future.successful(FromDriver.Superseded)
     case ToDriver.PastTheLog(why) =>
       if (synchronized { val first = !pastTheLog; pastTheLog = true; first })
         logger.warn(s"Nothing of ${location.root} goes to the log: $why")
@@ -165,9 +184,10 @@ final class RunCoordinator private (
         segments <- barriers.await(batch, options.commitTimeoutMs)
         waitMillis = millisSince(startedNanos)
         previous <- chain.before(batch)(lookAt)
-        held <- snapshots.before(batch)
+        (offered, listed) <- snapshots.forEntry(batch, segments)
         link = EntryLink(runtime.random.nextUuid(), previous)
-        entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, held)
+        entry = CommitEntry
+          .encode(content, batch, link, writer, location.configuredBase, segments ++ offered, Some(listed))
         _ = refuseIfEnded()
         _ <- entryWriter.write(batch, entry, link.previous, () => isLongSilent, left)
       } yield (entry, waitMillis)
@@ -192,7 +212,10 @@ final class RunCoordinator private (
     if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run))
     else retention.askedToDelete(batch).transform { outcome =>
       val left = retention.batches.lastOption.getOrElse(-1L)
-      if (chain.goBackTo(left)) ledger.goBackTo(left)
+      if (chain.goBackTo(left)) {
+        ledger.goBackTo(left)
+        snapshots.goBackTo(left)
+      }
       outcome
     }
 
@@ -206,6 +229,7 @@ final class RunCoordinator private (
     val retained = retention.close()
     committing.flatMap { _ =>
       ledger.end()
+      snapshots.end()
       retained
     }
   }
@@ -269,8 +293,7 @@ final class RunCoordinator private (
     }
 
   private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
-    val segments = entry.index.entries
-    val files = segments.iterator.flatMap(_.parts).flatMap(_.file).toSet
+    val files = entry.index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
     val report = BarrierReports.of(batch, entry, waitMillis, writeMillis)
     val unseen = math.max(chain.newest + 1, batch - UnseenEntries) until batch
     chain.committed(batch, entry.index)
@@ -282,7 +305,7 @@ final class RunCoordinator private (
     unseen.foreach(retention.noteUnseen)
     metrics.committed(report)
     snapshots.committed(batch, entry.index)
-    retention.committed(batch, segments.iterator.map(_.key.storeDirectory).toSet, files)
+    retention.committed(batch, entry.index.changedStores, files)
     discard(ledger.committed(batch))
     logger.info(
       s"Batch $batch: ${report.segments} segments durable after $waitMillis ms, commit entry of ${report.entryBytes} " +
@@ -301,18 +324,20 @@ final class RunCoordinator private (
     // After an unknown commit nothing may be deleted that it may have named; after another driver's, nothing at all.
     retention.close(): Unit
     ledger.end()
+    snapshots.end()
   }
 
   private def sweepOnce(): Unit =
     if (start.exclusive && synchronized { val first = !swept && phase == Running; swept ||= first; first })
-      new OrphanSweep(location, checkpoint, log, entries, epoch, options.commitTimeoutMs, runtime).run().onComplete {
-        case Success(0) =>
-        case Success(count) =>
-          logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
-        case Failure(error) =>
-          synchronized { swept = false }
-          logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
-      }
+      new OrphanSweep(location, checkpoint, log, entries, epoch, snapshots.isNamed, options.commitTimeoutMs, runtime)
+        .run().onComplete {
+          case Success(0) =>
+          case Success(count) =>
+            logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+          case Failure(error) =>
+            synchronized { swept = false }
+            logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
+        }
 
   /**
    * Uploads of which the ledger knows nothing are told for a second time, or belong to a batch that was committed without

@@ -77,6 +77,16 @@ object ProtocolErrors {
       cause
     )
 
+  def materializationFailed(store: String, version: Long, attempts: Int, cause: Throwable): DstlException =
+    new DstlException(
+      "DSTL_MATERIALIZATION_FAILED",
+      Map("store" -> store, "version" -> version.toString, "attempts" -> attempts.toString),
+      s"The snapshot of version $version of $store failed $attempts times in a row, at last with: ${cause.getMessage}. Its " +
+        "log is kept, so nothing is lost, but it grows, and so does the time that recovery takes. Check the storage and the " +
+        "permission to write there. spark.sql.streaming.stateStore.dstl.materialize.onFailure says whether the query fails.",
+      cause
+    )
+
   def notCoordinated(root: String): DstlException =
     new DstlException(
       "DSTL_NOT_COORDINATED",

@@ -44,8 +44,6 @@ object CommitEntry {
    *   the entry as Spark wrote it
    * @param base
    *   the log's base path if one was configured
-   * @param snapshots
-   *   batches before this one whose entries hold snapshots, in ascending order
    */
   def encode(
       sparkContent: Array[Byte],
@@ -54,7 +52,7 @@ object CommitEntry {
       writer: Writer,
       base: Option[String],
       segments: Vector[CommittedSegment],
-      snapshots: Vector[Long] = Vector.empty
+      snapshots: Option[SnapshotList] = None
   ): EncodedEntry = {
     val log = new LogFileWriter(LogFileKind.Entry)
     val entries = segments.sortBy(segment => place(segment.key)).map { segment =>

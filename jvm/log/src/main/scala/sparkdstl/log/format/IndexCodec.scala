@@ -35,14 +35,13 @@ private[format] object IndexCodec {
     for (link <- index.link; batch <- index.batch) out.section(EntrySection)(writeEntry(_, batch, link))
     index.name.foreach(name => out.section(NameSection)(_.text(name)))
     index.base.foreach(base => out.section(BaseSection)(_.text(base)))
-    val segments = new SegmentsEncoder(index.entries)
+    val held = index.snapshots.fold(Vector.empty[HeldSnapshot])(_.held)
+    val segments = new SegmentsEncoder(index.entries, held)
     out.section(FilesSection)(segments.writeFiles)
     out.section(StoresSection)(segments.writeStores)
     out.section(SegmentsSection)(segments.writeSegments)
-    if (index.snapshots.nonEmpty) out.section(SnapshotsSection) { section =>
-      section.number(index.snapshots.size.toLong)
-      index.snapshots.foreach(section.number)
-    }
+    for (list <- index.snapshots; batch <- index.batch)
+      out.section(SnapshotsSection)(segments.writeSnapshots(_, list, batch))
     out.result
   }
 
@@ -69,8 +68,9 @@ private[format] object IndexCodec {
     val base = sections.optional(BaseSection)(_.text())
     val files = sections.required(FilesSection)(SegmentsDecoder.readFiles)
     val stores = sections.required(StoresSection)(SegmentsDecoder.readStores)
-    val entries = sections.required(SegmentsSection)(new SegmentsDecoder(files, stores).readSegments)
-    val snapshots = sections.optional(SnapshotsSection)(in => in.many(minimumSize = 1)(in.number()))
+    val segments = new SegmentsDecoder(files, stores)
+    val entries = sections.required(SegmentsSection)(segments.readSegments)
+    val snapshots = sections.optional(SnapshotsSection)(segments.readSnapshots(_, place.fold(0L)(_._1)))
     LogFileIndex(
       kind,
       writer,
@@ -80,7 +80,7 @@ private[format] object IndexCodec {
       name,
       base,
       software,
-      snapshots.getOrElse(Vector.empty)
+      snapshots
     )
   }
 

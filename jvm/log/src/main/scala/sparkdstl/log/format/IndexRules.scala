@@ -15,8 +15,8 @@ private[format] object IndexRules {
       if (index.batch.isEmpty || index.link.isEmpty) Some("a commit entry without a batch")
       else if (index.name.nonEmpty) Some("a commit entry with the name of a data file")
       else
-        firstDuplicate(index).map(key => s"${key.relativePath} is named twice")
-          .orElse(ofSnapshots(index.snapshots, index.batch.get))
+        firstDuplicate(index.entries.iterator.map(_.key)).map(key => s"${key.relativePath} is named twice")
+          .orElse(index.snapshots.flatMap(ofSnapshots(_, index.batch.get)))
     case LogFileKind.DataFile =>
       if (index.batch.nonEmpty || index.link.nonEmpty || index.base.nonEmpty || index.snapshots.nonEmpty)
         Some("a data file with a batch or a base")
@@ -28,19 +28,29 @@ private[format] object IndexRules {
         }
   }
 
-  private def ofSnapshots(batches: Vector[Long], own: Long): Option[String] = {
-    val ascending = batches.zip(batches.drop(1) :+ own).forall { case (batch, next) => batch < next }
-    Option.unless(ascending)(s"snapshots in batches ${batches.mkString(", ")} before batch $own")
+  private def ofSnapshots(list: SnapshotList, own: Long): Option[String] =
+    if (list.complete < 0 || list.complete > own)
+      Some(s"a list of snapshots that continues that of batch ${list.complete}")
+    else if (list.plainUpTo > own + 1) Some(s"plain files up to version ${list.plainUpTo}")
+    else
+      firstDuplicate(list.held.iterator.map(_.key)).map(key => s"${key.relativePath} is listed twice")
+        .orElse(list.held.iterator.flatMap(ofSnapshot(_, list.complete, own)).nextOption())
+
+  private def ofSnapshot(snapshot: HeldSnapshot, complete: Long, own: Long): Option[String] = {
+    val isWhere = snapshot.batch <= own && snapshot.batch >= snapshot.key.batch && snapshot.batch >= 0 &&
+      (complete == own || snapshot.batch > complete)
+    Option.unless(isWhere)(s"${snapshot.key.relativePath} in batch ${snapshot.batch}").orElse(ofKey(snapshot.key))
   }
 
-  private def firstDuplicate(index: LogFileIndex): Option[SegmentKey] = {
-    val seen = new java.util.HashSet[SegmentKey](index.entries.size * 2)
-    index.entries.iterator.map(_.key).find(!seen.add(_))
+  private def firstDuplicate(keys: Iterator[SegmentKey]): Option[SegmentKey] = {
+    val seen = new java.util.HashSet[SegmentKey]
+    keys.find(!seen.add(_))
   }
 
   private def ofKey(key: SegmentKey): Option[String] =
     if (key.partition < 0 || key.version < 0) Some(s"partition ${key.partition}, version ${key.version}")
     else if (!SegmentKey.isStoreName(key.storeName)) Some(s"'${key.storeName}' is not a store name")
+    else if (!key.isNamedWell) Some(s"a file of a snapshot without a name in ${key.storeDirectory}")
     else key.checkpointId.filterNot(SegmentKey.isCheckpointId).map(id => s"'$id' is not a checkpoint id")
 
   private def ofPlace(part: SegmentPart, segmentsEnd: Long): Option[String] = {
@@ -50,5 +60,6 @@ private[format] object IndexRules {
   }
 
   private def filesOf(index: LogFileIndex): Set[String] =
-    index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
+    (index.entries.iterator.flatMap(_.parts).flatMap(_.file) ++
+      index.snapshots.iterator.flatMap(_.held).flatMap(_.files)).toSet
 }

@@ -70,7 +70,7 @@ final case class Writer(run: UUID, epoch: Long, host: String, application: Strin
  * @param software
  *   the program that wrote the file and its version
  * @param snapshots
- *   batches below a commit entry's own whose entries hold snapshots and stood when it was written, in ascending order
+ *   what a commit entry tells of snapshots; None in a data file
  */
 final case class LogFileIndex(
     kind: LogFileKind,
@@ -81,8 +81,13 @@ final case class LogFileIndex(
     name: Option[String] = None,
     base: Option[String] = None,
     software: String = LogFile.Software,
-    snapshots: Vector[Long] = Vector.empty
-)
+    snapshots: Option[SnapshotList] = None
+) {
+
+  /** Directories of the stores whose changes a commit entry holds. */
+  def changedStores: Set[String] =
+    entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog).map(_.storeDirectory).toSet
+}
 
 /** Sizes and marks of the file format; `docs/log-file-format.md` is the specification. */
 object LogFile {

@@ -1,8 +1,8 @@
 package sparkdstl.log.format
 
 /**
- * What a segment holds: a store's changelog, the checksum sibling that Spark writes beside it, or what Spark calls a
- * snapshot's zip, where the snapshot is part of a commit.
+ * What a segment holds: a store's changelog, the checksum sibling that Spark writes beside it, what Spark calls a
+ * snapshot's zip, or one of the files that a snapshot consists of.
  */
 sealed abstract class SegmentKind(val code: Int, val suffix: String)
 
@@ -10,9 +10,10 @@ object SegmentKind {
   case object Changelog extends SegmentKind(0, ".changelog")
   case object Checksum extends SegmentKind(1, ".changelog.crc")
   case object Snapshot extends SegmentKind(2, ".zip")
+  case object SnapshotFile extends SegmentKind(3, ".sst")
 
   /** In the order in which a name's ending must be tried: the longer first. */
-  val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot)
+  val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot, SnapshotFile)
 
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
 }
@@ -21,8 +22,10 @@ object SegmentKind {
  * Names a segment: one store (operator, partition, store name) at one version.
  *
  * @param storeName    empty for Spark's default store, whose files lie directly in the partition's directory
- * @param version      the state version that the changes lead to; batch N produces version N + 1
- * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one
+ * @param version      the state version that the changes lead to; batch N produces version N + 1. Of a snapshot's file,
+ *                     the version of the snapshot for which it was uploaded
+ * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one. Of a snapshot's
+ *                     file, the name that Spark gives it, without the ending
  */
 final case class SegmentKey(
     operator: Long,
@@ -43,14 +46,17 @@ final case class SegmentKey(
   /** The file's path below `<checkpoint>/state`; what errors and logs call the segment. */
   def relativePath: String = s"$storeDirectory/$fileName"
 
-  /** The batch whose commit publishes this segment. */
+  /** The batch that leads to this version. Its commit entry holds the segment, unless it belongs to a snapshot. */
   def batch: Long = version - 1
+
+  /** Whether a file of a snapshot has a name, which nothing else tells of it. */
+  private[format] def isNamedWell: Boolean = kind != SegmentKind.SnapshotFile || checkpointId.nonEmpty
 }
 
 object SegmentKey {
   // Numbers as Spark writes them: with leading zeros two files would be one segment.
   private val Store = """(0|[1-9]\d{0,17})/(0|[1-9]\d{0,8})(?:/([^/]+))?""".r
-  private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?|\.zip)""".r
+  private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?|\.zip|\.sst)""".r
 
   /** Whether a store's name stays inside its partition's directory; empty is Spark's default store. */
   private[format] def isStoreName(name: String): Boolean = name != "." && name != ".." && !name.contains('/')
@@ -64,7 +70,7 @@ object SegmentKey {
         val name = Option(store).getOrElse("")
         SegmentKind.all.find(_.suffix == suffix && isStoreName(name)).map { kind =>
           SegmentKey(operator.toLong, partition.toInt, name, version.toLong, Option(id), kind)
-        }
+        }.filter(_.isNamedWell)
       case _ => None
     }
 }

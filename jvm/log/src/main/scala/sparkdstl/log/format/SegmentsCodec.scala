@@ -13,9 +13,11 @@ private[format] object IdKind {
  * The sections that name segments. What segments of a batch have in common is said once, or as the difference from the
  * segment before, so that a segment costs little more than its length and checksum.
  */
-private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry]) {
-  private val files = entries.iterator.flatMap(_.parts).flatMap(_.file).distinct.toVector
-  private val stores = entries.iterator.map(entry => (entry.key.operator, entry.key.storeName)).distinct.toVector
+private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry], held: Vector[HeldSnapshot]) {
+  private val files =
+    (entries.iterator.flatMap(_.parts).flatMap(_.file) ++ held.iterator.flatMap(_.files)).distinct.toVector
+  private val stores = (entries.iterator.map(_.key) ++ held.iterator.map(_.key))
+    .map(key => (key.operator, key.storeName)).distinct.toVector
   private val fileNumbers = files.zipWithIndex.toMap
   private val storeNumbers = stores.zipWithIndex.toMap
 
@@ -49,6 +51,22 @@ private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry]) {
       writeCheckpointId(out, key.checkpointId)
       out.number(entry.parts.size.toLong)
       entry.parts.foreach(writePart(out, _, ends))
+    }
+  }
+
+  def writeSnapshots(out: IndexEncoder, list: SnapshotList, batch: Long): Unit = {
+    out.number(batch - list.complete)
+    out.number(list.plainUpTo)
+    out.number(list.held.size.toLong)
+    list.held.foreach { snapshot =>
+      val key = snapshot.key
+      out.number(storeNumbers((key.operator, key.storeName)).toLong)
+      out.number(key.partition.toLong)
+      out.number(key.version)
+      writeCheckpointId(out, key.checkpointId)
+      out.number(batch - snapshot.batch)
+      out.number(snapshot.files.size.toLong)
+      snapshot.files.foreach(file => out.number(fileNumbers(file).toLong))
     }
   }
 
@@ -87,9 +105,7 @@ private[format] final class SegmentsDecoder(files: Vector[String], stores: Vecto
   def readSegments(in: IndexDecoder): Vector[SegmentEntry] = in.many(minimumSize = 7)(readSegment(in))
 
   private def readSegment(in: IndexDecoder): SegmentEntry = {
-    val storeNumber = in.int()
-    val (operator, name) = stores.lift(storeNumber)
-      .getOrElse(throw new MalformedIndexException(s"store number $storeNumber of ${stores.size}"))
+    val (operator, name) = readStore(in)
     // Sums that overflow end up outside of what is allowed, or are what the writer meant.
     partition += in.signed()
     version += in.signed()
@@ -100,6 +116,30 @@ private[format] final class SegmentsDecoder(files: Vector[String], stores: Vecto
       .getOrElse(throw new MalformedIndexException(s"unknown kind of segment $kindCode"))
     val key = SegmentKey(operator, in.asInt(partition), name, version, readCheckpointId(in), kind)
     SegmentEntry(key, attempt, in.many(minimumSize = 7)(readPart(in)))
+  }
+
+  def readSnapshots(in: IndexDecoder, batch: Long): SnapshotList = {
+    val complete = batch - in.number()
+    val plainUpTo = in.number()
+    SnapshotList(complete, plainUpTo, in.many(minimumSize = 6)(readSnapshot(in, batch)))
+  }
+
+  private def readSnapshot(in: IndexDecoder, batch: Long): HeldSnapshot = {
+    val (operator, name) = readStore(in)
+    val partition = in.int()
+    val version = in.number()
+    val key = SegmentKey(operator, partition, name, version, readCheckpointId(in), SegmentKind.Snapshot)
+    val heldBy = batch - in.number()
+    val named = in.many(minimumSize = 1) {
+      val file = in.int()
+      files.lift(file).getOrElse(throw new MalformedIndexException(s"file number $file of ${files.size}"))
+    }
+    HeldSnapshot(key, heldBy, named)
+  }
+
+  private def readStore(in: IndexDecoder): (Long, String) = {
+    val number = in.int()
+    stores.lift(number).getOrElse(throw new MalformedIndexException(s"store number $number of ${stores.size}"))
   }
 
   private def readPart(in: IndexDecoder): SegmentPart = {

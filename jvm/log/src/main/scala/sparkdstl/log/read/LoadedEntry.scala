@@ -2,7 +2,7 @@ package sparkdstl.log.read
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey}
+import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentKind}
 import sparkdstl.log.storage.ObjectTail
 
 /** What is at the place of a commit entry. */
@@ -40,6 +40,16 @@ final class LoadedEntry(
 
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
+  /**
+   * The file of a snapshot that Spark calls `name`: the store's name for it never comes again, so it does not matter for
+   * which snapshot it was uploaded.
+   */
+  def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
+    segmentsOf(storeDirectory).find { segment =>
+      segment.key.kind == SegmentKind.SnapshotFile &&
+      segment.key.checkpointId.exists(id => s"$id${segment.key.kind.suffix}" == name)
+    }
+
   /** All segments of a store. */
   def segmentsOf(storeDirectory: String): Vector[SegmentEntry] = segments.getOrElse(storeDirectory, Vector.empty)
 
@@ -50,6 +60,9 @@ final class LoadedEntry(
       java.util.Arrays.copyOfRange(tail.bytes, start.toInt, start.toInt + length)
     )
   }
+
+  /** Directories of the stores that its batch has changed. */
+  def changedStores: Set[String] = index.changedStores
 
   /** Roughly what it takes in memory, in bytes. */
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L

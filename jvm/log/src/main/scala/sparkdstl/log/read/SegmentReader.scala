@@ -64,16 +64,14 @@ final class SegmentReader(
       case EntryFound.Absent | EntryFound.Plain => Future.successful(None)
       case EntryFound.Logged(entry) =>
         val found = entry.segment(key).map(FoundSegment(entry, _))
-        val isExpected = key.kind == SegmentKind.Changelog && entry.index.entries.nonEmpty &&
-          !isOfOtherFormat(entry, key)
+        val changelogs = entry.index.entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog)
+        // One of the other version of Spark's checkpoint format lacks nothing.
+        val isExpected = key.kind == SegmentKind.Changelog &&
+          changelogs.exists(_.checkpointId.isDefined == key.checkpointId.isDefined)
         if (found.isEmpty && isExpected)
           Future.failed(LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it"))
         else Future.successful(found)
     }
-
-  /** Whether the entry was written in the other version of Spark's checkpoint format: then nothing of it is amiss. */
-  private def isOfOtherFormat(entry: LoadedEntry, key: SegmentKey): Boolean =
-    entry.index.entries.exists(_.key.checkpointId.isDefined != key.checkpointId.isDefined)
 
   /** The segments of a store in the entry of `batch`. */
   def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
@@ -81,18 +79,29 @@ final class SegmentReader(
     case EntryFound.Absent | EntryFound.Plain => Vector.empty
   }
 
-  /** The segments of a store in all entries that there are, of these kinds. Lists, and reads what it has not read yet. */
+  /**
+   * The segments of a store in all entries that there are, of these kinds. Lists, and reads what it has not read yet. For
+   * snapshots [[snapshots]] asks for less.
+   */
   def allSegmentsOf(storeDirectory: String, kinds: Set[SegmentKind]): Future[Vector[SegmentEntry]] =
     for {
-      objects <- checkpoint.list(location.commits, timeoutMillis)
-        .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _)))
-      batches = LogLayout.batchesIn(objects)
-      holding <- if (kinds.forall(_ == SegmentKind.Snapshot)) SnapshotEntries.among(batches)(entry)
-      else Future.successful(batches)
-      segments <- holding.foldLeft(Future.successful(Vector.empty[SegmentEntry])) { (before, batch) =>
+      batches <- existing()
+      segments <- batches.foldLeft(Future.successful(Vector.empty[SegmentEntry])) { (before, batch) =>
         before.flatMap(found => segmentsOf(storeDirectory, batch).map(found ++ _))
       }
     } yield segments.filter(segment => kinds(segment.key.kind))
+
+  /** The snapshots in all entries that there are. Lists, and reads one or two. */
+  def snapshots(): Future[StandingSnapshots] = existing().flatMap(StandingSnapshots.among(_)(entry))
+
+  /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */
+  def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] = entry(batch).map {
+    case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))
+    case EntryFound.Absent | EntryFound.Plain => None
+  }
+
+  private def existing(): Future[Vector[Long]] = checkpoint.list(location.commits, timeoutMillis)
+    .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _))).map(LogLayout.batchesIn)
 
   /** Whether there is a commit entry of `batch` now. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)

@@ -3,7 +3,7 @@ package sparkdstl.log.transport
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 
-import sparkdstl.log.format.{SegmentKey, SegmentPart}
+import sparkdstl.log.format.{SegmentKey, SegmentKind, SegmentPart}
 
 /**
  * The bytes of messages. What is received is parsed strictly, and lengths are checked before memory is taken: no object is
@@ -47,6 +47,11 @@ object MessageCodec {
       case ToDriver.PastTheLog(why) =>
         out.writeByte(6)
         writeText(out, why)
+      case ToDriver.OfferSnapshot(attempt, segments) =>
+        out.writeByte(7)
+        out.writeLong(attempt)
+        out.writeInt(segments.size)
+        segments.foreach(writeSegment(out, _))
     }
   }
 
@@ -61,6 +66,7 @@ object MessageCodec {
       case 4 => ToDriver.Release(many(in, 12)((readText(in), in.readLong())))
       case 5 => ToDriver.ListStore(readText(in))
       case 6 => ToDriver.PastTheLog(readText(in))
+      case 7 => readOffer(in)
       case other => throw unknown(other)
     }
   }
@@ -85,17 +91,30 @@ object MessageCodec {
       case FromDriver.Withdrawal(mayBeCommitted) =>
         out.writeByte(6)
         out.writeBoolean(mayBeCommitted)
-      case FromDriver.Versions(changelogs, snapshots) =>
+      case FromDriver.Versions(changelogs, snapshots, plainUpTo) =>
         out.writeByte(7)
-        Seq(changelogs, snapshots).foreach { versions =>
-          out.writeInt(versions.size)
-          versions.foreach(out.writeLong)
+        out.writeInt(changelogs.size)
+        changelogs.foreach(out.writeLong)
+        out.writeInt(snapshots.size)
+        snapshots.foreach { snapshot =>
+          out.writeLong(snapshot.version)
+          out.writeLong(snapshot.batch)
+          out.writeBoolean(snapshot.id.nonEmpty)
+          snapshot.id.foreach(writeText(out, _))
         }
+        out.writeLong(plainUpTo)
       case FromDriver.Noted => out.writeByte(8)
       case FromDriver.Unwanted(tickets) =>
         out.writeByte(9)
         out.writeInt(tickets.size)
         tickets.foreach(out.writeLong)
+      case FromDriver.NotYet => out.writeByte(10)
+      case FromDriver.SnapshotHeld => out.writeByte(11)
+      case FromDriver.SnapshotRefused(reason, missing) =>
+        out.writeByte(12)
+        writeText(out, reason)
+        out.writeInt(missing.size)
+        missing.foreach(writeText(out, _))
     }
   }
 
@@ -108,9 +127,12 @@ object MessageCodec {
       case 4 => FromDriver.OverBudget
       case 5 => FromDriver.Refused(readText(in), many(in, 4)(readText(in)))
       case 6 => FromDriver.Withdrawal(in.readBoolean())
-      case 7 => FromDriver.Versions(many(in, 8)(in.readLong()), many(in, 8)(in.readLong()))
+      case 7 => FromDriver.Versions(many(in, 8)(in.readLong()), many(in, 17)(readPlace(in)), in.readLong())
       case 8 => FromDriver.Noted
       case 9 => FromDriver.Unwanted(many(in, 8)(in.readLong()))
+      case 10 => FromDriver.NotYet
+      case 11 => FromDriver.SnapshotHeld
+      case 12 => FromDriver.SnapshotRefused(readText(in), many(in, 4)(readText(in)))
       case other => throw unknown(other)
     }
   }
@@ -153,6 +175,21 @@ object MessageCodec {
         out.writeLong(ticket)
         out.writeLong(length)
     }
+  }
+
+  private def readOffer(in: DataInputStream): ToDriver.OfferSnapshot = {
+    val offer = ToDriver.OfferSnapshot(in.readLong(), many(in, 13)(readSegment(in)))
+    val isWhole = offer.segments.headOption.exists(_.key.kind == SegmentKind.Snapshot) &&
+      offer.segments.tail.forall(of =>
+        of.key.kind == SegmentKind.SnapshotFile && of.key.storeDirectory == offer.key.storeDirectory
+      ) && offer.segments.forall(_.parts.forall { case _: SealedPart.Pending => false; case _ => true })
+    if (!isWhole) throw new IllegalArgumentException(s"${offer.segments.map(_.key.relativePath)} is no snapshot")
+    offer
+  }
+
+  private def readPlace(in: DataInputStream): SnapshotPlace = {
+    val (version, batch) = (in.readLong(), in.readLong())
+    SnapshotPlace(version, Option.when(in.readBoolean())(readText(in)), batch)
   }
 
   private def readSegment(in: DataInputStream): SealedSegment = {

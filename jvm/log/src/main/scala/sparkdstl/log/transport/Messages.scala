@@ -66,6 +66,16 @@ object ToDriver {
   /** Which versions of a store are in the log. */
   final case class ListStore(storeDirectory: String) extends ToDriver
 
+  /**
+   * A snapshot of a version that the attempt led to, for a commit entry to hold: what Spark calls its zip, then the files
+   * that it consists of. All of it is durable or inline. Saying it again changes nothing.
+   */
+  final case class OfferSnapshot(attempt: Long, segments: Vector[SealedSegment]) extends ToDriver {
+
+    /** Of the zip. */
+    def key: SegmentKey = segments.head.key
+  }
+
   /** Changes of this query go past the log, and why: for the operator, once. */
   final case class PastTheLog(why: String) extends ToDriver
 }
@@ -110,8 +120,32 @@ object FromDriver {
   /** Whether the withdrawn seals may still be part of a commit: then what they name must not be deleted. */
   final case class Withdrawal(mayBeCommitted: Boolean) extends FromDriver
 
-  /** Versions of a store whose changelogs, and whose snapshots, are in the log, in ascending order. */
-  final case class Versions(changelogs: Vector[Long], snapshots: Vector[Long]) extends FromDriver
+  /**
+   * What of a store is in the log.
+   *
+   * @param changelogs
+   *   versions whose changelogs are, in ascending order
+   * @param snapshots
+   *   where its snapshots are, in ascending order of versions
+   * @param plainUpTo
+   *   above this version there are no plain files of it; 0 if there never were any
+   */
+  final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long)
+      extends FromDriver
+
+  /** The offered snapshot's version is not committed yet: it is not taken, and to be offered again. */
+  case object NotYet extends FromDriver
+
+  /** A commit entry holds the offered snapshot. While one that was taken waits for an entry the answer is [[Noted]]. */
+  case object SnapshotHeld extends FromDriver
+
+  /**
+   * The snapshot is not taken, and never will be.
+   *
+   * @param missing
+   *   data files that it names and that may not be there any more
+   */
+  final case class SnapshotRefused(reason: String, missing: Vector[String]) extends FromDriver
 
   case object Noted extends FromDriver
 
@@ -121,6 +155,16 @@ object FromDriver {
    */
   final case class Unwanted(tickets: Vector[Long]) extends FromDriver
 }
+
+/**
+ * Where a snapshot of a store is.
+ *
+ * @param id
+ *   the state store checkpoint id, if there is one
+ * @param batch
+ *   of the commit entry that holds it
+ */
+final case class SnapshotPlace(version: Long, id: Option[String], batch: Long)
 
 /** From the driver to an executor. */
 sealed trait ToExecutor

@@ -24,12 +24,15 @@ trait LocalStore {
  *
  * @param makeUploader
  *   makes the uploader of a run with this epoch, when the first chunk comes that is too large for a commit entry
+ * @param makeSnapshotUploader
+ *   makes that of its snapshots, when the first one comes
  */
 final class RunWorker(
     val id: RunId,
     executorName: String,
     link: DriverLink,
     makeUploader: Long => LogUploader[SegmentChunk],
+    makeSnapshotUploader: Long => LogUploader[SegmentChunk],
     options: LogOptions,
     runtime: ProtocolRuntime
 ) {
@@ -42,6 +45,7 @@ final class RunWorker(
   private var opening: Option[Future[FromDriver]] = None
   private var uploader: Option[LogUploader[SegmentChunk]] = None
   private var uploads: Option[SegmentUploads] = None
+  private var snapshots: Option[SnapshotUploads] = None
   private val stores = mutable.HashMap.empty[String, LocalStore]
   private val released = mutable.HashMap.empty[String, Long]
   private var releasing = false
@@ -81,6 +85,12 @@ final class RunWorker(
       Future.successful(Some(new TaskWriter(attempt, batch, limit, options, id, ask, uploads, noteBarrier, runtime)))
     case FromDriver.NotCoordinated => Future.successful(None)
     case _ => Future.failed(ProtocolErrors.notCoordinated(id.root))
+  }
+
+  /** Where snapshots are uploaded to and offered. None if the driver coordinates no run here. */
+  def snapshotUploads(): Future[Option[SnapshotUploads]] = opened().map {
+    case FromDriver.Opened(_, epoch, _) => Some(snapshotsOnFirstUse(epoch))
+    case _ => None
   }
 
   /** Takes a message from the driver. */
@@ -126,7 +136,9 @@ final class RunWorker(
   def lastBarrier: Option[BarrierReport] = barrier
 
   /** Whether nothing is on its way to data files, and no store is registered. */
-  def isIdle: Boolean = synchronized(stores.isEmpty && uploader.forall(_.bytesInFlight == 0))
+  def isIdle: Boolean = synchronized {
+    stores.isEmpty && uploader.forall(_.bytesInFlight == 0) && snapshots.forall(_.bytesInFlight == 0)
+  }
 
   /** Whether something is being uploaded, or the driver has not been told yet that it was. */
   def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
@@ -136,11 +148,14 @@ final class RunWorker(
 
   /** Takes nothing more. Completes when what is being uploaded has ended. */
   def close(): Future[Unit] = {
-    val last = synchronized {
+    val (last, lastSnapshots) = synchronized {
       closed = true
-      uploader
+      (uploader, snapshots)
     }
-    last.fold(Future.unit)(_.close())
+    for {
+      _ <- last.fold(Future.unit)(_.close())
+      _ <- lastSnapshots.fold(Future.unit)(_.close())
+    } yield ()
   }
 
   private def noteBarrier(report: BarrierReport): Unit = barrier = Some(report)
@@ -153,6 +168,21 @@ final class RunWorker(
       uploader = Some(made)
       uploads = Some(wrapped)
       wrapped
+    }
+  }
+
+  private def snapshotsOnFirstUse(epoch: Long): SnapshotUploads = synchronized {
+    if (closed) throw new IllegalStateException(s"the log of run ${id.run} is closed")
+    snapshots.getOrElse {
+      val made = new SnapshotUploads(
+        makeSnapshotUploader(epoch),
+        ask,
+        () => synchronized(uploader).exists(_.bytesInFlight > 0),
+        options.commitTimeoutMs,
+        runtime
+      )
+      snapshots = Some(made)
+      made
     }
   }
 

@@ -26,6 +26,12 @@ class LogOptionsSuite extends AnyFunSuite {
         persistSizeThreshold = 10 * MiB,
         persistDelayMs = 1000,
         fencingRelistAfterMs = 60000,
+        materializeEnabled = true,
+        materializeIntervalMs = 600000,
+        materializeReplayCost = 50,
+        materializeMaxFailures = 3,
+        materializeFailsQuery = false,
+        materializeThreads = 2,
         uploadThreads = 5,
         uploadMaxInFlight = 100 * MiB,
         retryPolicy = RetryPolicyName.Hedged,
@@ -88,7 +94,13 @@ class LogOptionsSuite extends AnyFunSuite {
       "download.numThreads" -> "16",
       "download.cache.maxSize" -> "4m",
       "download.cache.idleTimeout" -> "17s",
-      "download.localCopies.maxSize" -> "18m"
+      "download.localCopies.maxSize" -> "18m",
+      "materialize.enabled" -> "false",
+      "materialize.interval" -> "19s",
+      "materialize.replayCost" -> "20",
+      "materialize.maxFailures" -> "21",
+      "materialize.onFailure" -> "fail",
+      "materialize.numThreads" -> "22"
     )
     assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
     assert(
@@ -106,6 +118,12 @@ class LogOptionsSuite extends AnyFunSuite {
         persistSizeThreshold = 66 * 1024,
         persistDelayMs = 67,
         fencingRelistAfterMs = 68000,
+        materializeEnabled = false,
+        materializeIntervalMs = 19000,
+        materializeReplayCost = 20,
+        materializeMaxFailures = 21,
+        materializeFailsQuery = true,
+        materializeThreads = 22,
         uploadThreads = 11,
         uploadMaxInFlight = 3 * MiB,
         retryPolicy = RetryPolicyName.Fixed,

@@ -112,6 +112,23 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> -7L, "0/0/1.changelog.crc" -> -9L))
   }
 
+  test("what a snapshot consists of belongs to its attempt, with checkpoint ids and without") {
+    for (id <- Seq(None, Some("x"))) {
+      val fixture = new Fixture
+      import fixture._
+      def of(attempt: Long, id: Option[String]): ToDriver.Seal = {
+        val changelog = key(0).copy(checkpointId = id)
+        val file = key(0).copy(checkpointId = Some(s"000008-$attempt"), kind = SegmentKind.SnapshotFile)
+        val keys = Vector(changelog, changelog.copy(kind = SegmentKind.Snapshot), file)
+        ToDriver.Seal(attempt, 0, keys.map(segment(_, inline(1))))
+      }
+      take(of(1, id))
+      take(of(2, id.map(_ => "y")))
+      ledger.close(0, id.toSet, Seq(1))
+      assert(attempts.values.toSet == Set(1L) && attempts.keySet("0/0/1_000008-1.sst") && attempts.size == 3, id)
+    }
+  }
+
   test("checkpoint ids choose, and those for which nothing was sealed are named") {
     val fixture = new Fixture
     import fixture._

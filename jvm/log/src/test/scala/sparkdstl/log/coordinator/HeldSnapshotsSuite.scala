@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.format.{CommittedSegment, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.{Fail, Work}
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.transport.{FromDriver, ToDriver}
+import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver}
 
 /** Snapshots that are part of commits are found again, whoever asks and whatever happened since. */
 class HeldSnapshotsSuite extends AnyFunSuite {
@@ -26,7 +26,12 @@ class HeldSnapshotsSuite extends AnyFunSuite {
   private def listed(run: RunCoordinator, storeDirectory: String = "0/0"): FromDriver.Versions =
     result(run.answer("1", ToDriver.ListStore(storeDirectory))).asInstanceOf[FromDriver.Versions]
 
-  private def named(fixture: RunFixture, batch: Long): Seq[Long] = fixture.entry(batch).get.index.snapshots
+  private def named(fixture: RunFixture, batch: Long): Seq[Long] =
+    fixture.entry(batch).get.index.snapshots.get.held.map(_.batch)
+
+  private def versions(run: RunCoordinator): Seq[Long] = listed(run).snapshots.map(_.version)
+
+  private def place(version: Long): SnapshotPlace = SnapshotPlace(version, None, version - 1)
 
   test("each entry names those before it, across runs, and the driver lists them by store") {
     val fixture = new RunFixture
@@ -34,12 +39,13 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     commit(first, 0, withSnapshot = true)
     commit(first, 1, withSnapshot = false)
     commit(first, 2, withSnapshot = true)
-    assert(named(fixture, 0) == Nil && named(fixture, 1) == Seq(0) && named(fixture, 2) == Seq(0))
-    assert(listed(first) == FromDriver.Versions(Vector(1, 2, 3), Vector(1, 3)))
+    assert(named(fixture, 0) == Seq(0) && named(fixture, 1) == Nil && named(fixture, 2) == Seq(2))
+    assert((0L to 2L).map(fixture.entry(_).get.index.snapshots.get.complete) == Seq(0, 0, 0))
+    assert(listed(first) == FromDriver.Versions(Vector(1, 2, 3), Vector(place(1), place(3)), 0))
     assert(listed(first, "0/1").snapshots == Nil)
     result(first.close())
     val second = fixture.begin(otherRun)
-    assert(listed(second).snapshots == Seq(1, 3))
+    assert(versions(second) == Seq(1, 3))
     commit(second, 3, withSnapshot = false)
     assert(named(fixture, 3) == Seq(0, 2))
   }
@@ -49,12 +55,12 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     val run = fixture.begin()
     (0L to 3L).foreach(batch => commit(run, batch, withSnapshot = batch != 1))
     result(run.deleteEntry(3))
-    assert(listed(run).snapshots == Seq(1, 3))
+    assert(versions(run) == Seq(1, 3))
     result(run.deleteEntry(0))
     result(run.answer("1", ToDriver.Release(Vector("0/0" -> 3L))))
     assert(fixture.batches == Seq(1, 2))
     commit(run, 3, withSnapshot = false)
-    assert(named(fixture, 3) == Seq(2) && listed(run).snapshots == Seq(3))
+    assert(named(fixture, 3) == Seq(2) && versions(run) == Seq(3))
   }
 
   test("where the newest entries have no log the one below them tells, a damaged one does not") {
@@ -62,13 +68,13 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
     fixture.writeEntryNaming(Vector(0), 1, otherRun, 1, fixture.idOf(0), committed(1))
     fixture.store.memory.replace(fixture.location.entry(2), Payload(content)): Unit
-    assert(listed(fixture.begin()).snapshots == Seq(1))
+    assert(versions(fixture.begin()) == Seq(1))
     fixture.writeEntryNaming(Vector(0), 1, otherRun, 1, None, committed(1), snapshot(1))
-    assert(listed(fixture.begin()).snapshots == Seq(1, 2))
+    assert(versions(fixture.begin()) == Seq(1, 2))
     val damaged = fixture.store.memory.read(fixture.location.entry(1), 1 << 20).result.value.get.get
     damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
     fixture.store.memory.replace(fixture.location.entry(1), Payload(damaged)): Unit
-    assert(listed(fixture.begin()).snapshots == Seq(1))
+    assert(versions(fixture.begin()) == Seq(1))
   }
 
   test("an entry of another run that appeared since tells of its own") {
@@ -76,7 +82,7 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     val run = fixture.begin()
     fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
     commit(run, 1, withSnapshot = false)
-    assert(named(fixture, 1) == Seq(0) && listed(run).snapshots == Seq(1))
+    assert(named(fixture, 1) == Seq(0) && versions(run) == Seq(1))
   }
 
   test("what could not be read is looked for again by the next who asks; no batch is committed without it") {
@@ -85,9 +91,9 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     fixture.store.memory.replace(fixture.location.entry(1), Payload(content)): Unit
     val run = fixture.begin()
     fixture.store.always("readTail", Fail(new IOException("no")))
-    assert(failure(run.answer("1", ToDriver.ListStore("0/0"))).getMessage.contains("commits/0"))
+    assert(failure(run.answer("1", ToDriver.ListStore("0/0"))).getMessage.contains("could not be read"))
     fixture.store.always("readTail", Work)
-    assert(listed(run).snapshots == Seq(1))
+    assert(versions(run) == Seq(1))
     commit(run, 2, withSnapshot = false)
     assert(named(fixture, 2) == Seq(0))
   }

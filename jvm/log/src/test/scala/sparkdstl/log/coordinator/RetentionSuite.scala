@@ -3,6 +3,7 @@ package sparkdstl.log.coordinator
 import java.io.IOException
 
 import scala.collection.mutable
+import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 import org.scalacheck.{Gen, Prop}
@@ -16,6 +17,9 @@ import sparkdstl.log.storage.Payload
 
 class RetentionSuite extends AnyFunSuite {
   import RunFixture._
+
+  /** No snapshot needs any of the files. */
+  private val allUnneeded: (Vector[Long], Set[String]) => Future[Set[String]] = (_, files) => Future.successful(files)
 
   /** A run that retains what an earlier run has committed: batches 0 until `count`, each with one store and a data file. */
   private class Fixture(count: Int) {
@@ -40,6 +44,7 @@ class RetentionSuite extends AnyFunSuite {
       Set("0/0"),
       60000,
       runtime,
+      allUnneeded,
       errors += _
     )
 
@@ -118,7 +123,18 @@ class RetentionSuite extends AnyFunSuite {
     import fixture._
     (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
     val without =
-      new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
+      new Retention(
+        location,
+        storage,
+        storage,
+        entries,
+        batches.toVector,
+        Set.empty,
+        60000,
+        runtime,
+        allUnneeded,
+        errors += _
+      )
     result(without.askedToDelete(1))
     assert(fixture.batches == Seq(0, 2))
   }
@@ -205,7 +221,18 @@ class RetentionSuite extends AnyFunSuite {
     import retained._
     import fixture._
     val later =
-      new Retention(location, storage, storage, entries, batches.toVector, Set.empty, 60000, runtime, errors += _)
+      new Retention(
+        location,
+        storage,
+        storage,
+        entries,
+        batches.toVector,
+        Set.empty,
+        60000,
+        runtime,
+        allUnneeded,
+        errors += _
+      )
     (0L to 1L).foreach(batch => result(later.askedToDelete(batch)))
     assert(fixture.batches == Seq(0, 1, 2))
     later.release(Seq("0/0" -> 3L))

@@ -72,7 +72,7 @@ final class RunFixture(
   def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID =
     writeEntryNaming(Vector.empty, batch, run, epoch, previous, segments: _*)
 
-  /** The same, after batches whose entries hold snapshots. */
+  /** The same, after batches whose entries hold snapshots of the first store. */
   def writeEntryNaming(
       snapshots: Vector[Long],
       batch: Long,
@@ -83,7 +83,10 @@ final class RunFixture(
   ): UUID = {
     val link = EntryLink(UUID.nameUUIDFromBytes(s"$run $batch".getBytes(UTF_8)), previous)
     val writer = Writer(run, epoch, "other", "application")
-    val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector, snapshots)
+    val own = segments.map(_.key).filter(_.kind == SegmentKind.Snapshot).map(HeldSnapshot(_, batch, Vector.empty))
+    val before = snapshots.map(of => HeldSnapshot(RunFixture.key(of, 0, SegmentKind.Snapshot), of, Vector.empty))
+    val list = SnapshotList(batch, 0, before ++ own)
+    val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector, Some(list))
     store.memory.replace(location.entry(batch), entry.payload): Unit
     link.entry
   }

@@ -112,7 +112,10 @@ object FormatSamples {
     version <- number
     id <- checkpointId
     kind <- Gen.oneOf(SegmentKind.all)
-  } yield SegmentKey(operator, partition, name, version, id, kind)
+  } yield {
+    val named = if (kind == SegmentKind.SnapshotFile) id.orElse(Some("000012-a")) else id
+    SegmentKey(operator, partition, name, version, named, kind)
+  }
 
   private val content: Gen[Array[Byte]] =
     Gen.choose(0, 40).flatMap(Gen.containerOfN[Array, Byte](_, Gen.choose(Byte.MinValue, Byte.MaxValue)))

@@ -100,16 +100,33 @@ object GoldenFiles {
     CommittedSegment(key(1, 5, "", 8, Some("not-a-uuid")), 42, inline("an odd id"))
   )
 
-  /** A batch with a snapshot that is part of it, after others that have some. */
-  val snapshots: Golden = entry(
-    "snapshots.entry",
-    7,
-    """{"nextBatchWatermarkMs":0}""",
-    None,
-    Vector(0L, 5L),
-    CommittedSegment(key(0, 0, "", 8), 39, inline("changes")),
-    CommittedSegment(key(0, 0, "", 8, kind = SegmentKind.Snapshot), 39, inline("a snapshot"))
-  )
+  /**
+   * A batch with a snapshot that is part of it, and one of an earlier version; after an entry that tells of all before, and one
+   * with another snapshot.
+   */
+  val snapshots: Golden = {
+    val (own, earlier) = (key(0, 0, "", 8, kind = SegmentKind.Snapshot), key(0, 1, "", 7, kind = SegmentKind.Snapshot))
+    val file = key(0, 1, "", 7, Some("000012-d0d0d0d0-0000-4000-8000-00000000000c"), SegmentKind.SnapshotFile)
+    entryTelling(
+      Some(SnapshotList(
+        5,
+        2,
+        Vector(
+          HeldSnapshot(key(1, 0, "left", 6, kind = SegmentKind.Snapshot), 6, Vector(dataPath, otherPath)),
+          HeldSnapshot(own, 7, Vector.empty),
+          HeldSnapshot(earlier, 7, Vector(otherPath))
+        )
+      )),
+      "snapshots.entry",
+      7,
+      """{"nextBatchWatermarkMs":0}""",
+      None,
+      CommittedSegment(key(0, 0, "", 8), 39, inline("changes")),
+      CommittedSegment(own, 39, inline("a snapshot")),
+      CommittedSegment(earlier, 31, inline("a snapshot of what was before")),
+      CommittedSegment(file, 31, Vector(Right(SegmentPart(Some(otherPath), 24, 1048576, 0xdeadbeef))))
+    )
+  }
 
   /** With a section and flags that nobody knows, and nobody needs to. */
   val optionalSection: Golden =
@@ -165,14 +182,14 @@ object GoldenFiles {
       json: String,
       base: Option[String],
       segments: CommittedSegment*
-  ): Golden = entry(fileName, batch, json, base, Vector.empty[Long], segments: _*)
+  ): Golden = entryTelling(None, fileName, batch, json, base, segments: _*)
 
-  private def entry(
+  private def entryTelling(
+      snapshots: Option[SnapshotList],
       fileName: String,
       batch: Long,
       json: String,
       base: Option[String],
-      snapshots: Vector[Long],
       segments: CommittedSegment*
   ): Golden = {
     val id = new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch)

@@ -196,21 +196,42 @@ class HostileIndexSuite extends AnyFunSuite {
     assert(readData(write(twice)) == twice)
   }
 
-  test("batches with snapshots ascend, and are below the entry's own") {
-    def named(batches: Long*) = body(SnapshotsSection -> { out =>
-      out.number(batches.size.toLong)
-      batches.foreach(out.number)
-    })
-    assert(readEntry(fileOf(LogFileKind.Entry, named(batch - 2, batch - 1)))._1.snapshots ==
-      Vector(batch - 2, batch - 1))
-    Seq(named(batch), named(batch - 1, batch - 2), named(batch - 1, batch - 1)).foreach(refused("snapshots in batches"))
+  test("a list of snapshots names what there can be") {
+    val oneStore = StoresSection -> { (out: IndexEncoder) =>
+      out.number(1); out.number(0); out.text("")
+    }
+    def list(since: Long, plainUpTo: Long, snapshots: (Long, Long, Long)*) = body(
+      oneStore,
+      SnapshotsSection -> { out =>
+        out.number(since)
+        out.number(plainUpTo)
+        out.number(snapshots.size.toLong)
+        snapshots.foreach { case (store, version, ago) =>
+          Seq(store, 0L, version).foreach(out.number)
+          out.byte(IdKind.None)
+          Seq(ago, 0L).foreach(out.number)
+        }
+      }
+    )
+    def held(version: Long, by: Long) =
+      HeldSnapshot(key(version = version, kind = SegmentKind.Snapshot), by, Vector.empty)
+    val read = readEntry(fileOf(LogFileKind.Entry, list(2, 1, (0, 4, 1), (0, batch + 1, 0))))._1.snapshots
+    assert(read.contains(SnapshotList(batch - 2, 1, Vector(held(4, batch - 1), held(batch + 1, batch)))))
+    refused("continues that of batch")(list(batch + 1, 0))
+    refused("plain files up to")(list(0, batch + 2))
+    refused("store number 1")(list(0, 0, (1, 1, 0)))
+    refused("listed twice")(list(0, 0, (0, 1, 0), (0, 1, 1)))
+    refused(s"in batch ${batch - 2}")(list(2, 0, (0, 1, 2)))
+    refused(s"in batch ${batch - 1}")(list(0, 0, (0, batch + 1, 1)))
+    refused("in batch -1")(list(0, 0, (0, 0, batch + 1)))
   }
 
   test("unknown kinds and numbers are refused") {
     refused("file number")(oneEntry(fileNumber = Some(1)))
     refused("file number")(oneEntry(fileNumber = Some(Int.MaxValue.toLong)))
     refused("store number")(oneEntry(store = 1))
-    refused("kind of segment")(oneEntry(kind = 3))
+    refused("kind of segment")(oneEntry(kind = 4))
+    refused("without a name")(oneEntry(kind = 3))
     refused("kind of checkpoint id")(oneEntry(idKind = Some(3)))
     refused("previous entries")(body(EntrySection -> { out =>
       out.number(batch); out.uuid(someEntry); out.number(2); out.uuid(someRun); out.uuid(someRun)

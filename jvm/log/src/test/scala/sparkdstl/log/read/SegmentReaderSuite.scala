@@ -67,10 +67,14 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(found(SegmentKind.Changelog) == (0L to 3L).map(batch => key(batch)))
     assert(found(SegmentKind.Changelog, SegmentKind.Snapshot).size == 5)
     val reads = stored.store.count("readTail")
-    assert(found(SegmentKind.Snapshot) == Seq(key(1, 0, SegmentKind.Snapshot)))
-    assert(stored.store.count("readTail") == reads + 2, "the newest entry, and the one it names")
+    val there = result(reader().snapshots())
+    assert(there.held.map(of => of.key -> of.batch) == Seq(key(1, 0, SegmentKind.Snapshot) -> 1L) &&
+      there.plainUpTo == 0)
+    assert(stored.store.count("readTail") == reads + 1, "the newest entry tells of all")
+    assert(result(reader().held(there.held.head.key, 1)).nonEmpty &&
+      result(reader().held(there.held.head.key, 2)).isEmpty)
     stored.store.script("list", Fail())
-    assert(failure(reader().allSegmentsOf("0/0", Set(SegmentKind.Snapshot))).getMessage.contains("DSTL_READ_FAILED"))
+    assert(failure(reader().snapshots()).getMessage.contains("DSTL_READ_FAILED"))
   }
 
   test("an entry that was not there is looked for again, and one that cannot be read is no guess") {

@@ -10,7 +10,8 @@ import org.scalacheck.Test.Parameters
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.format.{FormatSamples, SegmentPart}
+import sparkdstl.log.format.{FormatSamples, SegmentKey, SegmentPart}
+import sparkdstl.log.format.SegmentKind.{Snapshot, SnapshotFile}
 
 class MessageCodecSuite extends AnyFunSuite {
   private val parameters = Parameters.default.withMinSuccessfulTests(300)
@@ -40,6 +41,26 @@ class MessageCodecSuite extends AnyFunSuite {
 
   private def many[T](of: Gen[T]): Gen[Vector[T]] = Gen.choose(0, 4).flatMap(Gen.listOfN(_, of)).map(_.toVector)
 
+  private val offer: Gen[ToDriver.OfferSnapshot] = for {
+    attempt <- Gen.long
+    zip <- segment
+    files <- many(segment)
+  } yield {
+    def durable(of: SealedSegment) = of.copy(parts = of.parts.filterNot(_.isInstanceOf[SealedPart.Pending]))
+    def named(key: SegmentKey) =
+      key.copy(
+        zip.key.operator,
+        zip.key.partition,
+        zip.key.storeName,
+        checkpointId = Some("000012-a"),
+        kind = SnapshotFile
+      )
+    ToDriver.OfferSnapshot(
+      attempt,
+      durable(zip.copy(key = zip.key.copy(kind = Snapshot))) +: files.map(of => durable(of.copy(key = named(of.key))))
+    )
+  }
+
   private val toDriver: Gen[ToDriver] = Gen.oneOf(
     Gen.const(ToDriver.Open),
     Gen.zip(Gen.long, Gen.long, many(segment)).map((ToDriver.Seal.apply _).tupled),
@@ -47,20 +68,32 @@ class MessageCodecSuite extends AnyFunSuite {
     many(Gen.zip(Gen.long, Gen.either(text, part))).map(ToDriver.Uploaded(_)),
     many(Gen.zip(text, Gen.long)).map(ToDriver.Release(_)),
     text.map(ToDriver.ListStore(_)),
-    text.map(ToDriver.PastTheLog(_))
+    text.map(ToDriver.PastTheLog(_)),
+    offer
   )
 
   private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(6, Gen.long), integer).map { case (longs, segments) =>
     BarrierReport(longs(0), longs(1), longs(2), longs(3), longs(4), longs(5), segments)
   }
 
+  private val place: Gen[SnapshotPlace] =
+    Gen.zip(Gen.long, Gen.option(text), Gen.long).map((SnapshotPlace.apply _).tupled)
+
   private val fromDriver: Gen[FromDriver] = Gen.oneOf(
     Gen.zip(Gen.long, Gen.long, Gen.long).map((FromDriver.Opened.apply _).tupled),
-    Gen.oneOf(FromDriver.NotCoordinated, FromDriver.Superseded, FromDriver.OverBudget, FromDriver.Noted),
+    Gen.oneOf(
+      FromDriver.NotCoordinated,
+      FromDriver.Superseded,
+      FromDriver.OverBudget,
+      FromDriver.Noted,
+      FromDriver.NotYet,
+      FromDriver.SnapshotHeld
+    ),
     Gen.option(barrier).map(FromDriver.Accepted(_)),
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
     Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
-    Gen.zip(many(Gen.long), many(Gen.long)).map((FromDriver.Versions.apply _).tupled),
+    Gen.zip(many(Gen.long), many(place), Gen.long).map((FromDriver.Versions.apply _).tupled),
+    Gen.zip(text, many(text)).map((FromDriver.SnapshotRefused.apply _).tupled),
     many(Gen.long).map(FromDriver.Unwanted(_))
   )
 

@@ -2,7 +2,7 @@ package sparkdstl.log.worker
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.transport.{FromDriver, ToDriver, ToExecutor}
+import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver, ToExecutor}
 
 class RunWorkerSuite extends AnyFunSuite {
   import WorkerFixture._
@@ -52,8 +52,14 @@ class RunWorkerSuite extends AnyFunSuite {
   test("a driver that does not coordinate the run does not know a store's versions") {
     val fixture = new WorkerFixture
     import fixture._
-    answers = { case ToDriver.ListStore("0/0") => FromDriver.Versions(Vector(1, 2), Vector(1)) }
-    assert(result(worker.versions("0/0")).contains(FromDriver.Versions(Vector(1, 2), Vector(1))))
+    answers = { case ToDriver.ListStore("0/0") =>
+      FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0)
+    }
+    assert(result(worker.versions("0/0")).contains(FromDriver.Versions(
+      Vector(1, 2),
+      Vector(SnapshotPlace(1, None, 0)),
+      0
+    )))
     Seq(FromDriver.Superseded, FromDriver.NotCoordinated).foreach { answer =>
       answers = { case _: ToDriver.ListStore => answer }
       assert(result(worker.versions("0/0")).isEmpty)

@@ -48,22 +48,24 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
     "1",
     link,
     epoch => {
-      val made = new LogUploader[SegmentChunk](
-        storage,
-        base,
-        file => LogLayout.dataFile(epoch, run.run, "1", file.toLong, "a"),
-        new DataFileEncoder(FormatSamples.writer),
-        new MemoryBudget(maxInFlight),
-        new ObjectDiscarder(storage, runtime, 60000, metrics),
-        UploaderOptions.of(options),
-        runtime,
-        metrics
-      )
-      uploader = Some(made)
-      made
+      uploader = Some(makeUploader(epoch, "a"))
+      uploader.get
     },
+    epoch => makeUploader(epoch, "snapshots"),
     options,
     runtime
+  )
+
+  private def makeUploader(epoch: Long, instance: String) = new LogUploader[SegmentChunk](
+    storage,
+    base,
+    file => LogLayout.dataFile(epoch, run.run, "1", file.toLong, instance),
+    new DataFileEncoder(FormatSamples.writer),
+    new MemoryBudget(maxInFlight),
+    new ObjectDiscarder(storage, runtime, 60000, metrics),
+    UploaderOptions.of(options),
+    runtime,
+    metrics
   )
 
   /** A task on a stage of one partition, which may seal `share` bytes inline. */

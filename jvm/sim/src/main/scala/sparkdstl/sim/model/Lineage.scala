@@ -27,6 +27,34 @@ object Lineage {
 }
 
 /**
+ * A file of a snapshot.
+ *
+ * @param name
+ *   that no other content has
+ */
+final case class SnapshotPiece(name: String, content: Array[Byte])
+
+/** What stands for a snapshot's zip: the names of its files. */
+object SnapshotZip {
+  def encode(files: Vector[SnapshotPiece]): Array[Byte] = files.map(_.name).mkString("\n").getBytes(UTF_8)
+
+  def decode(bytes: Array[Byte]): Vector[String] = new String(bytes, UTF_8).split('\n').filter(_.nonEmpty).toVector
+}
+
+/** A state as the files of a snapshot: a store that only grows changes its last file, and leaves the others as they are. */
+object LineageFiles {
+  private val TagsOfAFile = 2
+
+  def encode(lineage: Lineage): Vector[SnapshotPiece] =
+    lineage.tags.grouped(TagsOfAFile).zipWithIndex.map { case (tags, index) =>
+      val content = Lineage.encode(Lineage(tags))
+      SnapshotPiece(f"$index%06d-${java.util.Arrays.hashCode(content)}%08x", content)
+    }.toVector
+
+  def decode(files: Vector[Array[Byte]]): Lineage = Lineage(files.flatMap(Lineage.decode(_).tags))
+}
+
+/**
  * What one attempt did to one store in one batch.
  *
  * @param baseFingerprint

@@ -3,7 +3,7 @@ package sparkdstl.sim.model
 import scala.collection.mutable
 
 import sparkdstl.log.format.SegmentKind
-import sparkdstl.sim.spark.{Lookup, StorageInspector}
+import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StorageInspector}
 import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, StoredBytes, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
@@ -184,10 +184,15 @@ final class ReferenceModel(
     else
       known.getOrElse(
         (version, id), {
-          val result = loggedSnapshot(store, version, id)
-            .orElse(objects.get(Names.snapshot(store, version, id)).map(_.bytes)) match {
-            case Some(snapshot) => Right(Lineage.decode(snapshot))
-            case None => replay(store, version, id, known)
+          val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
+          val result = inspector.snapshot(key, Names.Root, newest, objects.get) match {
+            case SnapshotLookup.Found(files) => Right(LineageFiles.decode(files))
+            case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+            case SnapshotLookup.NotThere =>
+              objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
+                case Some(snapshot) => Right(Lineage.decode(snapshot))
+                case None => replay(store, version, id, known)
+              }
           }
           known((version, id)) = result
           result
@@ -215,13 +220,6 @@ final class ReferenceModel(
       .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
-
-  private def loggedSnapshot(store: String, version: Long, id: Option[String]): Option[Array[Byte]] =
-    if (!config.forcesSnapshot(version - 1, store)) None
-    else inspector.lookUp(StoreNames.segment(store, version, id, SegmentKind.Snapshot), Names.Root, objects.get) match {
-      case Lookup.Found(bytes) => Some(bytes)
-      case Lookup.NotInLog | Lookup.Damaged(_) => None
-    }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
     CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {

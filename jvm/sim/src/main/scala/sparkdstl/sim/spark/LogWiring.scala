@@ -6,6 +6,7 @@ import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectStore
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
+import sparkdstl.sim.model.SnapshotPiece
 import sparkdstl.sim.world.{StorageKind, StoredBytes}
 
 /** What a process gives to the log's classes that run in it. */
@@ -76,8 +77,19 @@ trait ExecutorLog {
   /** What a segment holds, in the log or as a plain file; None if there is none. */
   def read(key: SegmentKey): Future[Option[Array[Byte]]]
 
-  /** Versions of a store of which the log holds snapshots. */
-  def snapshots(storeDirectory: String): Future[Seq[Long]]
+  /** Version and checkpoint id of a store's snapshots in the log. */
+  def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]]
+
+  /**
+   * Puts a snapshot of what an attempt has committed into the log. Completes when that has ended, one way or another.
+   *
+   * @param files
+   *   what it consists of, in order; as long as one does not change it keeps its name
+   */
+  def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit]
+
+  /** What a snapshot in the log consists of; None if it is not there. Fails if it cannot be read. */
+  def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]]
 
   /** Spark's retention needs nothing of the store below this version. */
   def release(storeDirectory: String, lowest: Long): Unit
@@ -100,11 +112,28 @@ object Lookup {
   final case class Damaged(why: String) extends Lookup
 }
 
+/** What storage tells of a snapshot. */
+sealed trait SnapshotLookup
+
+object SnapshotLookup {
+  final case class Found(files: Vector[Array[Byte]]) extends SnapshotLookup
+  case object NotThere extends SnapshotLookup
+
+  /** It is told of, and is not whole. */
+  final case class Damaged(why: String) extends SnapshotLookup
+}
+
 /** Reads what the log left on storage, at once and without the log's own reader: for the model's checks. */
 trait StorageInspector {
 
   /** @param objects what is at a path */
   def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup
+
+  /**
+   * What a snapshot consists of, as whoever has only storage finds it: in the log alone, and only if the newest commit entries
+   * tell of it.
+   */
+  def snapshot(key: SegmentKey, root: String, newest: Long, objects: String => Option[StoredBytes]): SnapshotLookup
 
   /** The files that a batch's commit entry names, as paths. */
   def namedBy(batch: Long, entry: StoredBytes): Set[String]

@@ -8,7 +8,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.format.SegmentKind
-import sparkdstl.sim.model.{Change, Lineage, Names, ReferenceModel, StoreNames, Win}
+import sparkdstl.sim.model.{Change, Lineage, LineageFiles, Names, ReferenceModel, SnapshotZip, StoreNames, Win}
 import sparkdstl.sim.world.{Chance, FaultKind, SimConfig, SimProcess, Verdict}
 
 /**
@@ -116,18 +116,29 @@ final class SparkExecutor(
     val state = confirmed((run, directory))
     for {
       before <- snapshots(directory)
-      newestSnapshot = before.map(_._1).maxOption.getOrElse(0L)
+      loggedBefore <- loggedSnapshots(run, directory)
+      newestSnapshot = (before.map(_._1) ++ loggedBefore).maxOption.getOrElse(0L)
       wanted = state.version >= newestSnapshot + 2
-      _ <- if (wanted) upload(directory, state) else Future.unit
+      _ <- if (!wanted) Future.unit else if (config.logsSnapshots) log(run, directory) else upload(directory, state)
       present <- snapshots(directory)
       logged <- loggedSnapshots(run, directory)
       _ <- truncate(run, directory, present, logged)
     } yield ()
   }
 
+  /** Of what the store is now, whether or not that is committed, or ever will be. Nobody waits for it. */
+  private def log(run: UUID, directory: String): Future[Unit] = {
+    for (store <- stores.get((run, directory)); attempt <- store.attempt; log <- logs.get(run)) {
+      val key = StoreNames.segment(directory, store.version, store.id, SegmentKind.Snapshot)
+      log.snapshot(key, attempt, LineageFiles.encode(store.state)): Unit
+    }
+    Future.unit
+  }
+
   /** None where the driver does not answer: then less is known to be unneeded. */
   private def loggedSnapshots(run: UUID, directory: String): Future[Seq[Long]] =
-    logs.get(run).fold(Future.successful(Seq.empty[Long]))(_.snapshots(directory)).recover { case NonFatal(_) => Nil }
+    logs.get(run).fold(Future.successful(Seq.empty[Long]))(_.snapshots(directory).map(_.map(_._1)))
+      .recover { case NonFatal(_) => Nil }
 
   private def upload(directory: String, state: LocalStore): Future[Unit] = pause(20).map { _ =>
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
@@ -164,9 +175,8 @@ final class SparkExecutor(
       case None =>
         for {
           present <- snapshots(directory)
-          logged <- if (config.checkpointFormat == 1) runLog.snapshots(directory) else Future.successful(Nil)
-          all = present.map(s => (s._1, s._2)) ++ logged.map((_, None))
-          state <- replay(runLog, directory, task.batch, id, all.toSet)
+          logged <- runLog.snapshots(directory)
+          state <- replay(runLog, directory, task.batch, id, present.map(s => (s._1, s._2)).toSet, logged.toSet)
         } yield {
           model.loaded(s"attempt ${task.attempt} of $application on $name", directory, task.batch, state)
           new LocalStore(task.batch, None, id, state)
@@ -180,9 +190,15 @@ final class SparkExecutor(
       directory: String,
       version: Long,
       id: Option[String],
-      present: Set[(Long, Option[String])]
+      present: Set[(Long, Option[String])],
+      logged: Set[(Long, Option[String])]
   ): Future[Lineage] =
     if (version == 0) Future.successful(Lineage.Empty)
+    else if (logged((version, id)))
+      runLog.readSnapshot(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
+        case Some(files) => Future.successful(LineageFiles.decode(files))
+        case None => Future.failed(new IOException(s"snapshot $version of $directory is in the log no more"))
+      }
     else if (present((version, id)))
       runLog.read(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
         case Some(bytes) => Future.successful(Lineage.decode(bytes))
@@ -194,7 +210,8 @@ final class SparkExecutor(
         found.flatMap(Change.decode) match {
           case Some(change) if change.needsSnapshot =>
             Future.failed(new IOException(s"${wanted.relativePath} cannot be replayed, and its snapshot is not there"))
-          case Some(change) => replay(runLog, directory, version - 1, change.baseId, present).map(_ + change.tag)
+          case Some(change) =>
+            replay(runLog, directory, version - 1, change.baseId, present, logged).map(_ + change.tag)
           case None => Future.failed(new IOException(s"${wanted.relativePath} does not exist"))
         }
       }
@@ -218,11 +235,17 @@ final class SparkExecutor(
     val segments = written.flatMap { case ((directory, base), (_, win)) =>
       val length = if (chance.happens(0.3)) chance.between(200, 1500) else chance.between(40, 120)
       val changelog = StoreNames.segment(directory, task.batch + 1, win.id, SegmentKind.Changelog)
-      val snapshot = Option.when(win.change.needsSnapshot) {
-        val state = Lineage.encode(base.state + win.change.tag)
-        WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, state)
-      }
-      WrittenSegment(changelog, base.attempt, Change.encode(win.change, length)) +: snapshot.toVector
+      val files = LineageFiles.encode(base.state + win.change.tag)
+      val snapshot = WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, SnapshotZip.encode(files)) +:
+        files.map { file =>
+          WrittenSegment(
+            changelog.copy(checkpointId = Some(file.name), kind = SegmentKind.SnapshotFile),
+            None,
+            file.content
+          )
+        }
+      WrittenSegment(changelog, base.attempt, Change.encode(win.change, length)) +:
+        (if (win.change.needsSnapshot) snapshot else Vector.empty)
     }
     val sealing = for {
       _ <- runLog.seal(task.attempt, task.batch, config.partitions, segments)

@@ -12,14 +12,14 @@ import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.UnownedDeletion
-import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, Writer}
-import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, SegmentReader}
+import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, SegmentPart, Writer}
+import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, FoundSegment, SegmentReader}
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
-import sparkdstl.log.worker.{DataFileEncoder, LocalStore, RunWorker, SegmentChunk, TaskWriter}
-import sparkdstl.sim.model.{CommitContent, Names}
+import sparkdstl.log.worker.{DataFileEncoder, LocalStore, Offered, RunWorker, SegmentChunk, SnapshotUploads, TaskWriter}
+import sparkdstl.sim.model.{CommitContent, Lineage, LineageFiles, Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark._
 
 /** Puts the log's own classes into a world, the way the adapter for Spark puts them into its processes. */
@@ -191,7 +191,7 @@ private[wiring] final class ProtocolExecutor(
   private val (storage, requests) = environment.storage()
   private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
 
-  private val worker = new RunWorker(run, name, flaws.driverLink(driver), uploader, options, context.runtime)
+  private val worker = new RunWorker(run, name, flaws.driverLink(driver), uploader, uploader, options, context.runtime)
   stores.foreach { store =>
     worker.register(
       store,
@@ -219,6 +219,7 @@ private[wiring] final class ProtocolExecutor(
         tasks((attempt, batch)) = task
         val (files, logged) = segments.partition(flaws.isFile)
         files
+          .map(zip => zip.copy(bytes = wholeState(zip.key, segments)))
           .foldLeft(Future.unit)((before, file) => before.flatMap(_ => publish(file)))
           .flatMap(_ => sealAll(task, logged))
     }
@@ -227,6 +228,12 @@ private[wiring] final class ProtocolExecutor(
     segments
       .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
       .flatMap(_ => task.seal())
+
+  /** As it is in a file of its own. */
+  private def wholeState(zip: SegmentKey, segments: Vector[WrittenSegment]): Array[Byte] =
+    Lineage.encode(LineageFiles.decode(segments.filter { of =>
+      of.key.kind == SegmentKind.SnapshotFile && of.key.storeDirectory == zip.storeDirectory
+    }.map(_.bytes)))
 
   private def publish(file: WrittenSegment): Future[Unit] =
     storage.replace(plain(file.key), Payload(file.bytes), options.commitTimeoutMs).flatMap(_.asFuture)
@@ -249,20 +256,89 @@ private[wiring] final class ProtocolExecutor(
   }
 
   override def read(key: SegmentKey): Future[Option[Array[Byte]]] = reader.open(key).flatMap {
-    case Some(found) =>
-      Future
-        .sequence(found.segment.parts.indices.map(reader.part(found, _)))
-        .map(parts => Some(parts.flatten.toArray))
+    case Some(found) => content(found).map(Some(_))
     case None =>
       storage
         .read(plain(key), 1L << 20, options.commitTimeoutMs)
         .flatMap(_.asFuture)
   }
 
-  override def snapshots(storeDirectory: String): Future[Seq[Long]] = worker.versions(storeDirectory).flatMap {
-    case Some(versions) => Future.successful(versions.snapshots)
-    case None => reader.allSegmentsOf(storeDirectory, Set(SegmentKind.Snapshot)).map(_.map(_.key.version))
+  override def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]] =
+    places(storeDirectory).map(_.map(place => (place.version, place.id)))
+
+  private def places(storeDirectory: String): Future[Vector[SnapshotPlace]] =
+    worker.versions(storeDirectory).flatMap {
+      case Some(versions) => Future.successful(versions.snapshots)
+      case None =>
+        reader.snapshots().map(_.held.filter(_.key.storeDirectory == storeDirectory).map { held =>
+          SnapshotPlace(held.key.version, held.key.checkpointId, held.batch)
+        })
+    }
+
+  // What of snapshots is in data files, by the name of the piece, and which stores have one under way.
+  private val uploaded = mutable.Map.empty[String, SealedSegment]
+  private val underWay = mutable.Set.empty[String]
+
+  override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] =
+    if (!underWay.add(key.storeDirectory)) Future.unit
+    else {
+      val ended = worker.snapshotUploads().flatMap {
+        case None => Future.unit
+        case Some(uploads) => upload(uploads, key, attempt, files)
+      }
+      ended.onComplete(_ => underWay -= key.storeDirectory)
+      ended.recover { case _ => () }
+    }
+
+  private def upload(uploads: SnapshotUploads, key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]) = {
+    val pending = files.filterNot(file => uploaded.contains(file.name)).map { file =>
+      val of = key.copy(checkpointId = Some(file.name), kind = SegmentKind.SnapshotFile)
+      uploads.put(of, file.content).map(chunk => (file.name, of, chunk))
+    }
+    for {
+      chunks <- Future.sequence(pending)
+      locations <- Future.sequence(chunks.map(_._3.location))
+      news = chunks.zip(locations).map { case ((name, of, _), at) =>
+        name ->
+          SealedSegment(of, None, Vector(SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))))
+      }.toMap
+      zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files))))
+      named = files.map(file => news.getOrElse(file.name, uploaded(file.name)))
+      answer <- uploads.offer(attempt, zip +: named)
+    } yield answer match {
+      case Offered.Held => uploaded ++= files.map(_.name).zip(named): Unit
+      case Offered.Refused(_, missing, isCertain) =>
+        uploaded.filterInPlace { (_, segment) =>
+          !segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(missing); case _ => false }
+        }
+        if (isCertain) chunks.foreach(_._3.discard())
+      case Offered.OverBudget => chunks.foreach(_._3.discard())
+      case Offered.Ended =>
+    }
   }
+
+  override def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]] =
+    places(key.storeDirectory).map(_.find(place =>
+      place.version == key.version && place.id == key.checkpointId
+    )).flatMap {
+      case None => Future.successful(None)
+      case Some(place) => reader.held(key, place.batch).flatMap {
+          case None => Future.successful(None)
+          case Some(zip) =>
+            for {
+              names <- content(zip).map(SnapshotZip.decode)
+              files <- Future.sequence(names.map { name =>
+                zip.in.snapshotFile(key.storeDirectory, name + SegmentKind.SnapshotFile.suffix) match {
+                  case Some(segment) => content(FoundSegment(zip.in, segment))
+                  case None => Future.failed(new IOException(s"file $name of ${key.relativePath} is not in its entry"))
+                }
+              })
+            } yield Some(files)
+        }
+    }
+
+  private def content(found: FoundSegment): Future[Array[Byte]] =
+    Future.sequence(found.segment.parts.indices.map(reader.part(found, _))).map(_.flatten.toArray)
 
   override def release(storeDirectory: String, lowest: Long): Unit = worker.release(storeDirectory, lowest)
 

@@ -39,12 +39,14 @@ final case class SimConfig(
 ) {
   def without(kind: FaultKind): SimConfig = copy(rates = rates - kind)
 
+  /** Whether snapshots go to the log; else they are files, as with stock Spark's provider name or with the log off. */
+  def logsSnapshots: Boolean = (seed, "snapshots").hashCode % 4 != 0
+
   /**
    * Whether a batch's change to a store cannot be replayed, so that whoever makes it makes a snapshot as part of the commit: like
-   * one that adds a column family, which all attempts do. With checkpoint ids, snapshots are files that name their attempt.
+   * one that adds a column family, which all attempts do.
    */
-  def forcesSnapshot(batch: Long, store: String): Boolean =
-    checkpointFormat == 1 && (seed, batch, store).hashCode % 8 == 0
+  def forcesSnapshot(batch: Long, store: String): Boolean = (seed, batch, store).hashCode % 8 == 0
 
   override def toString: String =
     s"seed $seed: $storage, checkpoint format $checkpointFormat, $partitions partition(s) of $storesPerTask store(s), " +

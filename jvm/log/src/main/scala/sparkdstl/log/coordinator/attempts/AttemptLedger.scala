@@ -199,6 +199,10 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     drop(batches.keysIterator.toVector): Unit
   }
 
+  /** Which attempt's changes of a store were committed with `batch`; None if that is not known any more. */
+  def committedAttempt(batch: Long, store: String): Option[Option[Long]] =
+    synchronized(Option.when(batch == committedBatch)(committedBy.get(store)))
+
   /** The batch of which the winners are known, and for how many stores; -1 and 0 before the first. */
   def lastCommitted: (Long, Int) = synchronized((committedBatch, committedBy.size))
 

@@ -2,7 +2,7 @@ package sparkdstl.log.coordinator.attempts
 
 import scala.collection.mutable
 
-import sparkdstl.log.format.{SegmentKey, SegmentPart}
+import sparkdstl.log.format.{SegmentKey, SegmentKind, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
 /**
@@ -123,14 +123,24 @@ private[coordinator] object StoreChoice {
   def of(store: String, sealedBy: Vector[Candidate], ids: Set[String], order: Map[Long, Int]): Vector[StoreChoice] = {
     val named =
       if (ids.isEmpty) sealedBy
-      else sealedBy.map(of => of.copy(segments = of.segments.filter(_.key.checkpointId.forall(ids))))
+      else sealedBy.map(of => of.copy(segments = of.segments.filter(isNamedBy(ids, of))))
         .filter(_.segments.nonEmpty)
     val ofTasks = named.filter(_.attempt >= 0)
     val taken = ofTasks.filter(of => order.contains(of.attempt))
-    if (ofTasks.isEmpty || named.exists(_.segments.exists(_.key.checkpointId.nonEmpty))) segmentBySegment(store, named)
+    if (ofTasks.isEmpty || named.exists(_.segments.exists(hasId))) segmentBySegment(store, named)
     else if (taken.nonEmpty) Vector(new StoreChoice(store, Vector(taken.maxBy(of => order(of.attempt)))))
     else Vector(new StoreChoice(store, ofTasks.sortBy(_.attempt)))
   }
+
+  /** A file of a snapshot has no checkpoint id, but belongs to what its attempt has sealed with it. */
+  private def isNamedBy(ids: Set[String], of: Candidate)(segment: HeldSegment): Boolean =
+    if (segment.key.kind == SegmentKind.SnapshotFile)
+      of.segments.exists(zip => zip.key.kind == SegmentKind.Snapshot && zip.key.checkpointId.exists(ids))
+    else segment.key.checkpointId.forall(ids)
+
+  /** Whether it is named by a checkpoint id. What a file of a snapshot has in its place is a name. */
+  private def hasId(segment: HeldSegment): Boolean =
+    segment.key.kind != SegmentKind.SnapshotFile && segment.key.checkpointId.nonEmpty
 
   private def segmentBySegment(store: String, sealedBy: Vector[Candidate]): Vector[StoreChoice] =
     sealedBy.flatMap(of => of.segments.map(segment => Candidate(of.attempt, Vector(segment))))

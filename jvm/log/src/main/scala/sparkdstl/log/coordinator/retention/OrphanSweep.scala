@@ -17,6 +17,9 @@ import sparkdstl.log.storage.StoredObject
  * To be run once a commit entry of this run stands. Before that a paused predecessor may still commit the batch and name
  * its files; afterwards none of lower epoch can: it would have to create the entry that is there, or to build on one of a
  * higher epoch, which it does not.
+ *
+ * @param isNamed
+ *   whether this run names a data file in a snapshot that no entry holds yet
  */
 private[coordinator] final class OrphanSweep(
     location: QueryLocation,
@@ -24,6 +27,7 @@ private[coordinator] final class OrphanSweep(
     log: StorageClient,
     entries: EntryReader,
     epoch: Long,
+    isNamed: String => Boolean,
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
@@ -45,7 +49,7 @@ private[coordinator] final class OrphanSweep(
       unpublished <- listed(log.listUnpublished(data, timeoutMillis))
       others = published.filter(isOfLowerEpoch)
       named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
-    } yield others.map(_.path).filterNot(path => named(nameOf(path))).toVector ++
+    } yield others.map(_.path).filterNot(path => named(nameOf(path)) || isNamed(nameOf(path))).toVector ++
       unpublished.filter(isOfLowerEpoch).map(_.path)
   }
 

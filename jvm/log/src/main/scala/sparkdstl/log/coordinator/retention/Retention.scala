@@ -24,6 +24,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
  *
  * @param stores
  *   directories of the stores in the newest entry with a log, before this run commits one
+ * @param unneeded
+ *   told of entries that are about to go and of the data files that they name; says which of these nothing else needs
  * @param onFailure
  *   told of each deletion that failed, with its error
  */
@@ -36,6 +38,7 @@ private[coordinator] final class Retention(
     stores: Set[String],
     timeoutMillis: Long,
     runtime: ProtocolRuntime,
+    unneeded: (Vector[Long], Set[String]) => Future[Set[String]],
     onFailure: Throwable => Unit
 ) {
   import Retention._
@@ -72,6 +75,9 @@ private[coordinator] final class Retention(
     synchronized(lowest.foreach { case (store, version) => marks.raise(store, version) })
     nextRound()
   }
+
+  /** The lowest version of a store that is retained. */
+  def lowest(storeDirectory: String): Long = synchronized(marks.of(storeDirectory))
 
   /** The versions of a store that entries with a log hold and that it has not released, in ascending order. */
   def versions(storeDirectory: String): Vector[Long] = synchronized {
@@ -181,7 +187,9 @@ private[coordinator] final class Retention(
     for {
       looked <- all(work.look)(classify)
       files <- all(work.delete)(filesOf)
-      _ <- deleteAll(log, files.flatMap(_._2).map(location.file))
+      going <- if (files.isEmpty) Future.successful(Set.empty[String])
+      else unneeded(files.map(_._1), files.iterator.flatMap(_._2).toSet)
+      _ <- deleteAll(log, going.toVector.sorted.map(location.file))
       _ <- deleteAll(checkpoint, files.map { case (batch, _) => location.entry(batch) })
     } yield {
       files.foreach { case (batch, _) => gone(batch) }
@@ -198,7 +206,7 @@ private[coordinator] final class Retention(
   private def classify(batch: Long): Future[Unit] =
     entries.read(batch).map {
       case EntryFound.Logged(entry) =>
-        val stores = entry.index.entries.iterator.map(_.key.storeDirectory).toSet
+        val stores = entry.changedStores
         // The newest entry had none: the log has been off since. These are the stores that may need what is below.
         synchronized(if (stores.nonEmpty && marks.isEmpty) marks.setLive(stores))
         stores.nonEmpty

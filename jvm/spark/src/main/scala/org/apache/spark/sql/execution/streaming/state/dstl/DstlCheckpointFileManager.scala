@@ -21,20 +21,26 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   CheckpointFiles,
   CurrentBatch,
   LoggedFiles,
+  LoggedSnapshots,
   PublishedFileStream,
   ReplayedSegment
 }
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{SparkVersion, Waiting}
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{BaseOfChanges, LoadErrors, LoadedSnapshot}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{
+  BaseOfChanges,
+  LoadErrors,
+  LoadedSnapshot,
+  PackedSnapshot,
+  SnapshotNames
+}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, TaskLog, WorkedRun}
 
 /**
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
- * and deleting them works as if they were files. So are, with [[DstlStateStoreProvider]] and without checkpoint ids,
- * snapshots that are part of a commit. A commit entry is created only after the batch's segments are durable, and carries
- * them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
+ * and deleting them works as if they were files. So are snapshots, with [[DstlStateStoreProvider]]. A commit entry is
+ * created only after the batch's segments are durable, and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
  * looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
  * @param path          the directory that this file manager is for
@@ -64,8 +70,13 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     (directory, segmentOf(file), batchOf(file)) match {
+      case (_: CheckpointDirectory.Store, _, _) if PackedSnapshot.isPacking =>
+        PackedSnapshot.create(file).getOrElse(published(file, overwriteIfPossible))
       case (store: CheckpointDirectory.Store, Some(key), _) if isForLog(key) =>
         segment(store, key, file, overwriteIfPossible)
+      // The log has a checksum of its own.
+      case (store: CheckpointDirectory.Store, _, _) if SnapshotNames.isChecksum(file) && isInLog(store, file) =>
+        PackedSnapshot.discarding()
       case (store: CheckpointDirectory.Store, _, _) =>
         PastTheLog.reasonFor(file.getName, configuration).foreach(why => runOf(store).worker.foreach(_.pastTheLog(why)))
         published(file, overwriteIfPossible)
@@ -75,20 +86,27 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case _ => published(file, overwriteIfPossible)
     }
 
-  /** A snapshot is in the log where it is part of a commit: one that is not committed must never be found. */
-  private def isForLog(key: SegmentKey): Boolean =
-    key.kind != SegmentKind.Snapshot || CurrentBatch.isAt(key.batch)
+  /** A snapshot is written into the log where it is part of a commit: one that is not committed must never be found. */
+  private def isForLog(key: SegmentKey): Boolean = isChangelog(key) || CurrentBatch.isAt(key.batch)
+
+  private def isChangelog(key: SegmentKey): Boolean =
+    key.kind == SegmentKind.Changelog || key.kind == SegmentKind.Checksum
+
+  private def isInLog(store: CheckpointDirectory.Store, checksum: Path): Boolean =
+    segmentOf(SnapshotNames.zipOf(checksum)).exists(isForLog) && WorkedRun.isLogged(Some(runOf(store)), options)
 
   override def open(file: Path): FSDataInputStream =
     (directory, segmentOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key)) =>
         LoadErrors.inFront {
-          LoadedSnapshot.open(file)
-            .orElse(ReplayedSegment.open(runOf(store).reader, key, options.downloadThreads))
-            .getOrElse(files.open(file)(super.open(file)))
+          LoadedSnapshot.open(file).orElse(logged(runOf(store), key)).getOrElse(files.open(file)(super.open(file)))
         }
       case _ => LoadedSnapshot.open(file).getOrElse(files.open(file)(super.open(file)))
     }
+
+  private def logged(run: WorkedRun, key: SegmentKey): Option[FSDataInputStream] =
+    if (isChangelog(key)) ReplayedSegment.open(run.reader, key, options.downloadThreads)
+    else LoggedSnapshots.find(run, key).map(ReplayedSegment.stream(run.reader, _))
 
   override def exists(file: Path): Boolean =
     (directory, segmentOf(file), batchOf(file)) match {
@@ -97,8 +115,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (CheckpointDirectory.Offsets(root), _, Some(batch)) =>
         !knowsNoOffsets(root, batch) && files.exists(file)(super.exists(file))
       case (store: CheckpointDirectory.Store, Some(key), _) =>
-        !(CurrentBatch.isAt(key.batch) && key.kind != SegmentKind.Snapshot) &&
-        (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
+        if (isChangelog(key))
+          !CurrentBatch.isAt(key.batch) &&
+          (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
+        else LoggedSnapshots.find(runOf(store), key).nonEmpty || files.exists(file)(super.exists(file))
       case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
       // Made in the first batch, if directories are anything there; a listing is content without it.
       case (_: CheckpointDirectory.Store, _, _) if isOwn(file) && CurrentBatch.get.exists(_ > 0) =>
@@ -162,9 +182,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       overwriteIfPossible: Boolean
   ): CancellableFSDataOutputStream = {
     val segment =
-      if (options.enabled && options.commitAsync) runOf(store).worker.flatMap(TaskLog.begin(_, key, BaseOfChanges.get))
-      else None
-    if (segment.isEmpty && options.enabled && options.commitAsync) PastTheLog.warnOnce(store.root)
+      if (options.logsChanges) runOf(store).worker.flatMap(TaskLog.begin(_, key, BaseOfChanges.get)) else None
+    if (segment.isEmpty && options.logsChanges) PastTheLog.warnOnce(store.root)
     segment.fold(published(file, overwriteIfPossible))(ChangelogStream(_))
   }
 
@@ -266,7 +285,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   }
 
   /** Spark's own provider reads snapshots past its file manager. */
-  private def mayBeInLog(kind: SegmentKind): Boolean = kind != SegmentKind.Snapshot || logsSnapshots
+  private def mayBeInLog(kind: SegmentKind): Boolean =
+    kind == SegmentKind.Changelog || kind == SegmentKind.Checksum || logsSnapshots
 
   private def batchOf(file: Path): Option[Long] = file.getName.toLongOption.filter(_ >= 0)
 }
@@ -276,7 +296,7 @@ private[dstl] object DstlCheckpointFileManager {
   /** Without it, Spark's own provider writes a snapshot at every commit, and no changelog. */
   val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
-  /** Set by a provider that finds snapshots in the log: whether those that are part of a commit belong there. */
+  /** Set by a provider that finds snapshots in the log. */
   val LogsSnapshots: String = "sparkdstl.logsSnapshots"
 
   /** For reading outside of any run. */

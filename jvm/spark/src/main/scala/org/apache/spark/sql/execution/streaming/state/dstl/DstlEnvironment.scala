@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
-import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.ExecutionContext
@@ -22,7 +22,7 @@ import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.util.{ThreadUtils, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
-import org.apache.spark.sql.execution.streaming.state.dstl.metrics.ProcessMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.{MaterializationMetrics, ProcessMetrics}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
@@ -54,6 +54,17 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
   letGoOfIdleEntries()
 
+  private val snapshotWork = new java.util.concurrent.ThreadPoolExecutor(
+    LogOptions.default.materializeThreads,
+    LogOptions.default.materializeThreads,
+    60L,
+    TimeUnit.SECONDS,
+    new java.util.concurrent.LinkedBlockingQueue[Runnable],
+    ThreadUtils.namedThreadFactory("dstl-materialize")
+  )
+  val snapshotUploads = new MemoryBudget(SnapshotBudget)
+  val materializations = new MaterializationMetrics
+
   private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
   private val localFiles = new ThreadedLocalFiles(() => Utils.createTempDir(namePrefix = "dstl").toPath, localDisk)
   private val copies = new ConcurrentHashMap[Long, LocalCopies]
@@ -79,6 +90,14 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   def uploadBudget(options: LogOptions): MemoryBudget = {
     uploads.ensureAtLeast(options.uploadMaxInFlight)
     uploads
+  }
+
+  /** Threads that pack and upload snapshots: as many as the most generous query asks for. */
+  def snapshotThreads(options: LogOptions): Executor = snapshotWork.synchronized {
+    val threads = math.max(options.materializeThreads, snapshotWork.getCorePoolSize)
+    snapshotWork.setMaximumPoolSize(threads)
+    snapshotWork.setCorePoolSize(threads)
+    snapshotWork
   }
 
   /** Commit entries in memory: as many as the most generous query asks for, for as long as the most sparing one wants. */
@@ -163,6 +182,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     stores.values.forEach(_.close())
     timer.close()
     localDisk.shutdownNow(): Unit
+    snapshotWork.shutdownNow(): Unit
     continuations.shutdownNow(): Unit
   }
 }
@@ -193,6 +213,9 @@ private[dstl] object DstlEnvironment {
   private val MinimumEntryBytes = 1024L * 1024
   private val IdleCheckMillis = 10000L
   private val MinimumInlineBudget = 32L * 1024 * 1024
+
+  /** Memory for snapshots on their way: some files' worth, since nobody waits for them. */
+  private val SnapshotBudget = 32L * 1024 * 1024
 
   private final case class StoreKey(fileSystem: String, publish: String)
 

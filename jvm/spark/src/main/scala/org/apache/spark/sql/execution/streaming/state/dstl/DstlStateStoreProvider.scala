@@ -49,8 +49,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       classOf[DstlCheckpointFileManager].getName
     )
     hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
-    // With checkpoint ids a snapshot's name tells whose it is.
-    hadoopConf.setBoolean(DstlCheckpointFileManager.LogsSnapshots, !storeConf.enableStateStoreCheckpointIds)
+    hadoopConf.setBoolean(DstlCheckpointFileManager.LogsSnapshots, true)
     val options = HadoopOptions.parse(hadoopConf)
     val runId = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
     CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf) match {

@@ -35,17 +35,17 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
       store.memory.put(path(name), Payload(contentOf(length))): Unit
       wanted(name, length)
     }
+
+    def wanted(name: String, length: Int): Download = {
+      val to = directory.resolve(name)
+      to.toFile.deleteOnExit()
+      downloads.ofFile(path(name), length.toLong, to)
+    }
   }
 
   private def path(name: String): Path = new Path(s"memory:/store/$name")
 
   private def contentOf(length: Int): Array[Byte] = Array.tabulate(length)(_.toByte)
-
-  private def wanted(name: String, length: Int): Download = {
-    val to = directory.resolve(name)
-    to.toFile.deleteOnExit()
-    Download(path(name), length.toLong, to)
-  }
 
   test("files arrive whole, whatever their length is to a range's, and replace what was there") {
     val storage = new Storage
@@ -82,9 +82,10 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
 
   test("a file that is missing, shorter than it must be, or cannot be read is an error that names it") {
     val storage = new Storage
-    assert(intercept[FileNotFoundException](storage.downloads.fetch(Seq(wanted("missing", 5)))).getMessage
+    assert(intercept[FileNotFoundException](storage.downloads.fetch(Seq(storage.wanted("missing", 5)))).getMessage
       .contains("store/missing"))
-    val shorter = storage.put("shorter", 12).copy(length = 15)
+    storage.put("shorter", 12): Unit
+    val shorter = storage.wanted("shorter", 15)
     assert(intercept[Exception](storage.downloads.fetch(Seq(shorter))).getMessage.contains("store/shorter"))
     val file = storage.put("unreadable", 5)
     storage.store.script("readRange", Fail())

@@ -6,6 +6,8 @@ import java.util.{Map => JavaMap}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.Assertion
+import org.scalatest.concurrent.Eventually
+import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.format.SegmentKind
 
@@ -20,7 +22,9 @@ import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode
  * Attempts that have sealed and whose driver has promised to keep what they sealed, and that fail afterwards: what they left
  * is in no state and in no snapshot.
  */
-class LosingAttemptsSuite extends ComparisonSuite {
+class LosingAttemptsSuite extends ComparisonSuite with Eventually {
+  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
+
   override protected def master: String = "local[2,3]"
 
   override protected def configuration: Map[String, String] =
@@ -107,7 +111,7 @@ class LosingAttemptsSuite extends ComparisonSuite {
       Files.write(file, "left by an attempt that does not count".getBytes(UTF_8))
     }
     playing.play(batches.slice(1, 2))
-    assert(LoggedBatches.index(at, 1).get.snapshots == Seq(0))
+    assert(LoggedBatches.index(at, 1).get.snapshots.exists(_.held.map(_.key).toSet == snapshots.map(_.key).toSet))
     playing.play(batches.drop(2))
     val undisturbed = new Playing(join, inFormat(1, stock).head, directory.resolve("undisturbed/checkpoint"))
     undisturbed.play(batches)
@@ -117,20 +121,40 @@ class LosingAttemptsSuite extends ComparisonSuite {
     assert(!playing.readState(Joins.state.head).exists(_.contains(WrongAtFirst.Wrong.toString)))
   }
 
-  test("with checkpoint ids such a snapshot is a file, whose name tells whose it is") {
+  test("with checkpoint ids such a snapshot is in the entry with its files, those of the attempt that counts alone") {
     val at = directory.resolve("forced-ids/checkpoint")
-    new Playing(join, inFormat(2, ours).head, at).play(batches.take(1))
-    assert(files(at).exists(_.matches(".*/1_[^/]+\\.zip")))
-    assert(!LoggedBatches.index(at, 0).get.entries.exists(_.key.kind == SegmentKind.Snapshot))
+    val playing = new Playing(join, inFormat(2, ours).head, at)
+    val query = playing.start(wrongOnceMore(_))
+    try playing.feed(query, batches.head)
+    finally query.stop()
+    assert(!files(at).exists(name => name.contains(".zip") || name.contains(".sst")))
+    val segments = LoggedBatches.index(at, 0).get.entries
+    val zips = segments.filter(_.key.kind == SegmentKind.Snapshot)
+    assert(zips.nonEmpty && zips.map(_.key.storeDirectory).distinct.size == zips.size)
+    segments.filter(_.key.kind == SegmentKind.SnapshotFile).groupBy(_.key.storeDirectory).foreach {
+      case (store, files) =>
+        assert(files.map(_.attempt).distinct.size == 1, store)
+    }
+    playing.play(batches.drop(1))
+    val undisturbed = new Playing(join, inFormat(2, stock).head, directory.resolve("undisturbed-ids/checkpoint"))
+    undisturbed.play(batches)
+    assert(playing.output == undisturbed.output)
   }
 
-  test("nor in a snapshot that maintenance finds before the attempt that counts begins, and after the batch") {
-    val snapshots = operator.copy(configuration =
-      Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1")
+  for (
+    (whose, materialize) <- Seq(
+      "Spark's maintenance" -> Map("materialize.enabled" -> "false"),
+      "the log" -> Map("materialize.replayCost" -> "100000", "batch.persistDelay" -> "10ms")
     )
+  ) test(s"nor in a snapshot of $whose, made before the attempt that counts begins, and after the batch") {
+    val snapshots = operator.copy(configuration =
+      Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1") ++
+        materialize.map { case (key, value) => option(key) -> value }
+    )
+    val isLogged = whose == "the log"
     val expected = compare(operator, Seq(stock, ours)).map(_._2).head
     val wanted = new Playing(operator, stock, expected).readState(Map.empty)
-    val at = directory.resolve("snapshots/checkpoint")
+    val at = directory.resolve(s"snapshots-$isLogged/checkpoint")
     val playing = new Playing(snapshots, ours, at)
     FailingAfterSeal.failing = true
     FailingAfterSeal.maintaining = true
@@ -140,13 +164,16 @@ class LosingAttemptsSuite extends ComparisonSuite {
           playing.feed(query, batch)
           // Not after the last: nothing must come that would replace a snapshot which should not be there.
           if (batch != batches.last) FailingAfterSeal.maintain()
+          if (isLogged && batch == batches(1)) eventually(assert(StateStores.offeredSnapshots > 0))
         }
       finally query.stop()
     } finally {
       FailingAfterSeal.failing = false
       FailingAfterSeal.maintaining = false
     }
-    assert(files(at).exists(_.endsWith(".zip")), "there is no snapshot")
+    val held = LoggedBatches.entries(at).flatMap(LoggedBatches.index(at, _)).flatMap(_.entries)
+      .exists(_.key.kind == SegmentKind.Snapshot)
+    assert(if (isLogged) held else files(at).exists(_.endsWith(".zip")), "there is no snapshot")
     assert(playing.readState(Map.empty) == wanted)
     // From each snapshot alone: the newest state needs no changelog then.
     assert(batches.indices.forall { batch =>

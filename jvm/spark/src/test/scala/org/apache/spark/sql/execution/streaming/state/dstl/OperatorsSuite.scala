@@ -104,7 +104,8 @@ class OperatorsSuite extends ComparisonSuite {
       update,
       Map(
         "spark.sql.streaming.stateStore.compression.codec" -> "zstd",
-        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1"
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+        option("materialize.replayCost") -> "100000"
       )
     )
   )

@@ -2,6 +2,10 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.Files
 
+import org.scalatest.concurrent.Eventually
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
 import org.apache.spark.sql.SQLContext
@@ -9,7 +13,9 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 
 /** What the first batch after a restart asks of storage for its stores, counted. */
-class RestartRequestsSuite extends QuerySuite {
+class RestartRequestsSuite extends QuerySuite with Eventually {
+  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
+
   private val partitions = 5
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
@@ -20,8 +26,8 @@ class RestartRequestsSuite extends QuerySuite {
     option("upload.retryPolicy") -> "none"
   )
 
-  /** Runs `batches` more batches of a query with `confs`, and what `atTheEnd` does while it still runs. */
-  private def run(done: Int, batches: Int, confs: (String, String)*)(atTheEnd: => Unit): Unit = {
+  /** Runs `batches` more batches of a query with `confs`, and what `after` does after each while it still runs. */
+  private def run(done: Int, batches: Int, confs: (String, String)*)(after: Int => Unit): Unit = {
     startSpark(confs: _*)
     CountingFileSystem.reset()
     val session = spark
@@ -35,43 +41,48 @@ class RestartRequestsSuite extends QuerySuite {
       at = s"counting://$directory/checkpoint"
     )
     try {
-      (done until done + batches).foreach { _ =>
+      (done until done + batches).foreach { batch =>
         input.addData(0 until 100)
         query.processAllAvailable()
+        after(batch)
       }
-      atTheEnd
     } finally {
       query.stop()
       stopSpark()
     }
   }
 
-  private def snapshotsOf(version: Int): Seq[String] = files().filter(_.matches(s"state/.*/$version(_[^.]+)?\\.zip"))
-
   for (format <- Seq("1", "2"))
     test(
-      s"a restart lists each store once and fetches each file of its snapshot once, checkpoint format version $format"
+      s"a restart asks nothing of a store's directory, and fetches what its snapshot consists of once, format $format"
     ) {
       stopSpark()
-      val formatted = "spark.sql.streaming.stateStore.checkpointFormatVersion" -> format
-      def deltas(count: Int) = "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> count.toString
-      run(0, 3, deltas(1), formatted)(StateStores.maintain())
-      assert(snapshotsOf(3).size == partitions)
-      run(3, 2, deltas(1000), formatted)(())
-      run(5, 1, deltas(1000), formatted) {
+      def every(version: Boolean) = Seq(
+        "spark.sql.streaming.stateStore.checkpointFormatVersion" -> format,
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+        option("batch.persistDelay") -> "300ms",
+        option("materialize.replayCost") -> (if (version) "100000" else "0")
+      )
+      // The second batch is the first with something to snapshot, the third the first to hold it.
+      run(0, 3, every(version = true): _*) { batch =>
+        if (batch == 1) eventually(assert(StateStores.offeredSnapshots == partitions)): Unit
+      }
+      run(3, 2, every(version = false): _*)(_ => ())
+      val held = LoggedBatches.index(checkpoint, 2).get
+      val zips = held.entries.filter(_.key.kind == SegmentKind.Snapshot)
+      assert(zips.map(_.key.version).toSet == Set(2) && zips.size == partitions)
+      val parts = held.entries.filter(_.key.kind == SegmentKind.SnapshotFile).flatMap(_.parts)
+      val dataFiles = parts.flatMap(_.file).distinct
+      assert(parts.nonEmpty && dataFiles.size < parts.size, "they share no files")
+      run(5, 1, every(version = false): _*) { _ =>
         val counts = CountingFileSystem.snapshot()
-        def ofStores(operation: Operation): Map[String, Int] = counts.pathsOf(operation)
+        def paths(operation: Operation): Seq[String] = counts.pathsOf(operation)
           .map(path => checkpoint.relativize(java.nio.file.Paths.get(path.toUri.getPath)).toString)
+        val ofStores = Seq(Operation.List, Operation.Head, Operation.Open).flatMap(paths)
           .filter(_.matches("state/0/\\d+(/(?!_metadata).*)?"))
-          .groupBy(identity).view.mapValues(_.size).toMap
-        assert(ofStores(Operation.List).filter(_._1.matches("state/0/\\d+")) ==
-          (0 until partitions).map(partition => s"state/0/$partition" -> 1).toMap)
-        // Checksum files are there with checkpoint ids, and read as Spark's own manager of them does.
-        assert(ofStores(Operation.Head).filterNot(_._1.endsWith(".zip.crc")) == Map.empty)
-        val opened = ofStores(Operation.Open)
-        assert(opened.keySet.filter(_.endsWith(".zip")) == snapshotsOf(3).toSet)
-        assert(opened.keySet.exists(_.endsWith(".sst")))
-        assert(opened.filter(_._2 > 1) == Map.empty)
+        assert(ofStores == Nil)
+        val opened = paths(Operation.Open).filter(_.startsWith("dstl/data/"))
+        assert(opened.size == parts.size && opened.toSet == dataFiles.map(file => s"dstl/$file").toSet)
         ()
       }
       assert(Files.exists(checkpoint.resolve("commits/5")))

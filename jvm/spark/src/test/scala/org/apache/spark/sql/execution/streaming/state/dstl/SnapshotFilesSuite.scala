@@ -31,9 +31,9 @@ class SnapshotFilesSuite extends AnyFunSuite {
       val files = new SnapshotFiles(root.getFileSystem(configuration), root, configuration)
       val local = Files.createDirectories(directory.resolve("local/working"))
       val error = intercept[Exception] {
-        files.loading(new Path(snapshot.toUri), None, local.toFile)(file => new Path(root, file.dfsFileName))(
-          fail("it was loaded")
-        )
+        files.loading(new Path(snapshot.toUri), Files.readAllBytes(snapshot), isVerified = true, local.toFile)(
+          (file, to) => files.downloadOf(new Path(root, file.dfsFileName), file.sizeBytes, to)
+        )(_ => fail("it was loaded"))
       }
       assert(error.getMessage.contains("3.zip") && error.getMessage.contains(".sst"), error)
       assert(local.getParent.toFile.list().toSeq == Seq("working"))

@@ -12,6 +12,7 @@ class StateReadingSuite extends ComparisonSuite {
     // Stores that are unloaded upload their snapshots first.
     configuration = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      option("materialize.enabled") -> "false",
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )

@@ -89,6 +89,7 @@ class TakeOverSuite extends ComparisonSuite {
     // Stores that are unloaded upload their snapshots first.
     configuration = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      option("materialize.enabled") -> "false",
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )

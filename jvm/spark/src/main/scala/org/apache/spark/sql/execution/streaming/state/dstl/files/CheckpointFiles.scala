@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.io.ByteArrayInputStream
+import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -53,8 +54,11 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
   }
 
   /** Brings files to the local disk. */
-  def download(files: Seq[Download]): Unit =
-    downloads.fetch(files.map(of => of.copy(file = fileSystem.makeQualified(of.file))))
+  def download(files: Seq[Download]): Unit = downloads.fetch(files)
+
+  /** A file of `length` bytes as a download. */
+  def downloadOf(file: Path, length: Long, to: LocalPath): Download =
+    downloads.ofFile(fileSystem.makeQualified(file), length, to)
 
   def exists(file: Path)(ask: => Boolean): Boolean = question("exists", file)(ask)
 

@@ -9,13 +9,19 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.OpenSegment
 /** Takes a changelog's bytes in chunks of bounded size. */
 private[dstl] final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[Byte] => Unit) extends OutputStream {
   private val buffer = new ByteArrayOutputStream(1024)
+  private var taken = 0L
+
+  /** Bytes so far. */
+  def size: Long = taken
 
   override def write(byte: Int): Unit = {
+    taken += 1
     buffer.write(byte)
     emitIfFull()
   }
 
   override def write(bytes: Array[Byte], offset: Int, length: Int): Unit = {
+    taken += length
     var done = 0
     while (done < length) {
       val count = math.min(length - done, chunkSize - buffer.size())
@@ -35,6 +41,15 @@ private[dstl] final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[By
   private def emitIfFull(): Unit = if (buffer.size() >= chunkSize) onChunk(takeRest())
 }
 
+/** How many bytes of segments the current thread has written. */
+private[dstl] object WrittenBytes {
+  private val counter = ThreadLocal.withInitial[Long](() => 0L)
+
+  def current: Long = counter.get
+
+  def add(bytes: Long): Unit = counter.set(counter.get + bytes)
+}
+
 /**
  * What Spark writes a store's changelog to. Closing it completes the segment; nothing becomes a file of the changelog's name.
  *
@@ -49,6 +64,7 @@ private[dstl] final class ChangelogStream private (chunks: ChunkingOutputStream,
   override def close(): Unit = synchronized {
     if (!ended) {
       ended = true
+      WrittenBytes.add(chunks.size)
       segment.end(chunks.takeRest())
     }
   }

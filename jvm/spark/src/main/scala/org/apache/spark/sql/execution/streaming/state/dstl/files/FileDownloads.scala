@@ -1,34 +1,45 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import java.io.FileNotFoundException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import java.nio.file.{Path => LocalPath}
 import java.nio.file.StandardOpenOption.{CREATE, TRUNCATE_EXISTING, WRITE}
 
 import scala.collection.mutable
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.request.StorageClient
 
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 /**
- * A file that is to be brought to the local disk.
+ * A part of a file that is to be brought to the local disk.
  *
+ * @param offset in the file, in bytes
  * @param length in bytes
- * @param to     replaced if it is there
+ * @param fetch  asks storage for it
  */
-private[dstl] final case class Download(file: Path, length: Long, to: LocalPath)
+private[dstl] final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
 
 /**
- * Brings files from storage to the local disk, in ranges of which several are fetched at once. Calls block, and can be
+ * A file that is to be brought to the local disk.
+ *
+ * @param to     replaced if it is there
+ * @param pieces all of it
+ */
+private[dstl] final case class Download(to: LocalPath, pieces: () => Iterator[Piece])
+
+/**
+ * Brings files from storage to the local disk, in pieces of which several are fetched at once. Calls block, and can be
  * interrupted.
  *
- * @param atOnce        ranges that are fetched, or wait to be written, at one time
- * @param rangeLength   bytes of a range
+ * @param atOnce        pieces that are fetched, or wait to be written, at one time
+ * @param rangeLength   bytes of a piece of what is a file on storage as well
  * @param timeoutMillis of a single request
  */
 private[dstl] final class FileDownloads(
@@ -37,33 +48,46 @@ private[dstl] final class FileDownloads(
     timeoutMillis: Long,
     rangeLength: Int = FileDownloads.RangeLength
 ) {
-  import FileDownloads._
+
+  /**
+   * A file on storage as a download.
+   *
+   * @param length in bytes
+   */
+  def ofFile(file: Path, length: Long, to: LocalPath): Download = Download(
+    to,
+    () =>
+      Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
+        val of = math.min(rangeLength.toLong, length - offset).toInt
+        Piece(offset, of, () => range(file, offset, of))
+      }
+  )
 
   /** Fetches all of them. What has arrived before one fails stays. */
   def fetch(downloads: Seq[Download]): Unit = {
     downloads.foreach(download => FileChannel.open(download.to, CREATE, WRITE, TRUNCATE_EXISTING).close())
-    val remaining = downloads.iterator.flatMap(rangesOf)
-    val underWay = mutable.Queue.empty[(Range, Future[Outcome[Option[Array[Byte]]]])]
-    def startNext(): Unit = remaining.nextOption().foreach { range =>
-      underWay.enqueue(range -> storage.readRange(range.of.file, range.offset, range.length, timeoutMillis))
-    }
+    val remaining = downloads.iterator.flatMap(download => download.pieces().map(download.to -> _))
+    val underWay = mutable.Queue.empty[(LocalPath, Piece, Future[Array[Byte]])]
+    def startNext(): Unit =
+      remaining.nextOption().foreach { case (to, piece) => underWay.enqueue((to, piece, piece.fetch())) }
     (1 to atOnce).foreach(_ => startNext())
     while (underWay.nonEmpty) {
-      val (range, bytes) = underWay.dequeue()
-      write(range, Waiting.found(range.of.file, bytes))
+      val (to, piece, bytes) = underWay.dequeue()
+      write(to, piece.offset, Waiting.on(bytes))
       startNext()
     }
   }
 
-  private def rangesOf(download: Download): Iterator[Range] =
-    Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < download.length).map { offset =>
-      Range(download, offset, math.min(rangeLength.toLong, download.length - offset).toInt)
-    }
+  private def range(file: Path, offset: Long, length: Int): Future[Array[Byte]] = {
+    implicit val executor: ExecutionContext = ExecutionContext.parasitic
+    storage.readRange(file, offset, length, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))
+      .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))
+  }
 
-  private def write(range: Range, bytes: Array[Byte]): Unit =
-    Using.resource(FileChannel.open(range.of.to, WRITE)) { channel =>
+  private def write(to: LocalPath, offset: Long, bytes: Array[Byte]): Unit =
+    Using.resource(FileChannel.open(to, WRITE)) { channel =>
       val buffer = ByteBuffer.wrap(bytes)
-      while (buffer.hasRemaining) channel.write(buffer, range.offset + buffer.position())
+      while (buffer.hasRemaining) channel.write(buffer, offset + buffer.position())
     }
 }
 
@@ -71,6 +95,4 @@ private object FileDownloads {
 
   /** Large enough that a request's own time does not count. */
   val RangeLength: Int = 4 * 1024 * 1024
-
-  private final case class Range(of: Download, offset: Long, length: Int)
 }

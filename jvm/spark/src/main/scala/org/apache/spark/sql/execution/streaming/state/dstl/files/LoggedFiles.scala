@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.read.{SegmentInputStream, SegmentReader}
+import sparkdstl.log.read.{FoundSegment, SegmentInputStream, SegmentReader}
 import sparkdstl.log.transport.FromDriver
 
 import org.apache.spark.TaskContext
@@ -18,7 +18,8 @@ private[dstl] object LoggedFiles {
 
   /** Which kinds of segments a filter lets through: looking for others is not needed. */
   def wanted(directory: Path, filter: PathFilter): Set[SegmentKind] =
-    SegmentKind.all.filter(kind => filter.accept(new Path(directory, s"1${kind.suffix}"))).toSet
+    SegmentKind.all.filter(kind => filter.accept(new Path(directory, s"1${kind.suffix}"))).toSet -
+      SegmentKind.SnapshotFile
 
   /**
    * The store's segments of these kinds in the log. Where the driver coordinates the run it knows the versions, but not the
@@ -27,20 +28,24 @@ private[dstl] object LoggedFiles {
   def of(run: WorkedRun, storeDirectory: String, directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] =
     if (kinds.isEmpty) Nil
     else run.worker.flatMap(worker => Waiting.on(worker.versions(storeDirectory))) match {
-      case Some(FromDriver.Versions(changelogs, snapshots)) =>
-        for {
-          (kind, versions) <- Seq(SegmentKind.Changelog -> changelogs, SegmentKind.Snapshot -> snapshots) if kinds(kind)
-          version <- versions
-        } yield status(new Path(directory, s"$version${kind.suffix}"), 0)
-      case None => Waiting.on(run.reader.allSegmentsOf(storeDirectory, kinds))
-          .map(segment => status(new Path(directory, segment.key.fileName), segment.length))
+      case Some(FromDriver.Versions(changelogs, snapshots, _)) =>
+        val ofChangelogs = changelogs.filter(_ => kinds(SegmentKind.Changelog))
+          .map(version => s"$version${SegmentKind.Changelog.suffix}")
+        val ofSnapshots = snapshots.filter(_ => kinds(SegmentKind.Snapshot))
+          .flatMap(place => LoggedSnapshots.key(storeDirectory, place.version, place.id)).map(_.fileName)
+        (ofChangelogs ++ ofSnapshots).map(name => status(new Path(directory, name), 0))
+      case None =>
+        val others = kinds - SegmentKind.Snapshot
+        val segments =
+          if (others.isEmpty) Vector.empty else Waiting.on(run.reader.allSegmentsOf(storeDirectory, others))
+        val snapshots = if (kinds(SegmentKind.Snapshot)) Waiting.on(run.reader.snapshots()).held else Vector.empty
+        segments.map(segment => status(new Path(directory, segment.key.fileName), segment.length)) ++
+          snapshots.map(_.key).filter(_.storeDirectory == storeDirectory)
+            .map(key => status(new Path(directory, key.fileName), 0))
     }
 
-  private def status(file: Path, length: Long): FileStatus = new LoggedFileStatus(length, file)
+  private def status(file: Path, length: Long): FileStatus = new FileStatus(length, false, 1, 0, 0L, file)
 }
-
-/** Of what is a segment in the log, and no file of its own. */
-private[dstl] final class LoggedFileStatus(length: Long, file: Path) extends FileStatus(length, false, 1, 0, 0L, file)
 
 /** Which batch the current task works at. */
 private[dstl] object CurrentBatch {
@@ -60,21 +65,24 @@ private[dstl] object ReplayedSegment {
     CurrentBatch.get.foreach { batch =>
       reader.prefetch((key.batch + 1) until math.min(key.batch + 1 + ahead, batch))
     }
-    Waiting.on(reader.open(key)).map { found =>
-      val counters = ReplayCounters.current
-      val metrics = DstlEnvironment.get.replayMetrics
-      metrics.opened()
-      counters.segments += 1
-      new FSDataInputStream(new SegmentInputStream(
-        found.segment.parts.map(_.length),
-        index => {
-          val bytes = LoadErrors.inFront(Waiting.on(reader.part(found, index)))
-          counters.bytes += bytes.length
-          metrics.read(bytes.length.toLong)
-          bytes
-        }
-      ))
-    }
+    Waiting.on(reader.open(key)).map(stream(reader, _))
+  }
+
+  /** A segment that was found. */
+  def stream(reader: SegmentReader, found: FoundSegment): FSDataInputStream = {
+    val counters = ReplayCounters.current
+    val metrics = DstlEnvironment.get.replayMetrics
+    metrics.opened()
+    counters.segments += 1
+    new FSDataInputStream(new SegmentInputStream(
+      found.segment.parts.map(_.length),
+      index => {
+        val bytes = LoadErrors.inFront(Waiting.on(reader.part(found, index)))
+        counters.bytes += bytes.length
+        metrics.read(bytes.length.toLong)
+        bytes
+      }
+    ))
   }
 }
 

@@ -21,6 +21,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   uploads()
   held()
   recovery()
+  materializations()
   if (environment.isDriver) commits()
 
   private def requests(operation: String): Unit = {
@@ -64,6 +65,20 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   private def recovery(): Unit = {
     gauge("replay.segments")(environment.replayMetrics.segmentCount)
     gauge("replay.bytes")(environment.replayMetrics.byteCount)
+    gauge("replay.snapshots")(environment.replayMetrics.loadedSnapshots)
+    gauge("replay.unusableSnapshots")(environment.replayMetrics.unusableSnapshots)
+  }
+
+  private def materializations(): Unit = {
+    val of = environment.materializations
+    gauge("materializations.started")(of.startedCount)
+    gauge("materializations.completed")(of.completedCount)
+    gauge("materializations.unwanted")(of.unwantedCount)
+    gauge("materializations.failed")(of.failedCount)
+    gauge("materializations.bytes")(of.uploadedBytes)
+    gauge("materializations.bytesInFlight")(environment.snapshotUploads.inUse)
+    gauge("materializations.lastBytes")(of.newest._1)
+    gauge("materializations.lastMs")(of.newest._2)
   }
 
   private def commits(): Unit = {
@@ -81,6 +96,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     figure("failedDeletions")(_.failedDeletions)
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
     gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
+    gauge("commits.waitingSnapshots")(environment.driver.runs.all.map(_.waitingSnapshots.toLong).sum)
     gauge("commits.runs")(environment.driver.runs.all.size.toLong)
   }
 

@@ -1,18 +1,21 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
-
-import scala.collection.mutable
+import java.nio.file.Files
+import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
-import sparkdstl.log.worker.LocalStore
+import sparkdstl.log.worker.{LocalStore, SnapshotSchedule}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{ReplayCounters, WrittenBytes}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
@@ -36,14 +39,16 @@ private[dstl] object BaseOfChanges {
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
  * never becomes a snapshot that somebody could load.
  *
- * With checkpoint ids Spark does the same by itself: a version is loaded by its id, and snapshots are named by it.
+ * It makes snapshots when they are worth it, and not every so many versions: a task then only flushes and links files, and what
+ * becomes of them is [[Materialization]]'s. Those without which a version could not be rebuilt (column families were added or
+ * removed) are part of the commit. Where the log is off Spark's own rules hold.
  *
  * @param run            the log of the query's run
  * @param storeDirectory as the log names the store
  */
 private[dstl] final class DstlRocksDB(
     dfsRootDir: String,
-    conf: RocksDBConf,
+    sparkConf: RocksDBConf,
     localRootDir: File,
     hadoopConf: Configuration,
     loggingId: String,
@@ -56,7 +61,8 @@ private[dstl] final class DstlRocksDB(
     storeDirectory: Option[String]
 ) extends RocksDB(
       dfsRootDir,
-      conf,
+      // When it is time for a snapshot is decided here.
+      sparkConf.copy(minDeltasForSnapshot = Int.MaxValue),
       localRootDir,
       hadoopConf,
       loggingId,
@@ -67,91 +73,143 @@ private[dstl] final class DstlRocksDB(
       uniqueId
     ) with LocalStore {
 
-  // Guarded by attempts: the attempts whose commits led to the local versions, and those that are known not to count.
-  private val attempts = mutable.LinkedHashMap.empty[Long, Long]
-  private val dropped = mutable.HashSet.empty[Long]
-  // By the snapshot's directory: two attempts may leave one each of the same version.
-  private val makers = mutable.HashMap.empty[String, Long]
-  private var committing: Option[Long] = None
-  private var postponed: Option[RocksDBSnapshot] = None
+  private val options: LogOptions = HadoopOptions.parse(hadoopConf)
+  private val attempts = new StateAttempts
+  private val schedule = new SnapshotSchedule(options, sparkConf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
+  private val materialization =
+    new Materialization(loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
+
+  // Used by the task's thread alone.
+  private var columnFamiliesChanged = false
+  private var loadsEmpty = false
+  private var snapshotVersion = 0L
+  private var writes = 0L
+  private var taken: Option[RocksDBSnapshot] = None
+
+  // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
+  private var plain: Option[(RocksDBSnapshot, Option[Long])] = None
 
   register()
 
-  override def drop(attempt: Long): Unit = attempts.synchronized {
-    if (attempts.valuesIterator.contains(attempt)) dropped += attempt: Unit
+  override def drop(attempt: Long): Unit = {
+    attempts.drop(attempt)
+    materialization.abandon(attempt)
   }
 
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB = {
-    val base = attempts.synchronized(attempts.get(version).filter(_ => loadedVersion == version && !loadEmpty))
-    if (base.exists(attempt => attempts.synchronized(dropped(attempt)))) {
+    materialization.refuseIfFailed()
+    val base = if (loadedVersion == version && !loadEmpty) attempts.of(version) else None
+    if (base.exists(attempts.isDropped)) {
       logInfo(s"Version $version was left by task attempt ${base.get}, which does not count: it is loaded again")
       loadedVersion = -1L
       loadedStateStoreCkptId = None
     }
-    val kept = if (loadedVersion == version) base else None
-    if (kept.isEmpty) attempts.synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
-    LoadErrors.inFront(BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty)))
+    val isLocal = loadedVersion == version && !loadEmpty
+    val kept = if (isLocal) base else None
+    if (kept.isEmpty) attempts.forgetFrom(version)
+    loadsEmpty = loadEmpty
+    columnFamiliesChanged = false
+    val replayed = ReplayCounters.current.bytes
+    val loaded = LoadErrors.inFront(
+      BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty))
+    )
+    if (!isLocal) {
+      val (from, bytes) = files.loadedSnapshot
+      snapshotVersion = from
+      writes = 0
+      schedule.loaded(bytes, version - from, ReplayCounters.current.bytes - replayed)
+      // What opening the database adds is no change.
+      columnFamiliesChanged = false
+    }
+    loaded
+  }
+
+  override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean): Short = {
+    columnFamiliesChanged ||= !checkColFamilyExists(colFamilyName)
+    super.createColFamilyIfAbsent(colFamilyName, isInternal)
+  }
+
+  override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
+    val removed = super.removeColFamilyIfExists(colFamilyName)
+    columnFamiliesChanged ||= removed
+    removed
   }
 
   override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) = {
     val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
-    attempts.synchronized { committing = attempt }
+    // One at a time: what the one under way has not uploaded yet the next would have to upload again.
+    val isDue =
+      if (materializes) schedule.isDue && !materialization.isBusy
+      else loadedVersion + 1 - snapshotVersion >= sparkConf.minDeltasForSnapshot
+    val written = WrittenBytes.current
     try {
-      val committed = super.commit(forceSnapshot)
-      attempt.foreach(remember(committed._1, _))
+      val committed = super.commit(forceSnapshot || isDue)
+      attempt.foreach(attempts.remember(committed._1, _))
+      schedule.committed(WrittenBytes.current - written, hasChanged)
+      val made = taken
+      taken = None
+      made.foreach(keep(_, attempt))
       committed
-    } finally attempt.foreach(noteSnapshots)
-  }
-
-  private def remember(version: Long, attempt: Long): Unit = attempts.synchronized {
-    attempts.put(version, attempt)
-    if (attempts.size > DstlRocksDB.RememberedAttempts) {
-      attempts.remove(attempts.head._1)
-      dropped.filterInPlace(attempt => attempts.valuesIterator.contains(attempt)): Unit
+    } finally {
+      taken.foreach(_.close())
+      taken = None
+      columnFamiliesChanged = false
     }
   }
 
-  /** A snapshot that was not there before the attempt's commit is the attempt's. */
-  private def noteSnapshots(attempt: Long): Unit = {
-    val there =
-      Option(localRootDir.list()).fold(Set.empty[String])(_.filter(_.startsWith(DstlRocksDB.SnapshotPrefix)).toSet)
-    attempts.synchronized {
-      makers.filterInPlace((directory, _) => there(directory))
-      there.foreach(directory => makers.getOrElseUpdate(directory, attempt))
-      committing = None
+  /** Whether the version that was just committed changed anything. */
+  private def hasChanged: Boolean = {
+    val before = writes
+    writes = metricsOpt.flatMap(_.nativeOpsHistograms.get("put")).fold(0L)(_.count)
+    // The count begins anew with each load if Spark is configured so.
+    writes != before || conf.resetStatsOnLoad && writes > 0
+  }
+
+  /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
+  private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
+    snapshotVersion = snapshot.version
+    schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
+    (storeDirectory, attempt) match {
+      case (Some(store), Some(by)) if materializes => materialization.begin(movedAway(snapshot), store, by)
+      case _ => keepPlain(snapshot, attempt)
     }
   }
+
+  /** Where it stays when the store is unloaded, as some are after each batch. */
+  private def movedAway(snapshot: RocksDBSnapshot): RocksDBSnapshot = {
+    val directory = new File(localRootDir.getParentFile, s"dstl-snapshot-${UUID.randomUUID()}")
+    Files.move(snapshot.checkpointDir.toPath, directory.toPath): Unit
+    snapshot.copy(checkpointDir = directory)
+  }
+
+  /** Spark calls it in a task's commit if a snapshot is forced. */
+  override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
+    if (isPartOfCommit) {
+      super.uploadSnapshot(snapshot)
+      snapshotVersion = snapshot.version
+      schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
+    } else taken = Some(snapshot)
+
+  /** Whether nothing but the snapshot leads to the version. */
+  private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty
+
+  /** Its files are where others can find them, and a later snapshot may name them again. */
+  private def confirmUploaded(snapshot: RocksDBSnapshot): Unit = files.alreadySaved(super.uploadSnapshot(snapshot))
 
   override def doMaintenance(): Unit = {
     val waiting = attempts.synchronized {
-      val waiting = postponed
-      postponed = None
+      val waiting = plain
+      plain = None
       waiting
     }
-    waiting.foreach(uploadSnapshot)
+    waiting.foreach { case (snapshot, attempt) => uploadPlain(snapshot, attempt) }
     super.doMaintenance()
-  }
-
-  /** A snapshot is uploaded once the version is committed, by the attempt whose state it is; until then it waits. */
-  override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit = {
-    val attempt = attempts.synchronized(makers.get(snapshot.checkpointDir.getName).orElse(committing))
-    val isPartOfCommit = TaskContext.get() != null
-    if (isPartOfCommit || enableStateStoreCheckpointIds || attempt.isEmpty) super.uploadSnapshot(snapshot)
-    else committedBy(snapshot.version) match {
-      case CommittedBy.PlainFile => super.uploadSnapshot(snapshot)
-      case CommittedBy.Attempt(winner) if attempt.contains(winner) => super.uploadSnapshot(snapshot)
-      case CommittedBy.Attempt(winner) =>
-        logInfo(s"The snapshot of version ${snapshot.version} by task attempt ${attempt.get} is discarded: attempt " +
-          s"$winner was committed")
-        attempt.foreach(drop)
-        snapshot.close()
-      case CommittedBy.Nobody => postpone(snapshot)
-    }
   }
 
   override def close(): Unit = {
     unregister()
-    attempts.synchronized(postponed).foreach(_.close())
+    materialization.close()
+    attempts.synchronized(plain).foreach(_._1.close())
     super.close()
   }
 
@@ -169,14 +227,39 @@ private[dstl] final class DstlRocksDB(
     codecName,
     loggingId,
     storeConf,
-    checksums = conf.fileChecksumEnabled
+    checksums = sparkConf.fileChecksumEnabled,
+    run,
+    storeDirectory
   )
 
-  private def postpone(snapshot: RocksDBSnapshot): Unit = {
+  private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
+
+  private def materializes: Boolean = options.materializeEnabled && WorkedRun.isLogged(run(), options)
+
+  /** A plain snapshot is uploaded once the version is committed, by the attempt whose state it is; until then it waits. */
+  private def uploadPlain(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit =
+    // Of a store that is unloaded within its task, it is part of the commit as well.
+    if (TaskContext.get() != null || enableStateStoreCheckpointIds || attempt.isEmpty) super.uploadSnapshot(snapshot)
+    else committedBy(snapshot.version) match {
+      case CommittedBy.PlainFile => super.uploadSnapshot(snapshot)
+      case CommittedBy.Attempt(winner) if attempt.contains(winner) => super.uploadSnapshot(snapshot)
+      case CommittedBy.Attempt(winner) =>
+        logInfo(s"The snapshot of version ${snapshot.version} by task attempt ${attempt.get} is discarded: attempt " +
+          s"$winner was committed")
+        attempt.foreach(drop)
+        snapshot.close()
+      case CommittedBy.Nobody => keepPlain(snapshot, attempt)
+    }
+
+  /** Of several that wait the newest is enough. */
+  private def keepPlain(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
     val replaced = attempts.synchronized {
-      val replaced = postponed
-      postponed = Some(snapshot)
-      replaced
+      val (newer, older) = plain match {
+        case Some(other) if other._1.version > snapshot.version => (other, Some(snapshot))
+        case other => ((snapshot, attempt), other.map(_._1))
+      }
+      plain = Some(newer)
+      older
     }
     replaced.foreach(_.close())
   }
@@ -200,15 +283,6 @@ private[dstl] final class DstlRocksDB(
 
   private def unregister(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
-}
-
-private object DstlRocksDB {
-
-  /** More than any snapshot waits for. */
-  private val RememberedAttempts = 1000
-
-  /** How `RocksDB.createSnapshot` names the directories that it makes. */
-  private val SnapshotPrefix = "checkpoint-"
 }
 
 /** Whose changes led to a version that may be committed. */

@@ -1,19 +1,39 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
+import java.nio.file.{Path => LocalPath}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
+import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.error.LogErrors
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.read.FoundSegment
+import sparkdstl.log.transport.{SealedPart, SealedSegment}
 
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{
+  CurrentBatch,
+  Download,
+  LoggedSnapshots,
+  Piece,
+  StoreSnapshots
+}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
- * Spark's manager of a store's snapshots, which asks storage for less, and for what a snapshot consists of all at once. One
- * listing tells what snapshots there are; nothing is asked that it tells.
+ * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver tells where they are,
+ * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
+ * files is listed and read as such.
  *
  * Checksum files are written on the task's own thread: the log knows then which task a changelog belongs to.
+ *
+ * @param run            the log of the query's run
+ * @param storeDirectory as the log names the store
  */
 private[store] final class DstlRocksDBFileManager(
     dfsRootDir: String,
@@ -22,7 +42,9 @@ private[store] final class DstlRocksDBFileManager(
     codecName: String,
     loggingId: String,
     storeConf: StateStoreConf,
-    checksums: Boolean
+    checksums: Boolean,
+    run: () => Option[WorkedRun],
+    storeDirectory: Option[String]
 ) extends RocksDBFileManager(
       dfsRootDir,
       localTempDir,
@@ -33,29 +55,46 @@ private[store] final class DstlRocksDBFileManager(
       fileChecksumEnabled = checksums,
       fileChecksumThreadPoolSize = Some(0)
     ) {
+  import DstlRocksDBFileManager._
+
   private val root = new Path(dfsRootDir)
+  private val options: LogOptions = HadoopOptions.parse(hadoopConf)
+  private val uploaded = new UploadedFiles
+  private val saved = new ThreadLocal[Boolean]
 
   // Spark asks for it while it constructs the superclass.
   private lazy val files =
     new SnapshotFiles(new Path(dfsRootDir).getFileSystem(hadoopConf), new Path(dfsRootDir), hadoopConf)
 
-  // The newest listing, until it was used. Guarded by this.
-  private var listed: Option[Map[SnapshotName, Option[Long]]] = None
+  // What was found when it was last looked, until that was used. Guarded by this.
+  private var found: Option[Map[SnapshotName, SnapshotSource]] = None
+  @volatile private var loaded = (0L, 0L)
+  // Whether the log's snapshots may have changed since retention was last told of it.
+  @volatile private var retentionDue = true
+  private var retained = 0L
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = files
 
-  override def getEligibleSnapshotsForVersion(version: Long): Seq[Long] = {
-    val there = list().keysIterator.toSeq
-    there.find(_.id.isDefined).foreach(other => throw LogErrors.otherFormat(new Path(root, other.toString)))
-    there.map(_.version).filter(_ <= version)
-  }
+  /** Version and bytes of the snapshot that was loaded last; 0 and 0 of the empty store. */
+  def loadedSnapshot: (Long, Long) = loaded
+
+  /** Which of a snapshot's files are in data files, and where. */
+  def uploadedFiles: UploadedFiles = uploaded
+
+  override def getEligibleSnapshotsForVersion(version: Long): Seq[Long] =
+    if (version == 0) Nil
+    else {
+      val there = look(version).keysIterator.toSeq
+      there.find(_.id.isDefined).foreach(other => throw LogErrors.otherFormat(new Path(root, other.toString)))
+      there.map(_.version).filter(_ <= version)
+    }
 
   /** The next question is which there are. */
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
-    list().contains(SnapshotName(version, checkpointUniqueId))
+    look(version).contains(SnapshotName(version, checkpointUniqueId))
 
   override def getSnapshotVersionsAndUniqueIdsFromLineage(lineage: Array[LineageItem]): Seq[(Long, String)] =
-    synchronized(listed).getOrElse(list()).keysIterator
+    synchronized(found).getOrElse(look(lineage.map(_.version).maxOption.getOrElse(0L))).keysIterator
       .collect { case SnapshotName(version, Some(id)) if lineage.contains(LineageItem(version, id)) => (version, id) }
       .toSeq.sortBy(_._1).reverse
 
@@ -66,16 +105,185 @@ private[store] final class DstlRocksDBFileManager(
       checkpointUniqueId: Option[String]
   ): RocksDBCheckpointMetadata = {
     def load() = super.loadCheckpointFromDfs(version, localDir, rocksDBFileMapping, checkpointUniqueId)
-    if (version == 0) load()
-    else {
-      val snapshot = SnapshotName(version, checkpointUniqueId)
-      // Whoever lists again after this wants to know what is there then.
-      val length = synchronized {
-        val known = listed.flatMap(_.get(snapshot)).flatten
-        listed = None
-        known
+    retentionDue = true
+    if (version == 0) {
+      loaded = (0, 0)
+      load()
+    } else {
+      val metrics = DstlEnvironment.get.replayMetrics
+      try {
+        val metadata = loadSnapshot(version, localDir, checkpointUniqueId)(load())
+        metrics.loadedSnapshot()
+        metadata
+      } catch {
+        case error: Throwable =>
+          metrics.skippedSnapshot()
+          throw error
       }
-      files.loading(new Path(root, snapshot.toString), length, localDir)(pathOf)(load())
+    }
+  }
+
+  private def loadSnapshot(version: Long, localDir: File, checkpointUniqueId: Option[String])(
+      load: => RocksDBCheckpointMetadata
+  ): RocksDBCheckpointMetadata = {
+    val snapshot = SnapshotName(version, checkpointUniqueId)
+    // Whoever looks again after this wants to know what is there then.
+    val known = synchronized {
+      val known = found
+      found = None
+      known
+    }
+    val source = known.getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
+    synchronized { found = None }
+    val (content, downloadOf) = contentOf(snapshot, source)
+    val isLogged = source.isInstanceOf[InEntry]
+    files.loading(new Path(root, snapshot.toString), content, isLogged, localDir)(downloadOf) { consistsOf =>
+      val metadata = load
+      loaded = (version, consistsOf.map(_.sizeBytes).sum)
+      if (!isLogged) uploaded.notePlain(consistsOf.map(_.dfsFileName))
+      metadata
+    }
+  }
+
+  override def saveCheckpointToDfs(
+      checkpointDir: File,
+      version: Long,
+      numKeys: Long,
+      numInternalKeys: Long,
+      fileMapping: scala.collection.Map[String, RocksDBSnapshotFile],
+      columnFamilyMapping: Option[scala.collection.Map[String, ColumnFamilyInfo]],
+      maxColumnFamilyId: Option[Short],
+      checkpointUniqueId: Option[String],
+      verifyNonEmptyFilesInZip: Boolean
+  ): Unit = {
+    def save(mapping: scala.collection.Map[String, RocksDBSnapshotFile]): Unit = super.saveCheckpointToDfs(
+      checkpointDir,
+      version,
+      numKeys,
+      numInternalKeys,
+      mapping,
+      columnFamilyMapping,
+      maxColumnFamilyId,
+      checkpointUniqueId,
+      verifyNonEmptyFilesInZip
+    )
+    if (!saved.get) {
+      if (WorkedRun.isLogged(run(), options) && CurrentBatch.isAt(version - 1)) {
+        fileMapping.valuesIterator.map(_.immutableFile).foreach { file =>
+          keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
+        }
+        PartOfCommit.during(save(fileMapping))
+      } else {
+        // Of what was saved before some may be in the log alone.
+        save(fileMapping.map { case (name, file) =>
+          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else file.copy(reusedFromVersion = None))
+        })
+        uploaded.notePlain(fileMapping.valuesIterator.map(_.immutableFile.dfsFileName).toSeq)
+      }
+    }
+  }
+
+  /** The zip of a snapshot. Nothing is written. */
+  def pack(snapshot: RocksDBSnapshot): Array[Byte] = PackedSnapshot.zipOf {
+    super.saveCheckpointToDfs(
+      snapshot.checkpointDir,
+      snapshot.version,
+      snapshot.numKeys,
+      snapshot.numInternalKeys,
+      snapshot.fileMapping,
+      Some(snapshot.columnFamilyMapping),
+      Some(snapshot.maxColumnFamilyId),
+      snapshot.uniqueId,
+      verifyNonEmptyFilesInZip = false
+    )
+  }
+
+  /** Runs `confirm`, which would save a snapshot that a commit entry holds. */
+  def alreadySaved(confirm: => Unit): Unit = {
+    saved.set(true)
+    try confirm
+    finally saved.remove()
+    retentionDue = true
+  }
+
+  /** As which a file of a snapshot of `version` goes to the log; None if it cannot. */
+  def keyOf(file: RocksDBImmutableFile, version: Long): Option[SegmentKey] =
+    storeDirectory.flatMap(SegmentKey.parse(_, s"${version}_${file.dfsFileName}"))
+      .filter(_.kind == SegmentKind.SnapshotFile)
+
+  /**
+   * Tells the driver which versions nobody needs: what is below the snapshot from which the oldest version is rebuilt that
+   * Spark retains. The newest two snapshots stay, and what leads from one to the other: one may be damaged.
+   */
+  override def deleteOldVersions(retain: Int, maxVersionsToDelete: Int, minVersionsToDelete: Long): Unit = {
+    def deletePlain(): Unit = super.deleteOldVersions(retain, maxVersionsToDelete, minVersionsToDelete)
+    (run(), storeDirectory) match {
+      case (Some(worked), Some(store)) if options.materializeEnabled && WorkedRun.isLogged(Some(worked), options) =>
+        if (retentionDue) {
+          retentionDue = false
+          try truncate(worked, store, retain)(deletePlain())
+          catch {
+            case error: Throwable =>
+              retentionDue = true
+              throw error
+          }
+        }
+      case _ => deletePlain()
+    }
+  }
+
+  private def truncate(worked: WorkedRun, store: String, retain: Int)(deletePlain: => Unit): Unit = {
+    val there = LoggedSnapshots.of(worked, store)
+    val versions = there.logged.map(_.version)
+    val lowest = for {
+      newest <- versions.lastOption
+      secondNewest <- versions.dropRight(1).lastOption
+      oldestBase <- versions.filter(_ <= newest - retain + 1).lastOption
+    } yield math.min(oldestBase, secondNewest)
+    lowest.filter(_ > retained).foreach { version =>
+      worked.worker.foreach(_.release(store, version))
+      retained = version
+      // Nothing of what stock Spark has left is needed below it either.
+      if (there.plainUpTo > 0) deletePlain
+    }
+  }
+
+  private def contentOf(
+      snapshot: SnapshotName,
+      source: SnapshotSource
+  ): (Array[Byte], (RocksDBImmutableFile, LocalPath) => Download) = {
+    def plain(file: RocksDBImmutableFile, to: LocalPath) = files.downloadOf(pathOf(file), file.sizeBytes, to)
+    source match {
+      case PlainFile(length) => (files.plainContent(new Path(root, snapshot.toString), length), plain)
+      case InEntry(batch) =>
+        val found = for {
+          worked <- run()
+          store <- storeDirectory
+          key <- LoggedSnapshots.key(store, snapshot.version, snapshot.id)
+          zip <- Waiting.on(worked.reader.held(key, batch))
+        } yield (worked, store, zip)
+        val (worked, store, zip) = found.getOrElse(
+          throw LogErrors.missingObject(
+            new Path(root, snapshot.toString),
+            s"which the entry of batch $batch held",
+            null
+          )
+        )
+        (
+          LoggedSnapshots.content(worked, zip),
+          (file, to) => {
+            val segment = zip.in.snapshotFile(store, file.dfsFileName)
+            segment.foreach(of => uploaded.note(file.dfsFileName, of))
+            segment.fold(plain(file, to))(of => Download(to, () => piecesOf(worked, FoundSegment(zip.in, of))))
+          }
+        )
+    }
+  }
+
+  private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
+    val offsets = found.segment.parts.scanLeft(0L)(_ + _.length)
+    found.segment.parts.indices.iterator.map { index =>
+      Piece(offsets(index), found.segment.parts(index).length, () => worked.reader.part(found, index))
     }
   }
 
@@ -85,16 +293,75 @@ private[store] final class DstlRocksDBFileManager(
     case _ => new Path(new Path(root, RocksDBImmutableFile.LOG_FILES_DFS_SUBDIR), file.dfsFileName)
   }
 
-  private def list(): Map[SnapshotName, Option[Long]] = {
-    val found = files.snapshots().flatMap { case (name, length) => SnapshotName.parse(name).map(_ -> length) }
-    synchronized { listed = Some(found) }
-    found
+  /** Snapshots from which a version can be loaded. What stock Spark may have left is listed where it may be needed. */
+  private def look(version: Long): Map[SnapshotName, SnapshotSource] = {
+    val there = (for (worked <- run(); store <- storeDirectory) yield LoggedSnapshots.of(worked, store))
+      .getOrElse(StoreSnapshots(Vector.empty, Long.MaxValue))
+    val logged = there.logged.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
+    val isEnough = logged.exists { case (name, _) => name.version <= version && name.version >= there.plainUpTo }
+    val plain =
+      if (there.plainUpTo == 0 || isEnough) Map.empty[SnapshotName, SnapshotSource]
+      else files.plainSnapshots().flatMap { case (name, length) =>
+        SnapshotName.parse(name).map(_ -> PlainFile(Some(length)))
+      }
+    // A file of the same name, of an attempt that does not count, is not what is loaded.
+    val all = plain ++ logged
+    synchronized { found = Some(all) }
+    all
+  }
+}
+
+private object DstlRocksDBFileManager {
+
+  /** Where a snapshot is. */
+  sealed trait SnapshotSource
+
+  /** In the commit entry of that batch. */
+  final case class InEntry(batch: Long) extends SnapshotSource
+
+  /** @param length if it is known */
+  final case class PlainFile(length: Option[Long]) extends SnapshotSource
+
+  def localFile(checkpointDir: File, file: RocksDBImmutableFile): File = new File(checkpointDir, file.localFileName)
+}
+
+/**
+ * Which files of a store's snapshots are in data files, and which are plain files, so that they need not be uploaded again.
+ * Thread-safe.
+ */
+private[store] final class UploadedFiles {
+  // Guarded by this, by the name that Spark gives a file on storage.
+  private var segments = Map.empty[String, SealedSegment]
+  private var plain = Set.empty[String]
+
+  def of(name: String): Option[SealedSegment] = synchronized(segments.get(name))
+
+  /** A commit entry names it so. What is in the entry itself cannot be named by another. */
+  def note(name: String, segment: sparkdstl.log.format.SegmentEntry): Unit =
+    if (segment.parts.forall(_.file.nonEmpty))
+      note(name, SealedSegment(segment.key, None, segment.parts.map(SealedPart.Stored(_))))
+
+  def note(name: String, segment: SealedSegment): Unit = synchronized(segments += name -> segment)
+
+  /** These are files of their own; those of earlier snapshots are not needed any more. */
+  def notePlain(names: Seq[String]): Unit = synchronized { plain = names.toSet }
+
+  def isPlain(name: String): Boolean = synchronized(plain(name))
+
+  /** Later snapshots consist of other files. */
+  def retain(names: Set[String]): Unit = synchronized { segments = segments.filter { case (name, _) => names(name) } }
+
+  /** These data files may be gone. */
+  def forget(files: Set[String]): Unit = synchronized {
+    segments = segments.filterNot { case (_, segment) =>
+      segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(files); case _ => false }
+    }
   }
 }
 
 /** `<version>.zip`, or `<version>_<id>.zip` with checkpoint ids. */
 private final case class SnapshotName(version: Long, id: Option[String]) {
-  override def toString: String = s"$version${id.fold("")("_" + _)}.zip"
+  override def toString: String = s"$version${id.fold("")("_" + _)}${SegmentKind.Snapshot.suffix}"
 }
 
 private object SnapshotName {

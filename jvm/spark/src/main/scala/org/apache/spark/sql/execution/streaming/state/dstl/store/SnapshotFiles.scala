@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
-import java.io.{ByteArrayInputStream, File}
+import java.io.{ByteArrayInputStream, File, FileNotFoundException}
 import java.nio.file.{Files, Path => LocalPath, StandardCopyOption}
 import java.util.zip.ZipInputStream
 
@@ -9,33 +9,23 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Pa
 
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.LogErrors
-import sparkdstl.log.format.SegmentKind
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{
-  CheckpointFiles,
-  Download,
-  LoggedFileStatus,
-  SeekableBytes
-}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointFiles, Download}
 import org.apache.spark.util.Utils
 
-/** Which snapshot the calling thread is loading: it is opened again by those who do not know that its content is here. */
-private[dstl] object LoadedSnapshot {
-  private val loaded = new ThreadLocal[(String, Array[Byte])]
+/** Whether the calling thread saves a snapshot that is part of a commit: then its files go to the log as well. */
+private[store] object PartOfCommit {
+  private val saving = new ThreadLocal[Boolean]
 
-  def during[T](file: Path, content: Array[Byte])(body: => T): T = {
-    loaded.set((file.toUri.getPath, content))
+  def isBeingSaved: Boolean = saving.get
+
+  def during[T](body: => T): T = {
+    saving.set(true)
     try body
-    finally loaded.remove()
+    finally saving.remove()
   }
-
-  def open(file: Path): Option[FSDataInputStream] =
-    Option(loaded.get).collect {
-      case (path, content) if path == file.toUri.getPath =>
-        new FSDataInputStream(new SeekableBytes(content))
-    }
 }
 
 /**
@@ -53,7 +43,7 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
   @volatile private var wanted = Map.empty[String, Download]
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
-    if (isSnapshot(file)) manager.open(file) else super.open(file, bufferSize)
+    if (SnapshotNames.isZip(file)) manager.open(file) else super.open(file, bufferSize)
 
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
     wanted.get(source.getName) match {
@@ -63,29 +53,55 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
       case None => super.copyToLocalFile(delSrc, source, target)
     }
 
+  /** What a snapshot in the log consists of is there as well, and not written here. */
+  override def copyFromLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
+    if (!PackedSnapshot.isPacking && !PartOfCommit.isBeingSaved) super.copyFromLocalFile(delSrc, source, target)
+
   private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
-  /** Names of the store's snapshots, with the length of those that are files of their own. */
-  def snapshots(): Map[String, Option[Long]] = {
-    val filter: PathFilter = isSnapshot(_)
-    manager.list(root, filter).iterator.map {
-      case logged: LoggedFileStatus => logged.getPath.getName -> None
-      case file => file.getPath.getName -> Some(file.getLen)
-    }.toMap
+  /** Names of the store's snapshots that are files, with their lengths. */
+  def plainSnapshots(): Map[String, Long] = {
+    val filter: PathFilter = SnapshotNames.isZip(_)
+    storage.list(root)(try files.listStatus(root, filter)
+    catch { case _: FileNotFoundException => Array.empty })
+      .map(file => file.getPath.getName -> file.getLen).toMap
   }
+
+  /** Writes a file of a snapshot that is part of a commit into the log, under that name. */
+  def log(file: File, name: String): Unit = {
+    val out = manager.createAtomic(new Path(root, name), overwriteIfPossible = true)
+    try {
+      Files.copy(file.toPath, out): Unit
+      out.close()
+    } catch {
+      case error: Throwable =>
+        out.cancel()
+        throw error
+    }
+  }
+
+  /** The content of a snapshot that is a file of its own. */
+  def plainContent(file: Path, length: Option[Long]): Array[Byte] = {
+    val stream = storage.open(file, length)(files.open(file))
+    try stream.readAllBytes()
+    finally stream.close()
+  }
+
+  /** A plain file as a download. */
+  def downloadOf(file: Path, length: Long, to: LocalPath): Download = storage.downloadOf(file, length, to)
 
   /**
    * Runs `load`, which loads `snapshot`, with everything at hand that it will ask for.
    *
-   * @param length         of that file, if it is known and a file
+   * @param content        of that file
+   * @param isVerified     whether that was checked already
    * @param localDirectory what has a file of the right name there is not fetched ahead
-   * @param pathOf         where on storage a file of a snapshot is, by its name
+   * @param downloadOf     how one of its files is brought to that local path
    */
-  def loading[T](snapshot: Path, length: Option[Long], localDirectory: File)(
-      pathOf: RocksDBImmutableFile => Path
-  )(load: => T): T = {
-    val content = contentOf(snapshot, length)
-    LoadedSnapshot.during(snapshot, content) {
+  def loading[T](snapshot: Path, content: Array[Byte], isVerified: Boolean, localDirectory: File)(
+      downloadOf: (RocksDBImmutableFile, LocalPath) => Download
+  )(load: Seq[RocksDBImmutableFile] => T): T =
+    LoadedSnapshot.during(snapshot, content, isVerified) {
       val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
       try {
         val consistsOf = SnapshotFiles.metadataIn(content, directory).toSeq.flatMap(_.immutableFiles)
@@ -93,26 +109,17 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
           throw LogErrors.damaged(snapshot, 0, s"it names a file ${of.dfsFileName}, here ${of.localFileName}")
         }
         val downloads = consistsOf
-          .map(file => file -> Download(pathOf(file), file.sizeBytes, directory.toPath.resolve(file.dfsFileName)))
+          .map(file => file -> downloadOf(file, directory.toPath.resolve(file.dfsFileName)))
         wanted = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
         storage.download(downloads.collect {
           case (file, download) if !new File(localDirectory, file.localFileName).exists() => download
         })
-        load
+        load(consistsOf)
       } finally {
         wanted = Map.empty
         Utils.deleteRecursively(directory)
       }
     }
-  }
-
-  private def contentOf(file: Path, length: Option[Long]): Array[Byte] = {
-    val stream = if (length.isEmpty) manager.open(file) else storage.open(file, length)(manager.open(file))
-    try stream.readAllBytes()
-    finally stream.close()
-  }
-
-  private def isSnapshot(file: Path): Boolean = file.getName.endsWith(SegmentKind.Snapshot.suffix)
 }
 
 private object SnapshotFiles {

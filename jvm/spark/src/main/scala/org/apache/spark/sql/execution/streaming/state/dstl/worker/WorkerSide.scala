@@ -14,7 +14,7 @@ import sparkdstl.log.failpoints.StoppableUploads
 import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.transport.{RunId, ToExecutor}
-import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
+import sparkdstl.log.upload.{LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
 import sparkdstl.log.worker.{DataFileEncoder, RunWorker, SegmentChunk}
 
 import org.apache.spark.SparkEnv
@@ -41,6 +41,13 @@ private[dstl] final class WorkedRun(
     worker.foreach(_.close())
     storage.close()
   }
+}
+
+private[dstl] object WorkedRun {
+
+  /** Whether what tasks change goes to the log, as far as the driver has been asked. */
+  def isLogged(run: Option[WorkedRun], options: LogOptions): Boolean =
+    options.logsChanges && run.exists(_.worker.exists(_.isCoordinated))
 }
 
 /** The executors' side of a process: its door, and the runs that its tasks work for. */
@@ -137,7 +144,8 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
         id,
         environment.executorName,
         new RpcDriverLink(driver, door, Rpc.askTimeout(env)),
-        epoch => uploader(location, id, epoch, storage, options),
+        epoch => uploader(location, id, epoch, storage, options, environment.uploadBudget(options)),
+        epoch => uploader(location, id, epoch, storage, options, environment.snapshotUploads),
         options,
         runtime
       )
@@ -150,7 +158,8 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       id: RunId,
       epoch: Long,
       storage: QueryStorage,
-      options: LogOptions
+      options: LogOptions,
+      memory: MemoryBudget
   ): LogUploader[SegmentChunk] = {
     // A process may come to upload for a run again after it has closed its first uploader, and count from one again.
     val instance = environment.runtime.random.nextUuid().toString.take(8)
@@ -161,7 +170,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       location.base,
       file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
       stoppable.encoding,
-      environment.uploadBudget(options),
+      memory,
       new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, environment.uploadMetrics),
       UploaderOptions.of(options),
       environment.runtime,

@@ -1,0 +1,127 @@
+package sparkdstl.log.coordinator.snapshots
+
+import scala.collection.mutable
+
+import sparkdstl.log.coordinator.attempts.{HeldSegment, InlineBudget}
+import sparkdstl.log.format.{CommittedSegment, SegmentKey}
+import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
+
+/** A snapshot that an executor has made of a committed version, and that the next commit entry may hold. */
+private[coordinator] final class SnapshotOffer(val message: ToDriver.OfferSnapshot) {
+  val key: SegmentKey = message.key
+
+  /** Bytes that the driver holds of it. */
+  val inlineBytes: Long = HeldSegment.inlineBytes(message.segments.flatMap(_.parts))
+
+  /** Data files that hold parts of it. */
+  val files: Set[String] = message.segments.iterator.flatMap(_.parts)
+    .collect { case SealedPart.Stored(part) => part }.flatMap(_.file).toSet
+
+  def segments: Vector[CommittedSegment] = message.segments.map { segment =>
+    val parts = segment.parts.collect {
+      case SealedPart.Inline(bytes) => Left(bytes)
+      case SealedPart.Stored(part) => Right(part)
+    }
+    CommittedSegment(segment.key, message.attempt, parts)
+  }
+}
+
+/**
+ * Snapshots that wait for a commit entry, at most one of each store: a newer one replaces it. Thread-safe.
+ *
+ * @param budget
+ *   for the bytes that are held here
+ * @param letGo
+ *   told of data files that nobody needs any more
+ */
+private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: SharedFiles, letGo: Set[String] => Unit) {
+  import SnapshotOffers._
+
+  // Guarded by this, in the order in which they came.
+  private val waiting = mutable.LinkedHashMap.empty[String, SnapshotOffer]
+  private var ended = false
+  private var lineage = 0L
+
+  /** Changes whenever somebody goes back: what was committed before may not be any more. */
+  def currentLineage: Long = synchronized(lineage)
+
+  /**
+   * Takes a snapshot of a version that is known to be committed, by the attempt that made it.
+   *
+   * @param asOf
+   *   the lineage in which that is known
+   */
+  def take(offer: SnapshotOffer, asOf: Long): FromDriver = {
+    val (answer, unneeded) = synchronized {
+      val store = offer.key.storeDirectory
+      val before = waiting.get(store)
+      val missing = files.missing(offer.files)
+      if (ended) (FromDriver.Superseded, Set.empty[String])
+      else if (asOf != lineage) (FromDriver.NotYet, Set.empty[String])
+      else if (before.exists(_.key == offer.key)) (FromDriver.Noted, Set.empty[String])
+      else if (before.exists(_.key.version > offer.key.version))
+        (FromDriver.SnapshotRefused("a newer one waits for its commit entry", Vector.empty), Set.empty[String])
+      else if (missing.nonEmpty)
+        (FromDriver.SnapshotRefused("files that it consists of are gone", missing.toVector.sorted), Set.empty[String])
+      else if (!budget.tryAcquire(offer.inlineBytes)) (FromDriver.OverBudget, Set.empty[String])
+      else {
+        val replaced = files.forget(SharedFiles.Offer(store))
+        remove(store)
+        waiting.put(store, offer)
+        files.name(SharedFiles.Offer(store), offer.files)
+        (FromDriver.Noted, files.letGo(Nil, replaced))
+      }
+    }
+    if (unneeded.nonEmpty) letGo(unneeded)
+    answer
+  }
+
+  /** Those that the next entry is to hold, within what it may grow by. */
+  def forNextEntry: Vector[SnapshotOffer] = synchronized {
+    val ready = waiting.valuesIterator.toVector
+    val sizes = ready.iterator.map(_.inlineBytes).scanLeft(0L)(_ + _).drop(1)
+    val fitting = sizes.takeWhile(_ <= MaxInlineBytesOfAnEntry).size
+    ready.take(math.max(1, fitting))
+  }
+
+  /** An entry holds them now. */
+  def held(keys: Set[SegmentKey]): Unit = synchronized {
+    keys.foreach { key =>
+      val store = key.storeDirectory
+      if (waiting.get(store).exists(_.key == key)) {
+        files.forget(SharedFiles.Offer(store)): Unit
+        remove(store)
+      }
+    }
+  }
+
+  /** How many wait. */
+  def size: Int = synchronized(waiting.size)
+
+  /** Versions above this one are not committed any more. */
+  def goBackTo(version: Long): Unit = synchronized {
+    lineage += 1
+    waiting.valuesIterator.filter(_.key.version > version).toVector.foreach { offer =>
+      files.forget(SharedFiles.Offer(offer.key.storeDirectory)): Unit
+      remove(offer.key.storeDirectory)
+    }
+  }
+
+  /** Takes nothing any more, and lets go of all bytes. */
+  def end(): Unit = synchronized {
+    ended = true
+    waiting.keys.toVector.foreach(remove)
+  }
+
+  /** Lock held. */
+  private def remove(store: String): Unit = waiting.remove(store).foreach(offer => budget.release(offer.inlineBytes))
+}
+
+private object SnapshotOffers {
+
+  /**
+   * A commit entry is written while the query waits for it. So it takes no more than this of snapshots' own bytes, and the
+   * rest waits for the entries after it.
+   */
+  private val MaxInlineBytesOfAnEntry = 256L * 1024
+}

@@ -1,0 +1,72 @@
+package sparkdstl.log.worker
+
+import java.util.concurrent.TimeUnit
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.runtime.ProtocolRuntime
+
+/**
+ * When a store is to be snapshotted: after an interval in which it has changed, or as soon as replaying its log would take
+ * longer than loading a snapshot. Not thread-safe.
+ *
+ * @param minVersions
+ *   from one snapshot to the next, unless the interval is over
+ */
+final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: ProtocolRuntime) {
+  import SnapshotSchedule._
+
+  private val intervalNanos = TimeUnit.MILLISECONDS.toNanos(options.materializeIntervalMs)
+  // Stores that begin together are not due together.
+  private var dueNanos = runtime.timer.nowNanos + (intervalNanos * runtime.random.nextDouble()).toLong
+  private var snapshotBytes = 0L
+  private var logBytes = 0L
+  private var versions = 0L
+  private var changed = false
+
+  /**
+   * The store was loaded from a snapshot, of `bytes` in all, and a log after it.
+   *
+   * @param versionsSince
+   *   how many versions were replayed
+   * @param logBytesSince
+   *   how many bytes of changelogs
+   */
+  def loaded(bytes: Long, versionsSince: Long, logBytesSince: Long): Unit = {
+    snapshotBytes = bytes
+    versions = versionsSince
+    logBytes = logBytesSince
+    changed = versionsSince > 0
+  }
+
+  /** Whether the version that is about to be committed is to be snapshotted. */
+  def isDue: Boolean =
+    changed && (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && isCostly)
+
+  /** A version was committed with a changelog of `bytes`. */
+  def committed(bytes: Long, changes: Boolean): Unit = {
+    versions += 1
+    logBytes += bytes
+    changed ||= changes
+  }
+
+  /** The version that was committed last is being snapshotted, in `bytes` in all. */
+  def taken(bytes: Long): Unit = {
+    // As often as configured, whatever the delays.
+    if (isOver) dueNanos += intervalNanos * ((runtime.timer.nowNanos - dueNanos) / intervalNanos + 1)
+    loaded(bytes, 0, 0)
+  }
+
+  private def isOver: Boolean = runtime.timer.nowNanos - dueNanos >= 0
+
+  private def isCostly: Boolean =
+    (logBytes + versions * BytesOfAVersion) * options.materializeReplayCost > snapshotBytes + BytesOfARequest
+}
+
+private object SnapshotSchedule {
+
+  /** What a store's share of a commit entry costs to fetch, beside its changes, in bytes of changes. */
+  private val BytesOfAVersion = 256L
+
+  /** What can be loaded in the time that one request takes. */
+  private val BytesOfARequest = 4L * 1024 * 1024
+}

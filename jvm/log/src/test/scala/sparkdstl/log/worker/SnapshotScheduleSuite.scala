@@ -1,0 +1,96 @@
+package sparkdstl.log.worker
+
+import scala.concurrent.ExecutionContext
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime, RandomSource}
+
+class SnapshotScheduleSuite extends AnyFunSuite {
+  private val interval = 600000L
+
+  private final class Fixture(replayCost: Int = 0, minVersions: Int = 10, phase: Double = 0.5) {
+    val timer = new ManualTimer
+    private val chance: RandomSource = new RandomSource {
+      private val names = new CountedNames
+      override def nextDouble(): Double = phase
+      override def nextUuid(): java.util.UUID = names.nextUuid()
+    }
+    private val options =
+      LogOptions.default.copy(materializeIntervalMs = interval, materializeReplayCost = replayCost)
+    val schedule =
+      new SnapshotSchedule(options, minVersions, new ProtocolRuntime(timer, chance, ExecutionContext.parasitic))
+
+    def commit(bytes: Long = 100, changes: Boolean = true): Unit = schedule.committed(bytes, changes)
+  }
+
+  test("a store that has changed is due once an interval, from a time of its own on") {
+    val fixture = new Fixture
+    import fixture._
+    commit()
+    timer.advance(interval / 2 - 1)
+    assert(!schedule.isDue)
+    timer.advance(1)
+    assert(schedule.isDue)
+    schedule.taken(1000)
+    commit()
+    timer.advance(interval - 1)
+    assert(!schedule.isDue)
+    timer.advance(1)
+    assert(schedule.isDue)
+  }
+
+  test("one that was late is due again at the time that was set before") {
+    val fixture = new Fixture
+    import fixture._
+    commit()
+    timer.advance(interval / 2 + 2 * interval + 5)
+    schedule.taken(1000)
+    commit()
+    assert(!schedule.isDue)
+    timer.advance(interval - 5)
+    assert(schedule.isDue)
+  }
+
+  test("a store that has not changed is never due") {
+    val fixture = new Fixture(replayCost = 100000, minVersions = 1)
+    import fixture._
+    (1 to 100).foreach(_ => commit(changes = false))
+    timer.advance(10 * interval)
+    assert(!schedule.isDue)
+    commit()
+    assert(schedule.isDue)
+    schedule.taken(1)
+    commit(changes = false)
+    timer.advance(10 * interval)
+    assert(!schedule.isDue)
+  }
+
+  test("it is due early when its log takes longer to replay than its snapshot to load, but not at every version") {
+    val fixture = new Fixture(replayCost = 50)
+    import fixture._
+    // 50 * (bytes + 256 a version) against 4 MiB and the snapshot.
+    schedule.loaded(10L << 20, 0, 0)
+    (1 to 8).foreach(_ => commit(100 << 10))
+    assert(!schedule.isDue)
+    commit(100 << 10)
+    assert(schedule.isDue, "the tenth version is the next")
+    schedule.loaded(100L << 20, 9, 900 << 10)
+    assert(!schedule.isDue, "the snapshot is larger")
+    schedule.loaded(0, 400, 0)
+    assert(schedule.isDue, "so many commit entries")
+  }
+
+  test("what was replayed when the store was loaded counts") {
+    val fixture = new Fixture(replayCost = 50)
+    import fixture._
+    schedule.loaded(1000, 9, 1L << 20)
+    assert(schedule.isDue)
+    schedule.loaded(1000, 8, 1L << 20)
+    assert(!schedule.isDue)
+    schedule.loaded(1000, 0, 0)
+    timer.advance(interval)
+    assert(!schedule.isDue, "it is what its snapshot was")
+  }
+}

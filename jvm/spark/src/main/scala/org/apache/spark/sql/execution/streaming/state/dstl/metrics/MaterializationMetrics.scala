@@ -1,0 +1,41 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.metrics
+
+import java.util.concurrent.atomic.LongAdder
+
+/** Counts the snapshots that a process makes. Thread-safe. */
+private[dstl] final class MaterializationMetrics {
+  private val begun = new LongAdder
+  private val held = new LongAdder
+  private val refused = new LongAdder
+  private val failures = new LongAdder
+  private val bytes = new LongAdder
+  @volatile private var last = (0L, 0L)
+
+  def started(): Unit = begun.increment()
+
+  /**
+   * A commit entry holds one.
+   *
+   * @param uploadedBytes what was uploaded for it
+   * @param millis        from its beginning on
+   */
+  def completed(uploadedBytes: Long, millis: Long): Unit = {
+    held.increment()
+    bytes.add(uploadedBytes)
+    last = (uploadedBytes, millis)
+  }
+
+  /** No commit entry will hold it, because it is not wanted. */
+  def unwanted(): Unit = refused.increment()
+
+  def failed(): Unit = failures.increment()
+
+  def startedCount: Long = begun.sum
+  def completedCount: Long = held.sum
+  def unwantedCount: Long = refused.sum
+  def failedCount: Long = failures.sum
+  def uploadedBytes: Long = bytes.sum
+
+  /** Of the newest that was completed: bytes uploaded, milliseconds. */
+  def newest: (Long, Long) = last
+}

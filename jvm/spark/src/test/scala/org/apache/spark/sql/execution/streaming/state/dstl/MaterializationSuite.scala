@@ -1,0 +1,239 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.Files
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import sparkdstl.log.format.{LogFileIndex, SegmentKey, SegmentKind}
+
+import org.apache.spark.sql.{Row, SQLContext}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.StreamingQuery
+
+/** Snapshots in the background: they come into commit entries, are loaded from there, and let the log go. */
+class MaterializationSuite extends QuerySuite with Eventually {
+  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(20, Millis))
+
+  private val stores = 3
+
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+    "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled" -> "true",
+    option("materialize.replayCost") -> "100000",
+    option("batch.persistDelay") -> "100ms"
+  )
+
+  /** A running count of keys, fed one batch at a time. */
+  private final class Counting(done: Int = 0) {
+    private val session = spark
+    import session.implicits._
+    private implicit val context: SQLContext = session.sqlContext
+    private val input = MemoryStream[Int]
+    private var fed = done
+    (0 until done).foreach(batch => input.addData(rows(batch)))
+    val query: StreamingQuery =
+      start(input.toDF().groupBy((col("value") % 40).as("key")).count(), s"counting$done")
+
+    def rows(batch: Int): Range = 0 until 100 + batch
+
+    def feed(): Unit = {
+      input.addData(rows(fed))
+      fed += 1
+      query.processAllAvailable()
+    }
+
+    /** Feeds until the newest entry with snapshots holds one of each store, of versions above this one. */
+    def feedUntilHeld(above: Long): Unit = eventually {
+      feed()
+      val held = snapshots.filter(_.version > above)
+      assert(held.map(_.storeDirectory).toSet.size == stores)
+      ()
+    }
+  }
+
+  private def indexes: Seq[LogFileIndex] = LoggedBatches.entries(checkpoint).flatMap(LoggedBatches.index(checkpoint, _))
+
+  private def snapshots: Seq[SegmentKey] = indexes.flatMap(_.entries).map(_.key).filter(_.kind == SegmentKind.Snapshot)
+
+  private def dataFiles: Set[String] = files().filter(_.matches("dstl/data/.*\\.log")).map(_.stripPrefix("dstl/")).toSet
+
+  /** What the first `batches` batches lead to. */
+  private def expected(batches: Int): Set[Row] = (0 until batches).flatMap(0 until 100 + _).groupBy(_ % 40).map {
+    case (key, of) => Row(key, of.size.toLong)
+  }.toSet
+
+  private def state(options: (String, String)*): Set[Row] =
+    spark.read.format("statestore").options(options.toMap).load(checkpoint.toString)
+      .select(col("key._groupingexpression"), col("value.count")).collect().toSet
+
+  for (format <- Seq("1", "2")) {
+    test(s"nothing of them is a file of a store, and what they hold is what was committed, format $format") {
+      spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
+      val counting = new Counting
+      try counting.feedUntilHeld(above = 0)
+      finally counting.query.stop()
+      assert(!files().exists(file => file.endsWith(".sst") || file.contains(".zip")))
+      val held = indexes.flatMap(_.snapshots).flatMap(_.held)
+      assert(held.nonEmpty && held.flatMap(_.files).toSet.subsetOf(dataFiles))
+      val done = LoggedBatches.entries(checkpoint).size
+      assert(state() == expected(done))
+      // From each alone, with the log after it, to the newest batch.
+      held.map(_.key.version).distinct.foreach { version =>
+        val from = held.filter(_.key.version == version).map(_.key.partition)
+        from.foreach { partition =>
+          val rebuilt =
+            state("snapshotStartBatchId" -> (version - 1).toString, "snapshotPartitionId" -> partition.toString)
+          assert(rebuilt.nonEmpty && rebuilt.subsetOf(expected(done)))
+        }
+      }
+      val again = new Counting(done)
+      try again.feed()
+      finally again.query.stop()
+      assert(state() == expected(done + 1))
+      assert(DstlEnvironment.get.replayMetrics.unusableSnapshots == 0)
+    }
+
+    test(s"one that is damaged or gone costs time and no state, format $format") {
+      spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
+      val counting = new Counting
+      try {
+        counting.feedUntilHeld(above = 0)
+        counting.feedUntilHeld(above = snapshots.map(_.version).max)
+      } finally counting.query.stop()
+      val done = LoggedBatches.entries(checkpoint).size
+      val newest = snapshots.groupBy(_.storeDirectory).values.map(_.map(_.version).max).min
+      val ofNewest = indexes.flatMap(_.entries)
+        .filter(of => of.key.kind == SegmentKind.SnapshotFile && of.key.version >= newest).flatMap(
+          _.parts
+        ).flatMap(_.file).toSet
+      assert(ofNewest.nonEmpty)
+      ofNewest.zipWithIndex.foreach {
+        case (file, 0) =>
+          val path = checkpoint.resolve("dstl").resolve(file)
+          val bytes = Files.readAllBytes(path)
+          bytes(30) = (bytes(30) ^ 1).toByte
+          Files.write(path, bytes)
+        case (file, _) => Files.delete(checkpoint.resolve("dstl").resolve(file))
+      }
+      files().filter(file => file.matches("dstl/data/.*\\.crc")).foreach(file => Files.delete(checkpoint.resolve(file)))
+      val again = new Counting(done)
+      val before = DstlEnvironment.get.replayMetrics.unusableSnapshots
+      try again.feed()
+      finally again.query.stop()
+      assert(DstlEnvironment.get.replayMetrics.unusableSnapshots > before)
+      assert(state() == expected(done + 1))
+    }
+  }
+
+  test("they let the log and the snapshots before them go; two stay, and what leads from one to the other") {
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    val counting = new Counting
+    try {
+      (1 to 4).foreach { _ =>
+        counting.feedUntilHeld(above = snapshots.map(_.version).maxOption.getOrElse(0L))
+        StateStores.maintain()
+      }
+      eventually {
+        counting.feed()
+        StateStores.maintain()
+        val oldest = LoggedBatches.entries(checkpoint).head
+        val kept = snapshots.groupBy(_.storeDirectory)
+        assert(oldest > 3 && kept.size == stores && kept.values.forall(of => of.size >= 2 && of.size < 6))
+        assert(dataFiles == indexes.flatMap(_.entries).flatMap(_.parts).flatMap(_.file).toSet)
+      }
+    } finally counting.query.stop()
+    assert(state() == expected(LoggedBatches.entries(checkpoint).last.toInt + 1))
+  }
+
+  test("once the log is switched off snapshots are whole without it, as stock Spark wants them") {
+    val counting = new Counting
+    try counting.feedUntilHeld(above = 0)
+    finally counting.query.stop()
+    val done = LoggedBatches.entries(checkpoint).size
+    spark.conf.set(option("enabled"), "false")
+    val plain = new Counting(done)
+    try
+      eventually {
+        plain.feed()
+        StateStores.maintain()
+        assert((0 until stores).forall(store => files().exists(_.matches(s"state/0/$store/\\d+\\.zip"))))
+      }
+    finally plain.query.stop()
+    files().filter(_.startsWith("dstl/data/")).foreach(file => Files.delete(checkpoint.resolve(file)))
+    assert(state() == expected(LoggedBatches.entries(checkpoint).size))
+  }
+
+  test("an unchanged file is not uploaded again") {
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    val session = spark
+    import session.implicits._
+    implicit val context: SQLContext = spark.sqlContext
+    val input = MemoryStream[Int]
+    val query = start(input.toDF().groupBy((col("value") % 5000).as("key")).count(), "unchanged")
+    def feed(values: Range): Unit = {
+      input.addData(values)
+      query.processAllAvailable()
+    }
+    def names: Seq[(Long, Set[String])] = indexes.flatMap(_.entries).map(_.key)
+      .filter(key => key.kind == SegmentKind.SnapshotFile).groupBy(_.version).map { case (version, of) =>
+        version -> of.flatMap(_.checkpointId).toSet
+      }.toSeq.sortBy(_._1)
+    try {
+      val metrics = DstlEnvironment.get.materializations
+      feed(0 until 5000)
+      (1L to 3L).foreach { count =>
+        eventually {
+          feed(0 until 1)
+          assert(metrics.completedCount >= count)
+        }
+      }
+      // A later snapshot names what an earlier one has uploaded, under the name that it had then.
+      val listed = indexes.flatMap(index => index.entries.filter(_.key.kind == SegmentKind.SnapshotFile).map(_.key))
+      assert(listed.size > listed.distinct.size, names)
+    } finally query.stop()
+  }
+
+  test("a store is snapshotted when its interval is over") {
+    spark.conf.set(option("materialize.replayCost"), "0")
+    spark.conf.set(option("materialize.interval"), "1s")
+    val counting = new Counting
+    try counting.feedUntilHeld(above = 0)
+    finally counting.query.stop()
+  }
+
+  test("with stores that are unloaded after each batch as well") {
+    spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")
+    val counting = new Counting
+    try counting.feedUntilHeld(above = 0)
+    finally counting.query.stop()
+    assert(state() == expected(LoggedBatches.entries(checkpoint).size))
+  }
+
+  for ((what, fails) <- Seq("fail" -> true, "log" -> false))
+    test(s"one that fails again and again is counted, and the query goes on or not as configured: $what") {
+      spark.conf.set(option("materialize.onFailure"), what)
+      spark.conf.set(option("materialize.maxFailures"), "2")
+      val counting = new Counting
+      counting.feed()
+      // Nobody can write there.
+      Files.createDirectories(checkpoint.resolve("dstl"))
+      Files.write(checkpoint.resolve("dstl/data"), Array[Byte](1))
+      val metrics = DstlEnvironment.get.materializations
+      try
+        if (fails) {
+          val error = intercept[Exception](eventually(timeout(Span(100, Seconds))) {
+            counting.feed()
+            assert(!counting.query.isActive)
+          })
+          assert(Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
+            .exists(_.getMessage.contains("DSTL_MATERIALIZATION_FAILED")))
+        } else eventually {
+          counting.feed()
+          assert(metrics.failedCount >= 2 * stores)
+        }
+      finally counting.query.stop()
+    }
+}
