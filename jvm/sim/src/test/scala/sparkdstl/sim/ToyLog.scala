@@ -232,7 +232,8 @@ private final class ToyExecutor(
       }.map(key => key.version -> key.checkpointId)
     }
 
-  /** Those that are part of a commit have to do. */
+  override def takesSnapshots: Boolean = false
+
   override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] = Future.unit
 
   override def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]] =

@@ -15,7 +15,7 @@ import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
 import sparkdstl.log.coordinator.retention.{OrphanSweep, Retention}
 import sparkdstl.log.coordinator.snapshots.RunSnapshots
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, QueryLocation, SegmentPart, Writer}
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, LogLayout, QueryLocation, SegmentPart, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -84,6 +84,9 @@ final class RunCoordinator private (
     writer,
     start.newest,
     options.materializeEnabled,
+    () =>
+      checkpoint.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture)
+        .map(LogLayout.batchesIn(_).toSet),
     () => retention.batches,
     retention.stands,
     () => chain.newest,

@@ -114,6 +114,26 @@ class OfferedSnapshotsSuite extends AnyFunSuite {
     assert(fixture.batches == Seq(4) && !fixture.has(file(1)))
   }
 
+  test("an entry that another run has deleted meanwhile keeps no file") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    fixture.put(file(1))
+    commit(run, 0)
+    assert(answer(run, offer(1, 0, Seq(file(1)))) == FromDriver.Noted)
+    (1L to 2L).foreach(commit(run, _))
+    assert(answer(run, offer(3, 20, Seq(file(1)))) == FromDriver.Noted)
+    commit(run, 3)
+    val next = fixture.begin(otherRun)
+    commit(next, 4)
+    // The first run was about to delete them when the second began.
+    (0L to 1L).foreach(batch => result(run.deleteEntry(batch)))
+    answer(run, ToDriver.Release(Vector("0/0" -> 3L))): Unit
+    assert(fixture.batches == Seq(2, 3, 4) && fixture.has(file(1)))
+    (2L to 3L).foreach(batch => result(next.deleteEntry(batch)))
+    answer(next, ToDriver.Release(Vector("0/0" -> 5L))): Unit
+    assert(fixture.batches == Seq(4) && !fixture.has(file(1)))
+  }
+
   test("word of a file that was let go is not believed, nor of one that an earlier run left unnamed") {
     val fixture = new RunFixture
     val run = fixture.begin()

@@ -80,6 +80,9 @@ trait ExecutorLog {
   /** Version and checkpoint id of a store's snapshots in the log. */
   def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]]
 
+  /** Whether it takes snapshots that are not part of a commit. */
+  def takesSnapshots: Boolean
+
   /**
    * Puts a snapshot of what an attempt has committed into the log. Completes when that has ended, one way or another.
    *

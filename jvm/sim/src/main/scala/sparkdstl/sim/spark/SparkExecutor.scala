@@ -119,12 +119,14 @@ final class SparkExecutor(
       loggedBefore <- loggedSnapshots(run, directory)
       newestSnapshot = (before.map(_._1) ++ loggedBefore).maxOption.getOrElse(0L)
       wanted = state.version >= newestSnapshot + 2
-      _ <- if (!wanted) Future.unit else if (config.logsSnapshots) log(run, directory) else upload(directory, state)
+      _ <- if (!wanted) Future.unit else if (isLogged(run)) log(run, directory) else upload(directory, state)
       present <- snapshots(directory)
       logged <- loggedSnapshots(run, directory)
       _ <- truncate(run, directory, present, logged)
     } yield ()
   }
+
+  private def isLogged(run: UUID): Boolean = config.logsSnapshots && logs.get(run).exists(_.takesSnapshots)
 
   /** Of what the store is now, whether or not that is committed, or ever will be. Nobody waits for it. */
   private def log(run: UUID, directory: String): Future[Unit] = {

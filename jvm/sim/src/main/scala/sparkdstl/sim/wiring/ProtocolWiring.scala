@@ -279,6 +279,8 @@ private[wiring] final class ProtocolExecutor(
   private val uploaded = mutable.Map.empty[String, SealedSegment]
   private val underWay = mutable.Set.empty[String]
 
+  override def takesSnapshots: Boolean = true
+
   override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] =
     if (!underWay.add(key.storeDirectory)) Future.unit
     else {

@@ -87,7 +87,7 @@ private[coordinator] final class HeldSnapshots(
   /** Entries above `left` are gone: what the next one continues is looked for anew. */
   def goBackTo(left: Long): Unit = synchronized {
     byBatch.keysIteratorFrom(left + 1).toVector.foreach { batch =>
-      files.forget(SharedFiles.Entry(batch)): Unit
+      SharedFiles.ofEntry(batch).foreach(files.forget(_): Unit)
       forget(batch)
     }
     if (complete.exists(_ > left)) complete = None

@@ -14,6 +14,8 @@ import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver}
  *
  * @param logsAll
  *   whether all snapshots of the run go to the log: else there may be plain files of every version
+ * @param listed
+ *   asks storage which batches have an entry
  * @param standing
  *   the batches that have an entry, as far as the run knows, in ascending order
  * @param newestCommitted
@@ -26,6 +28,7 @@ private[coordinator] final class RunSnapshots(
     writer: Writer,
     newestAtStart: EntryFound,
     logsAll: Boolean,
+    listed: () => Future[Set[Long]],
     standing: () => Vector[Long],
     stands: Long => Boolean,
     newestCommitted: () => Long,
@@ -79,7 +82,7 @@ private[coordinator] final class RunSnapshots(
     }
     val own = ofBatch ++ taken.map(offer => HeldSnapshot(offer.key, batch, offer.files.toVector.sorted))
     // From here on the entry may be there. If it is never written the run ends, and lets go of nothing any more.
-    files.name(SharedFiles.Entry(batch), own.flatMap(_.files))
+    files.name(SharedFiles.Written(batch), own.flatMap(_.files))
     held.listFor(batch, own, logsAll && segments.exists(_.key.kind == SegmentKind.Changelog))
       .map(list => (taken.flatMap(_.segments), list))
   }
@@ -107,10 +110,17 @@ private[coordinator] final class RunSnapshots(
    *   those of the files that nothing else needs
    */
   def letGoWith(batches: Vector[Long], named: Set[String]): Future[Set[String]] =
-    held.known().map(_ => files.letGo(batches.map(SharedFiles.Entry), named))
+    for {
+      _ <- held.known()
+      others = files.othersNaming(named, batches.toSet)
+      there <- if (others.isEmpty) Future.successful(Set.empty[Long]) else listed()
+    } yield {
+      others.filterNot(there).foreach(batch => files.forget(SharedFiles.Entry(batch)): Unit)
+      files.letGo(batches.flatMap(SharedFiles.ofEntry), named)
+    }
 
-  /** Whether a snapshot consists of the data file, as far as this run knows. */
-  def isNamed(file: String): Boolean = files.isNamed(file)
+  /** Whether a snapshot of this run consists of the data file. */
+  def isNamed(file: String): Boolean = files.isNamedByThisRun(file)
 
   /** How many snapshots wait for a commit entry. */
   def waiting: Int = offers.size

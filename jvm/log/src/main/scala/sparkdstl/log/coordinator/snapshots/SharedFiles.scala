@@ -35,8 +35,24 @@ private[coordinator] final class SharedFiles(epoch: Long) {
   /** Which of these files may not be there any more. */
   def missing(files: Iterable[String]): Set[String] = synchronized(files.iterator.filterNot(mayBeNamed).toSet)
 
-  /** Whether anybody needs the file. */
-  def isNamed(file: String): Boolean = synchronized(namedBy.contains(file))
+  /**
+   * Entries of other runs, beside these, that name some of these files as far as is known: another run may have deleted them
+   * meanwhile.
+   */
+  def othersNaming(files: Set[String], beside: Set[Long]): Set[Long] = synchronized {
+    files.iterator.flatMap(namedBy.get).flatten.collect {
+      case Entry(batch) if !beside(batch) && !names.contains(Written(batch)) => batch
+    }.toSet
+  }
+
+  /**
+   * Whether this run has named the file: in an entry that it has written, or is writing, or in none yet. What entries of others
+   * name storage tells; this may know of one that is gone.
+   */
+  def isNamedByThisRun(file: String): Boolean = synchronized(namedBy.get(file).exists(_.exists {
+    case _: Offer | _: Written => true
+    case _: Entry => false
+  }))
 
   /**
    * These need nothing any more.
@@ -77,8 +93,13 @@ private[coordinator] object SharedFiles {
   /** What needs a file. */
   sealed trait Namer
 
-  /** The commit entry of a batch. */
+  /** The commit entry of a batch, as it was read. */
   final case class Entry(batch: Long) extends Namer
+
+  /** The commit entry of a batch, as this run has written it, or is about to. */
+  final case class Written(batch: Long) extends Namer
+
+  def ofEntry(batch: Long): Seq[Namer] = Seq(Entry(batch), Written(batch))
 
   /** A snapshot of this store that no entry holds yet. */
   final case class Offer(storeDirectory: String) extends Namer
