@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import sparkdstl.bench.{BenchSession, DelayedFileSystem, Recorder, Workload}
+import sparkdstl.log.config.LogOptions
 
 import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
@@ -36,7 +37,39 @@ object RecoveryMain {
 private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
   import Preparation._
 
-  def run(): Unit = {
+  def run(): Unit = if (spec.contender.usesLog) inTheLog() else asFiles()
+
+  /** Snapshots of all stores at once, which the next commit entries hold: as many as it takes. */
+  private def inTheLog(): Unit = {
+    val query = new RestartedQuery(spec, spark)
+    query.configure(MinDeltas -> "1", MaintenanceInterval -> "1h", Interval -> "24h", ReplayCost -> "0")
+    query.run(0, spec.batchesBefore - 1)(()): Unit
+    StateStores.close()
+    query.configure(ReplayCost -> "100000")
+    var further = 0
+    query.runWhile(spec.batchesBefore - 1) {
+      further += 1
+      if (further == 1) awaitOffers()
+      StateStores.offeredSnapshots > 0
+    }
+    if (further > spec.batchesSince + 1)
+      throw new IllegalStateException(s"it took ${further - 1} batches until commit entries held all snapshots")
+    StateStores.close()
+    query.configure(ReplayCost -> "0")
+    val left = spec.batchesSince + 1 - further
+    if (left > 0) query.run(spec.batchesBefore - 1 + further, left)(()): Unit
+  }
+
+  private def awaitOffers(): Unit = {
+    val until = System.nanoTime() + OffersWithinNanos
+    while (StateStores.offeredSnapshots < spec.stores && System.nanoTime() < until) Thread.sleep(50)
+    if (StateStores.offeredSnapshots < spec.stores)
+      throw new IllegalStateException(
+        s"${StateStores.offeredSnapshots} of ${spec.stores} stores have offered a snapshot"
+      )
+  }
+
+  private def asFiles(): Unit = {
     val query = new RestartedQuery(spec, spark)
     query.configure(MinDeltas -> "1", MaintenanceInterval -> "1h")
     query.run(0, spec.batchesBefore)(StateStores.maintain()): Unit
@@ -63,6 +96,9 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
 private object Preparation {
   private val MinDeltas = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
   private val MaintenanceInterval = "spark.sql.streaming.stateStore.maintenanceInterval"
+  private val Interval = LogOptions.Prefix + LogOptions.MaterializeInterval.key
+  private val ReplayCost = LogOptions.Prefix + LogOptions.MaterializeReplayCost.key
+  private val OffersWithinNanos = 120L * 1000 * 1000 * 1000
   private val SnapshotName = """(\d+)(?:_[^.]+)?\.zip""".r
 }
 
@@ -103,6 +139,22 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
    * @param atTheEnd evaluated while the query still runs
    */
   def run[T](done: Int, batches: Int)(atTheEnd: => T): (StreamingQueryProgress, T) = {
+    var left = batches
+    var result = Option.empty[T]
+    val progress = runWhile(done) {
+      left -= 1
+      if (left <= 0) result = Some(atTheEnd)
+      left > 0
+    }
+    (progress, result.get)
+  }
+
+  /**
+   * Starts the query, of which `done` batches were run before, runs one more and others until told to stop.
+   *
+   * @param goesOn asked after each batch
+   */
+  def runWhile(done: Int)(goesOn: => Boolean): StreamingQueryProgress = {
     val ticks = MemoryStream[Long](Encoders.scalaLong, session)
     // What the source has given out before the restart, it has to have given out after it.
     (0 until done).foreach(tick => ticks.addData(tick.toLong): Unit)
@@ -112,12 +164,13 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
       .option("checkpointLocation", s"${DelayedFileSystem.Scheme}://${spec.root}/${spec.contender.name}").start()
     try {
       query.processAllAvailable()
-      (done + 1 until done + batches).foreach { tick =>
+      var tick = done
+      while (goesOn) {
+        tick += 1
         ticks.addData(tick.toLong): Unit
         query.processAllAvailable()
       }
-      val result = atTheEnd
-      (query.recentProgress.filter(_.numInputRows > 0).last, result)
+      query.recentProgress.filter(_.numInputRows > 0).last
     } finally query.stop()
   }
 }
