@@ -76,13 +76,13 @@ private[coordinator] final class RunSnapshots(
    *   of the batch; snapshots that are part of the commit are among them
    */
   def forEntry(batch: Long, segments: Vector[CommittedSegment]): Future[(Vector[CommittedSegment], SnapshotList)] = {
-    val taken = offers.forNextEntry
+    val taken = offers.forEntry(batch)
     val ofBatch = segments.filter(_.key.kind == SegmentKind.Snapshot).map { zip =>
       HeldSnapshot(zip.key, batch, filesOf(segments.filter(isPartOf(_, zip.key))))
     }
     val own = ofBatch ++ taken.map(offer => HeldSnapshot(offer.key, batch, offer.files.toVector.sorted))
     // From here on the entry may be there. If it is never written the run ends, and lets go of nothing any more.
-    files.name(SharedFiles.Written(batch), own.flatMap(_.files))
+    files.name(SharedFiles.Written(batch), ofBatch.flatMap(_.files))
     held.listFor(batch, own, logsAll && segments.exists(_.key.kind == SegmentKind.Changelog))
       .map(list => (taken.flatMap(_.segments), list))
   }

@@ -32,8 +32,17 @@ private[coordinator] final class SharedFiles(epoch: Long) {
     }
   }
 
-  /** Which of these files may not be there any more. */
-  def missing(files: Iterable[String]): Set[String] = synchronized(files.iterator.filterNot(mayBeNamed).toSet)
+  /**
+   * `by` needs these files, if all of them are there.
+   *
+   * @return
+   *   those that may not be there any more; then `by` needs nothing
+   */
+  def nameIfThere(by: Namer, files: Set[String]): Set[String] = synchronized {
+    val missing = files.filterNot(mayBeNamed)
+    if (missing.isEmpty) name(by, files)
+    missing
+  }
 
   /**
    * Entries of other runs, beside these, that name some of these files as far as is known: another run may have deleted them
@@ -102,5 +111,5 @@ private[coordinator] object SharedFiles {
   def ofEntry(batch: Long): Seq[Namer] = Seq(Entry(batch), Written(batch))
 
   /** A snapshot of this store that no entry holds yet. */
-  final case class Offer(storeDirectory: String) extends Namer
+  final case class Offer(storeDirectory: String, version: Long) extends Namer
 }

@@ -55,44 +55,45 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
     val (answer, unneeded) = synchronized {
       val store = offer.key.storeDirectory
       val before = waiting.get(store)
-      val missing = files.missing(offer.files)
       if (ended) (FromDriver.Superseded, Set.empty[String])
       else if (asOf != lineage) (FromDriver.NotYet, Set.empty[String])
       else if (before.exists(_.key == offer.key)) (FromDriver.Noted, Set.empty[String])
       else if (before.exists(_.key.version > offer.key.version))
         (FromDriver.SnapshotRefused("a newer one waits for its commit entry", Vector.empty), Set.empty[String])
-      else if (missing.nonEmpty)
-        (FromDriver.SnapshotRefused("files that it consists of are gone", missing.toVector.sorted), Set.empty[String])
-      else if (!budget.tryAcquire(offer.inlineBytes)) (FromDriver.OverBudget, Set.empty[String])
-      else {
-        val replaced = files.forget(SharedFiles.Offer(store))
-        remove(store)
-        waiting.put(store, offer)
-        files.name(SharedFiles.Offer(store), offer.files)
-        (FromDriver.Noted, files.letGo(Nil, replaced))
-      }
+      else taken(offer, before)
     }
     if (unneeded.nonEmpty) letGo(unneeded)
     answer
   }
 
-  /** Those that the next entry is to hold, within what it may grow by. */
-  def forNextEntry: Vector[SnapshotOffer] = synchronized {
+  /** The answer, and the files that nobody needs any more. Lock held. */
+  private def taken(offer: SnapshotOffer, before: Option[SnapshotOffer]): (FromDriver, Set[String]) = {
+    val missing = files.nameIfThere(namer(offer), offer.files)
+    if (missing.nonEmpty)
+      (FromDriver.SnapshotRefused("files that it consists of are gone", missing.toVector.sorted), Set.empty)
+    else if (!budget.tryAcquire(offer.inlineBytes)) {
+      files.forget(namer(offer)): Unit
+      (FromDriver.OverBudget, Set.empty)
+    } else {
+      before.foreach(remove)
+      waiting.put(offer.key.storeDirectory, offer)
+      (FromDriver.Noted, files.letGo(before.map(namer)))
+    }
+  }
+
+  /** Those that the entry of `batch` is to hold, within what it may grow by. From here on it names their files. */
+  def forEntry(batch: Long): Vector[SnapshotOffer] = synchronized {
     val ready = waiting.valuesIterator.toVector
     val sizes = ready.iterator.map(_.inlineBytes).scanLeft(0L)(_ + _).drop(1)
     val fitting = sizes.takeWhile(_ <= MaxInlineBytesOfAnEntry).size
-    ready.take(math.max(1, fitting))
+    val taken = ready.take(math.max(1, fitting))
+    files.name(SharedFiles.Written(batch), taken.flatMap(_.files))
+    taken
   }
 
   /** An entry holds them now. */
   def held(keys: Set[SegmentKey]): Unit = synchronized {
-    keys.foreach { key =>
-      val store = key.storeDirectory
-      if (waiting.get(store).exists(_.key == key)) {
-        files.forget(SharedFiles.Offer(store)): Unit
-        remove(store)
-      }
-    }
+    keys.foreach(key => waiting.get(key.storeDirectory).filter(_.key == key).foreach(forget))
   }
 
   /** How many wait. */
@@ -101,20 +102,29 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
   /** Versions above this one are not committed any more. */
   def goBackTo(version: Long): Unit = synchronized {
     lineage += 1
-    waiting.valuesIterator.filter(_.key.version > version).toVector.foreach { offer =>
-      files.forget(SharedFiles.Offer(offer.key.storeDirectory)): Unit
-      remove(offer.key.storeDirectory)
-    }
+    waiting.valuesIterator.filter(_.key.version > version).toVector.foreach(forget)
   }
 
   /** Takes nothing any more, and lets go of all bytes. */
   def end(): Unit = synchronized {
     ended = true
-    waiting.keys.toVector.foreach(remove)
+    waiting.valuesIterator.toVector.foreach(remove)
+  }
+
+  /** Its files are left where they are. Lock held. */
+  private def forget(offer: SnapshotOffer): Unit = {
+    files.forget(namer(offer)): Unit
+    remove(offer)
   }
 
   /** Lock held. */
-  private def remove(store: String): Unit = waiting.remove(store).foreach(offer => budget.release(offer.inlineBytes))
+  private def remove(offer: SnapshotOffer): Unit = {
+    waiting.remove(offer.key.storeDirectory): Unit
+    budget.release(offer.inlineBytes)
+  }
+
+  private def namer(offer: SnapshotOffer): SharedFiles.Namer =
+    SharedFiles.Offer(offer.key.storeDirectory, offer.key.version)
 }
 
 private object SnapshotOffers {

@@ -4,6 +4,8 @@ import java.io.File
 import java.nio.file.Files
 import java.util.UUID
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
@@ -170,7 +172,15 @@ private[dstl] final class DstlRocksDB(
     snapshotVersion = snapshot.version
     schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
     (storeDirectory, attempt) match {
-      case (Some(store), Some(by)) if materializes => materialization.begin(movedAway(snapshot), store, by)
+      case (Some(store), Some(by)) if materializes =>
+        // The version is committed without it.
+        try materialization.begin(movedAway(snapshot), store, by)
+        catch {
+          case NonFatal(error) =>
+            logWarning(s"Version ${snapshot.version} gets no snapshot; the log is kept", error)
+            DstlEnvironment.get.materializations.failed()
+            snapshot.close()
+        }
       case _ => keepPlain(snapshot, attempt)
     }
   }
