@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
-from settings import dstl, faults, log_confs
+from settings import STATE_STORE, dstl, faults, log_confs
 
 CLUSTER = "local-cluster[2,1,1024]"
 # Around the commits of one query, one after the other: in its first batch, and in three that follow each other.
@@ -79,6 +79,29 @@ def test_a_query_survives_the_loss_of_all_executors_that_sealed_small_segments(t
         driver.succeed()
     run.check()
     run.check_state(reader)
+
+
+def test_snapshots_survive_the_death_of_who_makes_them_who_names_them_and_who_loads_them(
+    tmp_path: Path, reader: Reader
+) -> None:
+    always = {
+        **dstl(materialize__replayCost="100000", batch__persistDelay="50ms"),
+        f"{STATE_STORE}.minDeltasForSnapshot": "1",
+    }
+    run = Run.create(tmp_path, Aggregation.generate(files=12, rows=60), master=CLUSTER, confs={**log_confs(), **always})
+    # An executor that has uploaded one, unheard of; the driver, before an entry that may hold some.
+    with run.start("executor.snapshot-uploaded=pause@1;driver.before-commit-entry=pause@7") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.snapshot-uploaded"))
+        driver.wait_for_pause("driver.before-commit-entry")
+        driver.kill()
+    run.check_state(reader)
+    # An executor that has fetched one and not loaded it yet.
+    with run.start("executor.snapshot-loading=pause;driver.before-commit-entry=pause@9") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.snapshot-loading"))
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
+    assert not list(tmp_path.glob("query-0/checkpoint/state/**/*.sst"))
 
 
 def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_path: Path, reader: Reader) -> None:

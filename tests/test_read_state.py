@@ -11,12 +11,14 @@ from pyspark.sql import SparkSession
 import query_driver
 from harness import Run
 from scenarios import Aggregation
-from settings import STATE_STORE, log_confs, stock_confs
+from settings import STATE_STORE, dstl, log_confs, stock_confs
 from shared_session import contender
 
 COMMITTED = 4
 PARTITIONS = 2
+# Left to Spark, so that there is one of a known version at a known time.
 SNAPSHOTS = {
+    **dstl(materialize__enabled="false"),
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     f"{STATE_STORE}.minDeltasForSnapshot": "2",
     f"{STATE_STORE}.maintenanceInterval": "100ms",

@@ -8,6 +8,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.error.LogErrors
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
@@ -138,6 +139,7 @@ private[store] final class DstlRocksDBFileManager(
     val (content, downloadOf) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]
     files.loading(new Path(root, snapshot.toString), content, isLogged, localDir)(downloadOf) { consistsOf =>
+      FailPoints.hit("executor.snapshot-loading", version)
       val metadata = load
       loaded = (version, consistsOf.map(_.sizeBytes).sum)
       if (!isLogged) uploaded.notePlain(consistsOf.map(_.dfsFileName))

@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 import sparkdstl.log.upload.PendingChunk
@@ -106,6 +107,7 @@ private[store] final class Materialization(
             uploaded.failed.foreach(throw _)
             val offered = SealedSegment(key, None, zipParts.fold(stored, identity)) +: pending.map(_._2())
             work.files = immutable.map(_.dfsFileName).zip(offered.tail)
+            FailPoints.hit("executor.snapshot-uploaded", key.batch)
             offer(work, offered, uploads)
           }
         }
