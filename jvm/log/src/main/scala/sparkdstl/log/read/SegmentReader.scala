@@ -46,11 +46,7 @@ final class SegmentReader(
 
   /** Where a segment is; None if it is not in the log. */
   def find(key: SegmentKey): Future[Option[FoundSegment]] =
-    if (key.batch < 0) Future.successful(None)
-    else entry(key.batch).map {
-      case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))
-      case EntryFound.Absent | EntryFound.Plain => None
-    }
+    if (key.batch < 0) Future.successful(None) else held(key, key.batch)
 
   /**
    * Where a segment is that is to be read; None if it can only be a plain file, because its batch is not in the log.

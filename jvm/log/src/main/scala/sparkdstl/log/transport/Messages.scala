@@ -2,7 +2,7 @@ package sparkdstl.log.transport
 
 import java.util.UUID
 
-import sparkdstl.log.format.{SegmentKey, SegmentPart}
+import sparkdstl.log.format.{HeldSnapshot, SegmentKey, SegmentPart}
 
 /** A query's run on a checkpoint, as messages name it. `root` is the checkpoint's directory, made absolute. */
 final case class RunId(root: String, run: UUID)
@@ -165,6 +165,10 @@ object FromDriver {
  *   of the commit entry that holds it
  */
 final case class SnapshotPlace(version: Long, id: Option[String], batch: Long)
+
+object SnapshotPlace {
+  def of(held: HeldSnapshot): SnapshotPlace = SnapshotPlace(held.key.version, held.key.checkpointId, held.batch)
+}
 
 /** From the driver to an executor. */
 sealed trait ToExecutor

@@ -12,12 +12,18 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
-import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
+import sparkdstl.log.upload.{Chunk, ChunkLocation, LogUploader, PendingChunk}
 
 /** A chunk of a segment, as the uploader carries it. */
 final class SegmentChunk(val key: SegmentKey, val bytes: Array[Byte]) extends Chunk {
   override def label: String = key.relativePath
   override def size: Int = bytes.length
+}
+
+object SegmentChunk {
+
+  /** Where an uploaded chunk is, as an index names it. */
+  def part(at: ChunkLocation): SegmentPart = SegmentPart(Some(at.file), at.offset, at.length, at.crc)
 }
 
 /**
@@ -64,7 +70,7 @@ private[worker] final class SegmentUploads(
       // Also if a later seal says where it is: the driver may have taken an earlier one.
       isAwaited ||= ended.isEmpty
       ended match {
-        case Some(Success(at)) => SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))
+        case Some(Success(at)) => SealedPart.Stored(SegmentChunk.part(at))
         case Some(Failure(error)) => throw error
         case None => SealedPart.Pending(ticket, length)
       }
@@ -74,7 +80,7 @@ private[worker] final class SegmentUploads(
     def report(): Unit = if (isAwaited) {
       reports.incrementAndGet(): Unit
       pending.location.onComplete {
-        case Success(at) => tell(Right(SegmentPart(Some(at.file), at.offset, at.length, at.crc)))
+        case Success(at) => tell(Right(SegmentChunk.part(at)))
         case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
       }
     }

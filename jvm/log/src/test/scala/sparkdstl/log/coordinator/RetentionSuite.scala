@@ -21,6 +21,27 @@ class RetentionSuite extends AnyFunSuite {
   /** No snapshot needs any of the files. */
   private val allUnneeded: (Vector[Long], Set[String]) => Future[Set[String]] = (_, files) => Future.successful(files)
 
+  /** Of a run that begins with the entries that are there. */
+  private def retentionOf(
+      fixture: RunFixture,
+      stores: Set[String],
+      errors: mutable.ArrayBuffer[Throwable]
+  ): Retention = {
+    import fixture._
+    new Retention(
+      location,
+      storage,
+      storage,
+      entries,
+      batches.toVector,
+      stores,
+      60000,
+      runtime,
+      allUnneeded,
+      errors += _
+    )
+  }
+
   /** A run that retains what an earlier run has committed: batches 0 until `count`, each with one store and a data file. */
   private class Fixture(count: Int) {
     val fixture = new RunFixture
@@ -35,18 +56,7 @@ class RetentionSuite extends AnyFunSuite {
       writeEntry(batch, otherRun, 1, None, segment)
     }
 
-    val retention = new Retention(
-      location,
-      storage,
-      storage,
-      entries,
-      batches.toVector,
-      Set("0/0"),
-      60000,
-      runtime,
-      allUnneeded,
-      errors += _
-    )
+    val retention = retentionOf(fixture, Set("0/0"), errors)
 
     def ask(batches: Seq[Long]): Unit = batches.foreach(batch => result(retention.askedToDelete(batch)))
 
@@ -123,18 +133,7 @@ class RetentionSuite extends AnyFunSuite {
     import fixture._
     (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
     val without =
-      new Retention(
-        location,
-        storage,
-        storage,
-        entries,
-        batches.toVector,
-        Set.empty,
-        60000,
-        runtime,
-        allUnneeded,
-        errors += _
-      )
+      retentionOf(fixture, Set.empty, errors)
     result(without.askedToDelete(1))
     assert(fixture.batches == Seq(0, 2))
   }
@@ -219,20 +218,8 @@ class RetentionSuite extends AnyFunSuite {
   test("where the log has been off since, the entries below tell which stores may need them") {
     val retained = new Fixture(3)
     import retained._
-    import fixture._
     val later =
-      new Retention(
-        location,
-        storage,
-        storage,
-        entries,
-        batches.toVector,
-        Set.empty,
-        60000,
-        runtime,
-        allUnneeded,
-        errors += _
-      )
+      retentionOf(fixture, Set.empty, errors)
     (0L to 1L).foreach(batch => result(later.askedToDelete(batch)))
     assert(fixture.batches == Seq(0, 1, 2))
     later.release(Seq("0/0" -> 3L))

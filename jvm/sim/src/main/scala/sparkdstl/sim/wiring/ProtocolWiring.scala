@@ -12,7 +12,7 @@ import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.UnownedDeletion
-import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, SegmentPart, Writer}
+import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, FoundSegment, SegmentReader}
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectStore, Payload}
@@ -270,9 +270,7 @@ private[wiring] final class ProtocolExecutor(
     worker.versions(storeDirectory).flatMap {
       case Some(versions) => Future.successful(versions.snapshots)
       case None =>
-        reader.snapshots().map(_.held.filter(_.key.storeDirectory == storeDirectory).map { held =>
-          SnapshotPlace(held.key.version, held.key.checkpointId, held.batch)
-        })
+        reader.snapshots().map(_.held.filter(_.key.storeDirectory == storeDirectory).map(SnapshotPlace.of))
     }
 
   // What of snapshots is in data files, by the name of the piece, and which stores have one under way.
@@ -302,7 +300,7 @@ private[wiring] final class ProtocolExecutor(
       locations <- Future.sequence(chunks.map(_._3.location))
       news = chunks.zip(locations).map { case ((name, of, _), at) =>
         name ->
-          SealedSegment(of, None, Vector(SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))))
+          SealedSegment(of, None, Vector(SealedPart.Stored(SegmentChunk.part(at))))
       }.toMap
       zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files))))
       named = files.map(file => news.getOrElse(file.name, uploaded(file.name)))

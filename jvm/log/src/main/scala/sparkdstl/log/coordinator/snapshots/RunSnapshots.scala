@@ -49,7 +49,7 @@ private[coordinator] final class RunSnapshots(
   /** Where the snapshots of a store are, and up to which version there may be plain files. */
   def of(storeDirectory: String): Future[(Vector[SnapshotPlace], Long)] = held.of(storeDirectory).map {
     case (snapshots, plainUpTo) =>
-      (snapshots.map(of => SnapshotPlace(of.key.version, of.key.checkpointId, of.batch)), plainUpTo)
+      (snapshots.map(SnapshotPlace.of), plainUpTo)
   }
 
   /** An executor offers a snapshot. It is taken if its version was committed by the attempt that it came from. */

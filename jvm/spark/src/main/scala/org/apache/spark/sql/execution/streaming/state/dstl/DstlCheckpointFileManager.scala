@@ -40,8 +40,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, T
  *
  * Changelogs and their checksum siblings never become files: they are segments in the log, and reading, listing, probing
  * and deleting them works as if they were files. So are snapshots, with [[DstlStateStoreProvider]]. A commit entry is
- * created only after the batch's segments are durable, and carries them. Everything else is a file of its own; every request is retried and hedged. What is not in the log is
- * looked for as a plain file, so a checkpoint of stock Spark can be continued.
+ * created only after the batch's segments are durable, and carries them. Everything else is a file of its own; every
+ * request is retried and hedged. What is not in the log is looked for as a plain file, so a checkpoint of stock Spark can be continued.
  *
  * @param path          the directory that this file manager is for
  * @param configuration with the session's SQL configurations, from which the log's options are taken

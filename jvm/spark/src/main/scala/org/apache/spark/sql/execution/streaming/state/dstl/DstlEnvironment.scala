@@ -18,11 +18,12 @@ import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
+import sparkdstl.log.worker.MaterializationMetrics
 
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.util.{ThreadUtils, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
-import org.apache.spark.sql.execution.streaming.state.dstl.metrics.{MaterializationMetrics, ProcessMetrics}
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.ProcessMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 

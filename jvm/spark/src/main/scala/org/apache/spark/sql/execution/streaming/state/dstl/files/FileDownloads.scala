@@ -1,18 +1,16 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import java.io.FileNotFoundException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import java.nio.file.{Path => LocalPath}
 import java.nio.file.StandardOpenOption.{CREATE, TRUNCATE_EXISTING, WRITE}
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.Future
 import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.StorageClient
 
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
@@ -59,7 +57,7 @@ private[dstl] final class FileDownloads(
     () =>
       Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
         val of = math.min(rangeLength.toLong, length - offset).toInt
-        Piece(offset, of, () => range(file, offset, of))
+        Piece(offset, of, () => Waiting.willBeFound(file, storage.readRange(file, offset, of, timeoutMillis)))
       }
   )
 
@@ -76,12 +74,6 @@ private[dstl] final class FileDownloads(
       write(to, piece.offset, Waiting.on(bytes))
       startNext()
     }
-  }
-
-  private def range(file: Path, offset: Long, length: Int): Future[Array[Byte]] = {
-    implicit val executor: ExecutionContext = ExecutionContext.parasitic
-    storage.readRange(file, offset, length, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))
-      .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))
   }
 
   private def write(to: LocalPath, offset: Long, bytes: Array[Byte]): Unit =

@@ -24,7 +24,7 @@ private[dstl] object LoggedSnapshots {
       case None =>
         val all = Waiting.on(run.reader.snapshots())
         val places = all.held.filter(_.key.storeDirectory == storeDirectory).sortBy(_.key.version)
-          .map(held => SnapshotPlace(held.key.version, held.key.checkpointId, held.batch))
+          .map(SnapshotPlace.of)
         StoreSnapshots(places, all.plainUpTo)
     }
 

@@ -25,10 +25,16 @@ private[dstl] object Waiting {
   }
 
   /** The answer to a question, or the error that explains why there is none. */
-  def answer[T](path: Path, outcome: Future[Outcome[T]]): T =
-    on(outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic))
+  def answer[T](path: Path, outcome: Future[Outcome[T]]): T = on(willBeAnswered(path, outcome))
+
+  private def willBeAnswered[T](path: Path, outcome: Future[Outcome[T]]): Future[T] =
+    outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic)
 
   /** The answer to a question about something that has to be there. */
-  def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T =
-    answer(path, outcome).getOrElse(throw new FileNotFoundException(s"File $path does not exist"))
+  def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T = on(willBeFound(path, outcome))
+
+  /** The same, for whoever does not wait yet. */
+  def willBeFound[T](path: Path, outcome: Future[Outcome[Option[T]]]): Future[T] =
+    willBeAnswered(path, outcome)
+      .map(_.getOrElse(throw new FileNotFoundException(s"File $path does not exist")))(ExecutionContext.parasitic)
 }

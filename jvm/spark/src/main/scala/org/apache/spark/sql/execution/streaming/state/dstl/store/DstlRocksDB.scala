@@ -11,7 +11,7 @@ import org.apache.hadoop.conf.Configuration
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
-import sparkdstl.log.worker.{LocalStore, SnapshotSchedule}
+import sparkdstl.log.worker.{LocalStore, SnapshotSchedule, StateAttempts}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
@@ -169,8 +169,7 @@ private[dstl] final class DstlRocksDB(
 
   /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
   private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
-    snapshotVersion = snapshot.version
-    schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
+    noteTaken(snapshot)
     (storeDirectory, attempt) match {
       case (Some(store), Some(by)) if materializes =>
         // The version is committed without it.
@@ -185,6 +184,11 @@ private[dstl] final class DstlRocksDB(
     }
   }
 
+  private def noteTaken(snapshot: RocksDBSnapshot): Unit = {
+    snapshotVersion = snapshot.version
+    schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
+  }
+
   /** Where it stays when the store is unloaded, as some are after each batch. */
   private def movedAway(snapshot: RocksDBSnapshot): RocksDBSnapshot = {
     val directory = new File(localRootDir.getParentFile, s"dstl-snapshot-${UUID.randomUUID()}")
@@ -196,8 +200,7 @@ private[dstl] final class DstlRocksDB(
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
     if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
-      snapshotVersion = snapshot.version
-      schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
+      noteTaken(snapshot)
     } else taken = Some(snapshot)
 
   /** Whether nothing but the snapshot leads to the version. */

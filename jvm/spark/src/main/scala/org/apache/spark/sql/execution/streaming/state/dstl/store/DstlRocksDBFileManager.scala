@@ -11,7 +11,6 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
-import sparkdstl.log.transport.{SealedPart, SealedSegment}
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
@@ -129,12 +128,7 @@ private[store] final class DstlRocksDBFileManager(
   ): RocksDBCheckpointMetadata = {
     val snapshot = SnapshotName(version, checkpointUniqueId)
     // Whoever looks again after this wants to know what is there then.
-    val known = synchronized {
-      val known = found
-      found = None
-      known
-    }
-    val source = known.getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
+    val source = synchronized(found).getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
     synchronized { found = None }
     val (content, downloadOf) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]
@@ -325,40 +319,6 @@ private object DstlRocksDBFileManager {
   final case class PlainFile(length: Option[Long]) extends SnapshotSource
 
   def localFile(checkpointDir: File, file: RocksDBImmutableFile): File = new File(checkpointDir, file.localFileName)
-}
-
-/**
- * Which files of a store's snapshots are in data files, and which are plain files, so that they need not be uploaded again.
- * Thread-safe.
- */
-private[store] final class UploadedFiles {
-  // Guarded by this, by the name that Spark gives a file on storage.
-  private var segments = Map.empty[String, SealedSegment]
-  private var plain = Set.empty[String]
-
-  def of(name: String): Option[SealedSegment] = synchronized(segments.get(name))
-
-  /** A commit entry names it so. What is in the entry itself cannot be named by another. */
-  def note(name: String, segment: sparkdstl.log.format.SegmentEntry): Unit =
-    if (segment.parts.forall(_.file.nonEmpty))
-      note(name, SealedSegment(segment.key, None, segment.parts.map(SealedPart.Stored(_))))
-
-  def note(name: String, segment: SealedSegment): Unit = synchronized(segments += name -> segment)
-
-  /** These are files of their own; those of earlier snapshots are not needed any more. */
-  def notePlain(names: Seq[String]): Unit = synchronized { plain = names.toSet }
-
-  def isPlain(name: String): Boolean = synchronized(plain(name))
-
-  /** Later snapshots consist of other files. */
-  def retain(names: Set[String]): Unit = synchronized { segments = segments.filter { case (name, _) => names(name) } }
-
-  /** These data files may be gone. */
-  def forget(files: Set[String]): Unit = synchronized {
-    segments = segments.filterNot { case (_, segment) =>
-      segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(files); case _ => false }
-    }
-  }
 }
 
 /** `<version>.zip`, or `<version>_<id>.zip` with checkpoint ids. */

@@ -10,15 +10,16 @@ import scala.util.control.NonFatal
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.failpoints.FailPoints
-import sparkdstl.log.format.{SegmentKey, SegmentPart}
+import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 import sparkdstl.log.upload.PendingChunk
-import sparkdstl.log.worker.{Offered, SnapshotUploads}
+import sparkdstl.log.worker.{Offered, SegmentChunk, SnapshotUploads}
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.RocksDBImmutableFile
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedSnapshots
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
@@ -93,19 +94,19 @@ private[store] final class Materialization(
       case Some(uploads) =>
         work.discard()
         val zip = files.pack(work.snapshot)
-        val key = SegmentKey.parse(work.storeDirectory, work.zipName)
-          .getOrElse(throw new IllegalStateException(s"${work.zipName} is no name of a snapshot"))
+        val key = LoggedSnapshots.key(work.storeDirectory, work.snapshot.version, work.snapshot.uniqueId)
+          .getOrElse(throw new IllegalStateException(s"${work.storeDirectory} is no directory of a store"))
         val immutable = work.snapshot.fileMapping.valuesIterator.map(_.immutableFile).toVector
-        val pending = immutable.map(file => file -> segmentOf(work, file, uploads))
+        val namedFiles = immutable.map(segmentOf(work, _, uploads))
         val isInline = zip.length <= options.inlineMaxSegmentSize && !work.isOverBudget
-        val zipParts =
-          if (isInline) Right(Vector(SealedPart.Inline(zip)))
-          else Left(zip.grouped(chunkSize).map(chunk => put(work, key, chunk, uploads)).toVector)
+        val namedZip =
+          if (isInline) () => SealedSegment(key, None, Vector(SealedPart.Inline(zip)))
+          else put(work, key, zip.grouped(chunkSize), uploads)
         // No thread waits: so the files of many stores come together in one object.
         Future.sequence(work.chunks.map(_.location)).onComplete { uploaded =>
           onThread(work) {
             uploaded.failed.foreach(throw _)
-            val offered = SealedSegment(key, None, zipParts.fold(stored, identity)) +: pending.map(_._2())
+            val offered = namedZip() +: namedFiles.map(_())
             work.files = immutable.map(_.dfsFileName).zip(offered.tail)
             FailPoints.hit("executor.snapshot-uploaded", key.batch)
             offer(work, offered, uploads)
@@ -113,31 +114,33 @@ private[store] final class Materialization(
         }
     }
 
-  /** How a file is named to the driver, once it is durable. */
+  /** How a file is to be named to the driver, once it is durable. */
   private def segmentOf(work: Work, file: RocksDBImmutableFile, uploads: SnapshotUploads): () => SealedSegment =
     files.uploadedFiles.of(file.dfsFileName) match {
       case Some(known) => () => known
       case None =>
         val key = files.keyOf(file, work.snapshot.version)
           .getOrElse(throw new IllegalStateException(s"a snapshot cannot consist of ${file.dfsFileName}"))
-        val chunks = Using.resource(new FileInputStream(new File(work.snapshot.checkpointDir, file.localFileName))) {
-          in =>
-            Iterator.continually(in.readNBytes(chunkSize)).takeWhile(_.nonEmpty)
-              .map(chunk => put(work, key, chunk, uploads)).toVector
+        Using.resource(new FileInputStream(new File(work.snapshot.checkpointDir, file.localFileName))) { in =>
+          put(work, key, Iterator.continually(in.readNBytes(chunkSize)).takeWhile(_.nonEmpty), uploads)
         }
-        () => SealedSegment(key, None, stored(chunks))
     }
 
-  private def put(work: Work, key: SegmentKey, chunk: Array[Byte], uploads: SnapshotUploads): PendingChunk = {
-    val pending = Waiting.on(uploads.put(key, chunk))
-    work.chunks :+= pending
-    work.uploadedBytes += chunk.length
-    pending
-  }
-
-  private def stored(chunks: Vector[PendingChunk]): Vector[SealedPart] = chunks.map { chunk =>
-    val at = Waiting.on(chunk.location)
-    SealedPart.Stored(SegmentPart(Some(at.file), at.offset, at.length, at.crc))
+  /** Uploads chunks; what is returned names them, once they are durable. */
+  private def put(
+      work: Work,
+      key: SegmentKey,
+      chunks: Iterator[Array[Byte]],
+      uploads: SnapshotUploads
+  ): () => SealedSegment = {
+    val pending = chunks.map { chunk =>
+      val pending = Waiting.on(uploads.put(key, chunk))
+      work.chunks :+= pending
+      work.uploadedBytes += chunk.length
+      pending
+    }.toVector
+    () =>
+      SealedSegment(key, None, pending.map(chunk => SealedPart.Stored(SegmentChunk.part(Waiting.on(chunk.location)))))
   }
 
   private def offer(work: Work, segments: Vector[SealedSegment], uploads: SnapshotUploads): Unit =
@@ -220,8 +223,6 @@ private object Materialization {
     @volatile var uploadedBytes = 0L
     @volatile var failures = 0
     @volatile var isOverBudget = false
-
-    def zipName: String = s"${snapshot.version}${snapshot.uniqueId.fold("")("_" + _)}.zip"
 
     /** Nobody has been told of what was uploaded, or nobody wants it. */
     def discard(): Unit = {

@@ -1,9 +1,9 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package sparkdstl.log.worker
 
 import scala.collection.mutable
 
 /** The task attempts whose commits led to a store's local versions, and those of them that do not count. Thread-safe. */
-private[store] final class StateAttempts {
+final class StateAttempts {
   import StateAttempts._
 
   // Guarded by this.

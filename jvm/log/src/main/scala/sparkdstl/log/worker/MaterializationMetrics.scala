@@ -1,9 +1,9 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.metrics
+package sparkdstl.log.worker
 
 import java.util.concurrent.atomic.LongAdder
 
 /** Counts the snapshots that a process makes. Thread-safe. */
-private[dstl] final class MaterializationMetrics {
+final class MaterializationMetrics {
   private val begun = new LongAdder
   private val held = new LongAdder
   private val refused = new LongAdder
