@@ -132,19 +132,36 @@ class MaterializationSuite extends QuerySuite with Eventually {
     // With which Spark itself would be content with one.
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     val counting = new Counting
+    // Once each store has had two, at any time.
+    var fewest = Int.MaxValue
+    def look(): Unit = {
+      val kept = snapshots.groupBy(_.storeDirectory).values.map(_.size)
+      if (fewest < Int.MaxValue || kept.size == stores && kept.forall(_ >= 2)) fewest = (kept.toSeq :+ fewest).min
+    }
     try {
       (1 to 4).foreach { _ =>
         counting.feedUntilHeld(above = snapshots.map(_.version).maxOption.getOrElse(0L))
+        look()
         StateStores.maintain()
       }
       eventually {
         counting.feed()
+        look()
         StateStores.maintain()
         val oldest = LoggedBatches.entries(checkpoint).head
         val kept = snapshots.groupBy(_.storeDirectory)
         assert(oldest > 3 && kept.size == stores && kept.values.forall(of => of.size >= 2 && of.size < 6))
         assert(dataFiles == indexes.flatMap(_.entries).flatMap(_.parts).flatMap(_.file).toSet)
       }
+      // Until what was let go last is gone.
+      val lowest = LoggedBatches.entries(checkpoint).head
+      eventually {
+        counting.feed()
+        look()
+        StateStores.maintain()
+        assert(LoggedBatches.entries(checkpoint).head > lowest)
+      }
+      assert(fewest >= 2 && fewest < Int.MaxValue)
     } finally counting.query.stop()
     assert(state() == expected(LoggedBatches.entries(checkpoint).last.toInt + 1))
   }
