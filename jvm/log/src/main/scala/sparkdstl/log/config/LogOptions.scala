@@ -302,15 +302,15 @@ object LogOptions {
     "download.cache.maxSize",
     Size(MiB, 64 * GiB),
     "64m",
-    "How many bytes of log files an executor keeps in memory on recovery, so that each is fetched once for all its " +
-      "stores. A file larger than a quarter of it is read in ranges."
+    "How many bytes of commit entries and of data files in which several stores have something an executor keeps in " +
+      "memory on recovery, so that each is fetched once for all its stores."
   )
 
   val CacheIdleTimeout: LogOption[Long] = LogOption(
     "download.cache.idleTimeout",
     Duration(Second, 24 * Hour),
     "1min",
-    "How long a log file that nobody reads stays in that memory.",
+    "How long what nobody reads stays in that memory.",
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 
@@ -318,8 +318,8 @@ object LogOptions {
     "download.localCopies.maxSize",
     Size(0, 1024 * GiB),
     "1g",
-    "How many bytes of commit entries an executor keeps on its local disk on recovery, beside those in memory, for the " +
-      "stores that replay them next. 0 keeps none."
+    "How many bytes of the same an executor keeps on its local disk on recovery, beside those in memory, for the stores " +
+      "that come to them later. 0 keeps none."
   )
 
   /** In the order of the reference. */

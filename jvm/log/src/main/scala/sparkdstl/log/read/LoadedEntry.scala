@@ -2,13 +2,23 @@ package sparkdstl.log.read
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentKind}
+import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentKind, SegmentPart}
 import sparkdstl.log.storage.ObjectTail
 
 /** What is at the place of a commit entry. */
 sealed trait EntryFound
 
 object EntryFound {
+
+  /** Roughly what it takes to know that an entry has no log, in bytes. */
+  private val PlainWeight = 64L
+
+  /** Bytes in memory; None of an entry that is not there, because it may be written at any time. */
+  def weight(found: EntryFound): Option[Long] = found match {
+    case Logged(entry) => Some(entry.weight)
+    case Plain => Some(PlainWeight)
+    case Absent => None
+  }
 
   /** Nothing: the batch is not committed, or its entry is gone. */
   case object Absent extends EntryFound
@@ -38,6 +48,8 @@ final class LoadedEntry(
   // By store directory: listing what there is of one store must not cost as much as there are stores.
   private lazy val segments: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
 
+  private lazy val ranges: Map[SegmentPart, FileRange] = FileRange.shared(index.entries.flatMap(_.parts))
+
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
   /**
@@ -60,6 +72,9 @@ final class LoadedEntry(
       java.util.Arrays.copyOfRange(tail.bytes, start.toInt, start.toInt + length)
     )
   }
+
+  /** The range that is best read for the sake of `part`, which is in a data file; None if that is the part alone. */
+  def rangeAround(part: SegmentPart): Option[FileRange] = ranges.get(part)
 
   /** Directories of the stores that its batch has changed. */
   def changedStores: Set[String] = index.changedStores

@@ -8,10 +8,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
 /**
- * Copies of commit entries on the local disk, beside the [[EntryCache]] in memory: stores that replay more entries than
- * fit there fetch each from storage once all the same, and not once per store.
+ * Copies of what was read on the local disk, beside the [[FetchCache]] in memory: stores that replay more than fits there
+ * fetch it from storage once all the same, and not once per store.
  *
- * Bounded: what does not fit is not copied. A copy that cannot be read, or is not what was written, is fetched again.
+ * Bounded. What was used a short time ago does not give way to what comes: of a scan of more than there is room for,
+ * which every store repeats, a part stays. A copy that cannot be read, or is not what was written, is fetched again.
  * Thread-safe.
  *
  * @param maxBytes
@@ -22,12 +23,12 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
   private implicit val executor: ExecutionContext = runtime.executor
 
   // Guarded by this; the least recently used first.
-  private val copies = mutable.LinkedHashMap.empty[EntryPlace, Copy]
+  private val copies = mutable.LinkedHashMap.empty[ReadPlace, Copy]
   private var used = 0L
   private var made = 0L
 
-  /** The copy of the entry's end, or what `fetch` brings, of which a copy is made in the background. */
-  def get(place: EntryPlace)(fetch: => Future[Option[ObjectTail]]): Future[Option[ObjectTail]] =
+  /** The copy, or what `fetch` brings, of which a copy is made in the background. */
+  def get(place: ReadPlace)(fetch: => Future[Option[ObjectTail]]): Future[Option[ObjectTail]] =
     find(place) match {
       case None => fetchAndCopy(place, fetch)
       case Some(copy) =>
@@ -43,24 +44,27 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
   /** Bytes that copies take. */
   def bytes: Long = synchronized(used)
 
-  private def find(place: EntryPlace): Option[Copy] = synchronized {
+  private def find(place: ReadPlace): Option[Copy] = synchronized {
     copies.remove(place).map { copy =>
+      copy.usedNanos = runtime.timer.nowNanos
       copies.put(place, copy)
       copy
     }
   }
 
-  private def fetchAndCopy(place: EntryPlace, fetch: => Future[Option[ObjectTail]]): Future[Option[ObjectTail]] = {
+  private def fetchAndCopy(place: ReadPlace, fetch: => Future[Option[ObjectTail]]): Future[Option[ObjectTail]] = {
     val fetched = fetch
     fetched.foreach(_.foreach(copyOf(place, _)))
     fetched
   }
 
-  private def copyOf(place: EntryPlace, tail: ObjectTail): Unit = {
+  private def copyOf(place: ReadPlace, tail: ObjectTail): Unit = {
     val length = tail.bytes.length
     val (name, over) = synchronized {
       val over = mutable.ArrayBuffer.empty[Copy]
-      while (used + length > maxBytes && copies.nonEmpty && length <= maxBytes) {
+      val now = runtime.timer.nowNanos
+      def isIdle(copy: Copy) = now - copy.usedNanos >= IdleNanos
+      while (used + length > maxBytes && length <= maxBytes && copies.headOption.exists(of => isIdle(of._2))) {
         val (oldest, copy) = copies.head
         copies.remove(oldest)
         used -= copy.length
@@ -71,12 +75,12 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
         used += length
         made += 1
       }
-      (Option.when(fits)(s"entry-$made"), over.toVector)
+      (Option.when(fits)(s"copy-$made"), over.toVector)
     }
     over.foreach(copy => files.delete(copy.name))
     name.foreach { file =>
       files.write(file, tail.bytes).onComplete { written =>
-        val copy = Copy(file, length, tail.length, Checksums.of(tail.bytes))
+        val copy = new Copy(file, length, tail.length, Checksums.of(tail.bytes), runtime.timer.nowNanos)
         val unwanted = synchronized {
           val unwanted = written.isFailure || copies.contains(place)
           if (unwanted) used -= length else copies.put(place, copy): Unit
@@ -87,7 +91,10 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
     }
   }
 
-  private def forget(place: EntryPlace, copy: Copy): Unit = {
+  /** The copy is not what it should be, or is not wanted any more. */
+  def forget(place: ReadPlace): Unit = synchronized(copies.get(place)).foreach(forget(place, _))
+
+  private def forget(place: ReadPlace, copy: Copy): Unit = {
     val removed = synchronized {
       val there = copies.get(place).exists(_ eq copy)
       if (there) {
@@ -102,9 +109,19 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
 
 private object LocalCopies {
 
+  /** For so long a copy stays that nobody has read. Longer than it takes stores to come to it again. */
+  private val IdleNanos = 60L * 1000 * 1000 * 1000
+
   /**
    * @param objectLength
-   *   of the whole entry, of which the copy may be the end
+   *   of the whole object, of which the copy may be the end
    */
-  final case class Copy(name: String, length: Int, objectLength: Long, crc: Int)
+  private final class Copy(
+      val name: String,
+      val length: Int,
+      val objectLength: Long,
+      val crc: Int,
+      // Guarded by the copies.
+      var usedNanos: Long
+  )
 }

@@ -6,14 +6,23 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.error.{LogErrors, ProtocolErrors}
+import sparkdstl.log.error.{DamagedLogException, LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{LogFileReader, LogLayout, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectEndsBefore
 
-/** Which commit entry, as seen by whom. */
-final case class EntryPlace(root: String, reader: UUID, batch: Long)
+/** Something that is read once for all stores of an executor. */
+sealed trait ReadPlace
+
+/**
+ * Which commit entry, as seen by whom: the batch alone does not tell, because a user who goes back lets another run commit
+ * it anew.
+ */
+final case class EntryPlace(root: String, reader: UUID, batch: Long) extends ReadPlace
+
+/** Which part of a data file. */
+final case class RangePlace(base: String, range: FileRange) extends ReadPlace
 
 /** A segment found in the log. */
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
@@ -22,7 +31,7 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
  * Finds segments and reads them, every byte checked before it is handed out.
  *
  * @param cache
- *   may be shared by all readers of a process
+ *   may be shared by all readers of a process, as may `ranges`
  * @param reader
  *   the run, or the scan, for which this reads: what one has seen does not tell another what is there
  * @param log
@@ -31,7 +40,8 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 final class SegmentReader(
     location: QueryLocation,
     entries: EntryReader,
-    cache: EntryCache[EntryPlace],
+    cache: FetchCache[EntryPlace, EntryFound],
+    ranges: SharedRanges,
     reader: UUID,
     checkpoint: StorageClient,
     log: StorageClient,
@@ -107,15 +117,25 @@ final class SegmentReader(
     val part = found.segment.parts(index)
     val key = found.segment.key
     val path = part.file.fold(found.in.path)(location.file)
-    val bytes = part.file match {
-      case None =>
-        found.in.bytes(part.offset, part.length).map(Future.successful)
-          .getOrElse(range(checkpoint, path, found.in.logStart + part.offset, part.length, key))
-      case Some(_) => range(log, path, part.offset, part.length, key, baseOf(found.in))
-    }
-    bytes.map { content =>
+    def verified(content: Array[Byte]): Array[Byte] = {
       LogFileReader.verify(path, key, part, content)
       content
+    }
+    def alone() = range(log, path, part.offset, part.length, key, baseOf(found.in)).map(verified)
+    (part.file, found.in.rangeAround(part)) match {
+      case (None, _) =>
+        found.in.bytes(part.offset, part.length).map(Future.successful)
+          .getOrElse(range(checkpoint, path, found.in.logStart + part.offset, part.length, key)).map(verified)
+      case (_, None) => alone()
+      case (_, Some(around)) =>
+        val place = RangePlace(location.base.toString, around)
+        ranges.get(place)(range(log, path, around.offset, around.length, key, baseOf(found.in)))
+          .map(bytes => verified(around.cut(bytes, part)))
+          // What is wrong with the parts around it is not wrong with this one.
+          .recoverWith { case _: DamagedLogException =>
+            ranges.forget(place)
+            alone()
+          }
     }
   }
 

@@ -31,7 +31,8 @@ class LocalCopiesSuite extends AnyFunSuite {
 
   private final class Fixture(maxBytes: Long) {
     val files = new MapFiles
-    val copies = new LocalCopies(files, maxBytes, TestRuntime(new ManualTimer))
+    val timer = new ManualTimer
+    val copies = new LocalCopies(files, maxBytes, TestRuntime(timer))
     var fetches = Vector.empty[Long]
 
     def get(batch: Long): Array[Byte] = {
@@ -60,11 +61,21 @@ class LocalCopiesSuite extends AnyFunSuite {
     f.get(1)
     f.get(2)
     f.get(1)
+    f.timer.advance(60000)
     f.get(3)
     assert(f.copies.bytes == 20 && f.files.files.size == 2)
     f.get(1)
     f.get(3)
     assert(f.fetches == Vector(1, 2, 3))
+  }
+
+  test("of a scan of more than there is room for, repeated by every store, a part stays") {
+    val f = new Fixture(45)
+    (1 to 3).foreach { _ =>
+      f.timer.advance(1000)
+      (0L until 8L).foreach(f.get)
+    }
+    assert(f.fetches == (0L until 8L).toVector ++ (4L until 8L) ++ (4L until 8L))
   }
 
   test("a copy that was changed or has gone is fetched again") {

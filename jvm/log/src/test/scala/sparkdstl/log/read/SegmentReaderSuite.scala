@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.coordinator.RunFixture
 import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
-import sparkdstl.log.format.{CommittedSegment, SegmentKind}
+import sparkdstl.log.format.{Checksums, CommittedSegment, SegmentKind, SegmentPart}
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
 
@@ -18,7 +18,8 @@ class SegmentReaderSuite extends AnyFunSuite {
     def reader(cacheBytes: Long = 1 << 20, fetchLength: Int = 1 << 20): SegmentReader = new SegmentReader(
       location,
       new EntryReader(location, storage, 60000, fetchLength, runtime),
-      new EntryCache[EntryPlace](cacheBytes, runtime),
+      new FetchCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
+      new SharedRanges(new FetchCache(cacheBytes, runtime)(bytes => Some(bytes.length.toLong)), None, runtime),
       otherRun,
       storage,
       storage,
@@ -125,6 +126,44 @@ class SegmentReaderSuite extends AnyFunSuite {
       assert(failure(brokenReader.isCommitted(order(1))).getMessage.contains("another entry of batch"))
       assert(brokenReader.isCommitted(order(1)).value.exists(_.isFailure), "also when it is asked again")
     }
+  }
+
+  test("what several stores have in one place of a data file is fetched once, and what is wrong there is one store's") {
+    val fixture = new Fixture
+    import fixture._
+    stored.put(file(1))
+    val content = Array.tabulate[Byte](70)(_.toByte)
+    val segments = (0 to 2).map { store =>
+      val offset = 24 + 12 * store
+      val crc = Checksums.ofPart(key(0, store), content.slice(offset, offset + 10))
+      CommittedSegment(key(0, store), 1, Vector(Right(SegmentPart(Some(file(1)), offset.toLong, 10, crc))))
+    }
+    stored.writeEntry(0, otherRun, 1, None, segments: _*)
+    val shared = reader()
+    def read(from: SegmentReader, store: Int) = from.part(result(from.open(key(0, store))).get, 0)
+    def holds(bytes: Array[Byte]) = stored.store.memory.replace(stored.location.file(file(1)), Payload(bytes)): Unit
+    holds(content)
+    (0 to 2).foreach { store =>
+      assert(result(read(shared, store)).toSeq == content.slice(24 + 12 * store, 34 + 12 * store).toSeq)
+    }
+    assert(stored.store.count("readRange") == 1)
+    // Damage of one.
+    holds(content.updated(40, 99.toByte))
+    val damaged = reader()
+    assert(result(read(damaged, 0)).length == 10)
+    assert(failure(read(damaged, 1)).isInstanceOf[DamagedLogException])
+    assert(result(read(damaged, 2)).length == 10)
+    // An object that ends before the last of them.
+    holds(content.take(50))
+    val short = reader()
+    assert(result(read(short, 0)).length == 10 && result(read(short, 1)).length == 10)
+    assert(failure(read(short, 2)).isInstanceOf[DamagedLogException])
+    // Storage that does not answer is not asked for less instead.
+    holds(content)
+    val before = stored.store.count("readRange")
+    stored.store.script("readRange", Fail())
+    assert(failure(read(reader(), 0)).getMessage.contains("DSTL_READ_FAILED"))
+    assert(stored.store.count("readRange") == before + 1)
   }
 
   private object FormatRuns {

@@ -13,7 +13,16 @@ import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.format.{LogLayout, QueryLocation, SegmentKey, SegmentKind, Writer}
-import sparkdstl.log.read.{EntryCache, EntryPlace, EntryReader, FoundSegment, SegmentReader}
+import sparkdstl.log.read.{
+  EntryFound,
+  EntryPlace,
+  EntryReader,
+  FetchCache,
+  FoundSegment,
+  RangePlace,
+  SegmentReader,
+  SharedRanges
+}
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.transport._
@@ -69,7 +78,12 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaw
   val location: QueryLocation = ProtocolWiring.Location
   val runs = new CoordinatedRuns
   val budget = new InlineBudget(8 * 1024)
-  val entries = new EntryCache[EntryPlace](64 * 1024, context.runtime)
+  val entries = new FetchCache[EntryPlace, EntryFound](64 * 1024, context.runtime)(EntryFound.weight)
+  val ranges = new SharedRanges(
+    new FetchCache[RangePlace, Array[Byte]](16 * 1024, context.runtime)(bytes => Some(bytes.length.toLong)),
+    None,
+    context.runtime
+  )
   val memory = new MemoryBudget(options.uploadMaxInFlight)
   val commitMetrics = new CommitMetrics
   val uploadMetrics = new UploadMetrics
@@ -205,6 +219,7 @@ private[wiring] final class ProtocolExecutor(
     location,
     new EntryReader(location, storage, options.commitTimeoutMs, 4096, context.runtime),
     environment.entries,
+    environment.ranges,
     run.run,
     storage,
     storage,

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{EntryCache, EntryPlace, LocalCopies, ReplayMetrics}
+import sparkdstl.log.read.{EntryFound, EntryPlace, FetchCache, LocalCopies, RangePlace, ReplayMetrics, SharedRanges}
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
@@ -51,7 +51,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
   val uploadMetrics = new UploadMetrics
   val replayMetrics = new ReplayMetrics
-  val entries = new EntryCache[EntryPlace](MinimumEntryBytes, runtime)
+  val entries = new FetchCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
+  val ranges = new FetchCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
   letGoOfIdleEntries()
 
@@ -102,13 +103,19 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   }
 
   /** Commit entries in memory: as many as the most generous query asks for, for as long as the most sparing one wants. */
-  def entryCache(options: LogOptions): EntryCache[EntryPlace] = {
-    entries.ensureAtLeast(options.cacheMaxSize)
+  def entryCache(options: LogOptions): FetchCache[EntryPlace, EntryFound] = {
+    entries.ensureAtLeast(options.cacheMaxSize * EntryShare / 4)
     entriesIdleMillis.accumulateAndGet(options.cacheIdleTimeoutMs, math.min(_, _)): Unit
     entries
   }
 
-  /** Commit entries on the local disk; None if the options say that none are to be kept there. */
+  /** Parts of data files, which have the rest of that memory. */
+  def sharedRanges(options: LogOptions): SharedRanges = {
+    ranges.ensureAtLeast(options.cacheMaxSize * (4 - EntryShare) / 4)
+    new SharedRanges(ranges, localCopies(options), runtime)
+  }
+
+  /** What was read on the local disk; None if the options say that none are to be kept there. */
   def localCopies(options: LogOptions): Option[LocalCopies] = Option.when(options.localCopiesMaxSize > 0)(
     copies.computeIfAbsent(options.localCopiesMaxSize, new LocalCopies(localFiles, _, runtime))
   )
@@ -163,7 +170,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   /** Cancelled attempts that were interrupted because their thread was needed. */
   def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.interruptedAttempts).sum
 
-  /** Bytes of commit entries on the local disk. */
+  /** Bytes of what was read on the local disk. */
   def localCopyBytes: Long = copies.values.asScala.iterator.map(_.bytes).sum
 
   /** What still comes when this is closed is wanted by nobody. */
@@ -173,7 +180,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   }
 
   private def letGoOfIdleEntries(): Unit = timer.schedule(IdleCheckMillis) { () =>
-    entries.forgetIdle(TimeUnit.MILLISECONDS.toNanos(entriesIdleMillis.get))
+    Seq(entries, ranges).foreach(_.forgetIdle(TimeUnit.MILLISECONDS.toNanos(entriesIdleMillis.get)))
     letGoOfIdleEntries()
   }: Unit
 
@@ -212,6 +219,9 @@ private[dstl] object DstlEnvironment {
   private val MinimumThreads = 16
   private val LocalDiskThreads = 4
   private val MinimumEntryBytes = 1024L * 1024
+
+  /** Quarters of the memory for what is read that commit entries have. */
+  private val EntryShare = 3
   private val IdleCheckMillis = 10000L
   private val MinimumInlineBudget = 32L * 1024 * 1024
 

@@ -56,10 +56,10 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   private def held(): Unit = {
     gauge("storage.busyThreads")(environment.busyStorageThreads.toLong)
     gauge("storage.interruptedAttempts")(environment.interruptedAttempts)
-    gauge("cache.bytes")(environment.entries.weight)
+    gauge("cache.bytes")(environment.entries.weight + environment.ranges.weight)
     gauge("cache.localBytes")(environment.localCopyBytes)
-    gauge("cache.hits")(environment.entries.hits)
-    gauge("cache.misses")(environment.entries.misses)
+    gauge("cache.hits")(environment.entries.hits + environment.ranges.hits)
+    gauge("cache.misses")(environment.entries.misses + environment.ranges.misses)
   }
 
   private def recovery(): Unit = {

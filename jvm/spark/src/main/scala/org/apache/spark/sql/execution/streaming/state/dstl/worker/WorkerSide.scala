@@ -133,6 +133,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       location,
       entries,
       environment.entryCache(options),
+      environment.sharedRanges(options),
       id.run,
       storage.checkpoint,
       storage.log,

@@ -4,27 +4,27 @@ import java.util.concurrent.atomic.LongAdder
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
-import scala.util.{Failure, Success}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Holds commit entries in memory while stores replay them, so that each is fetched once for all stores of an executor.
- * Bounded: the least recently used go first. An entry that is not there, or could not be read, is asked for again; also
- * by those who came while it was being asked for, because it may have been written since. Thread-safe.
+ * Holds what was read in memory while stores are rebuilt, so that each object is fetched once for all stores of an
+ * executor. Bounded: the least recently used go first. What could not be read, or what cannot be held, is asked for
+ * again; also by those who came while it was being asked for, because it may have been written since. Thread-safe.
  *
  * @tparam K
- *   what tells entries apart: not the batch alone, because a user who goes back lets another run commit it anew
+ *   what tells objects apart
  * @param initialBytes
- *   held at most, apart from entries that are being fetched; one that is larger is held alone
+ *   held at most, apart from what is being fetched; one object that is larger is held alone
+ * @param weightOf
+ *   the bytes that an object takes; None if it cannot be held
  */
-final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
-  import EntryCache._
+final class FetchCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
   private implicit val executor: ExecutionContext = runtime.executor
 
   private final class Slot {
-    val found: Promise[EntryFound] = Promise()
+    val found: Promise[V] = Promise()
     var weight = 0L
     var usedNanos = 0L
   }
@@ -40,8 +40,8 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
   /** Holds at least so much from now on, if there is so much. */
   def ensureAtLeast(bytes: Long): Unit = synchronized { maxBytes = math.max(maxBytes, bytes) }
 
-  /** The entry of `key`, from memory or as `fetch` reads it from storage. */
-  def get(key: K)(fetch: => Future[EntryFound]): Future[EntryFound] = {
+  /** The object of `key`, from memory or as `fetch` reads it. */
+  def get(key: K)(fetch: => Future[V]): Future[V] = {
     val (slot, isNew) = synchronized {
       val known = slots.remove(key)
       val slot = known.getOrElse(new Slot)
@@ -53,7 +53,7 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
     if (isNew) begin(key, slot)(fetch)
     else slot.found.future.flatMap {
       // Asked for before this caller came. Whoever joins the next is told what is there after it came.
-      case EntryFound.Absent =>
+      case unheld if weightOf(unheld).isEmpty =>
         forget(key, slot)
         val (next, isNext) = synchronized {
           val known = slots.get(key)
@@ -66,22 +66,29 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
     }
   }
 
-  private def begin(key: K, slot: Slot)(fetch: => Future[EntryFound]): Future[EntryFound] = {
+  /** What is held of `key` is not what it should be. */
+  def forget(key: K): Unit = synchronized {
+    slots.get(key).filter(_.found.isCompleted).foreach { slot =>
+      slots.remove(key)
+      held -= slot.weight
+    }
+  }
+
+  private def begin(key: K, slot: Slot)(fetch: => Future[V]): Future[V] = {
     val fetched =
       try fetch
       catch { case NonFatal(error) => Future.failed(error) }
     fetched.onComplete { outcome =>
-      outcome match {
-        case Success(EntryFound.Logged(entry)) => arrived(key, slot, entry.weight)
-        case Success(EntryFound.Plain) => arrived(key, slot, PlainWeight)
-        case Success(EntryFound.Absent) | Failure(_) => forget(key, slot)
+      outcome.toOption.flatMap(weightOf) match {
+        case Some(weight) => arrived(key, slot, weight)
+        case None => forget(key, slot)
       }
       slot.found.complete(outcome)
     }
     slot.found.future
   }
 
-  /** Whether the entry is held or being fetched. */
+  /** Whether it is held or being fetched. */
   def contains(key: K): Boolean = synchronized(slots.contains(key))
 
   /** Lets go of what nobody has wanted for `idleNanos`. */
@@ -98,10 +105,10 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
   /** Bytes held now. */
   def weight: Long = synchronized(held)
 
-  /** How often an entry was asked for that was held, or was being fetched for another. */
+  /** How often something was asked for that was held, or was being fetched for another. */
   def hits: Long = found.sum
 
-  /** How often an entry had to be fetched. */
+  /** How often something had to be fetched. */
   def misses: Long = fetched.sum
 
   private def arrived(key: K, slot: Slot, weight: Long): Unit = synchronized {
@@ -126,10 +133,4 @@ final class EntryCache[K](initialBytes: Long, runtime: ProtocolRuntime) {
   private def forget(key: K, slot: Slot): Unit = synchronized {
     if (slots.get(key).exists(_ eq slot)) slots.remove(key): Unit
   }
-}
-
-private object EntryCache {
-
-  /** Roughly what it takes to know that an entry has no log, in bytes. */
-  private val PlainWeight = 64L
 }

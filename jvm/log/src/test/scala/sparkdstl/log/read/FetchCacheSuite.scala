@@ -11,7 +11,7 @@ import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.ObjectTail
 
-class EntryCacheSuite extends AnyFunSuite {
+class FetchCacheSuite extends AnyFunSuite {
 
   /** Without segments an entry weighs 256 bytes and what was fetched of it. */
   private def entry(length: Int): EntryFound = EntryFound.Logged(
@@ -25,7 +25,7 @@ class EntryCacheSuite extends AnyFunSuite {
   )
 
   private class Fixture(maxBytes: Long = 1000) {
-    val cache = new EntryCache[String](maxBytes, TestRuntime(new ManualTimer))
+    val cache = new FetchCache[String, EntryFound](maxBytes, TestRuntime(new ManualTimer))(EntryFound.weight)
     val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
 
     def get(key: String): Future[EntryFound] = cache.get(key) {
@@ -83,7 +83,7 @@ class EntryCacheSuite extends AnyFunSuite {
   }
 
   test("a fetch that throws is a failed one") {
-    val cache = new EntryCache[String](1000, TestRuntime(new ManualTimer))
+    val cache = new FetchCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(EntryFound.weight)
     assert(cache.get("a")(throw new IllegalStateException("closed")).value.exists(_.isFailure))
     assert(!cache.contains("a"))
   }
@@ -113,6 +113,19 @@ class EntryCacheSuite extends AnyFunSuite {
     assert(held("large") && !held("a"))
     load("b", 44)
     assert(cache.weight == 300)
+  }
+
+  test("what turns out to be wrong is fetched again, and what is on its way still comes") {
+    val fixture = new Fixture
+    import fixture._
+    load("a", 44)
+    cache.forget("a")
+    assert(!held("a") && cache.weight == 0)
+    val asked = get("a")
+    cache.forget("a")
+    assert(held("a") && fetches.size == 2)
+    fetches.last._2.success(entry(44))
+    assert(asked.isCompleted && cache.weight == 300)
   }
 
   test("it counts what was there, or on its way, and what had to be fetched") {

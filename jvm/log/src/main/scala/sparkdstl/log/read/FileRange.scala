@@ -1,0 +1,62 @@
+package sparkdstl.log.read
+
+import sparkdstl.log.format.SegmentPart
+
+/**
+ * A range of a data file.
+ *
+ * @param file   relative to the base
+ * @param offset in bytes
+ * @param length in bytes
+ */
+final case class FileRange(file: String, offset: Long, length: Int) {
+
+  /** What of `bytes`, which are this range, the part consists of. */
+  def cut(bytes: Array[Byte], part: SegmentPart): Array[Byte] = {
+    val from = (part.offset - offset).toInt
+    java.util.Arrays.copyOfRange(bytes, from, from + part.length)
+  }
+}
+
+object FileRange {
+
+  /** A request takes as long as it takes to carry about so many bytes. */
+  private[read] val MaxLength = 4 * 1024 * 1024
+
+  /** Bytes that nobody wants are read along, if they are fewer. */
+  private[read] val MaxGap = 128 * 1024
+
+  /**
+   * Ranges that several parts are read with at once, because they lie close together: small changes and small snapshots
+   * of many stores share a data file. Parts that are better read alone have none.
+   */
+  private[read] def shared(parts: Vector[SegmentPart]): Map[SegmentPart, FileRange] = {
+    val inFiles = parts.iterator.collect { case part @ SegmentPart(Some(file), _, _, _) => file -> part }
+      .toVector.groupMap(_._1)(_._2)
+    for {
+      (file, of) <- inFiles
+      run <- runs(of.distinct.sortBy(_.offset)) if run.parts.size > 1
+      range = FileRange(file, run.start, (run.end - run.start).toInt)
+      part <- run.parts
+    } yield part -> range
+  }
+
+  private final case class Run(parts: Vector[SegmentPart], end: Long) {
+    def start: Long = parts.head.offset
+
+    def reaches(part: SegmentPart): Boolean =
+      part.offset - end <= MaxGap && math.max(end, endOf(part)) - start <= MaxLength
+
+    def and(part: SegmentPart): Run = Run(parts :+ part, math.max(end, endOf(part)))
+  }
+
+  private def runs(ascending: Vector[SegmentPart]): Vector[Run] =
+    ascending.foldLeft(Vector.empty[Run]) { (runs, part) =>
+      runs.lastOption match {
+        case Some(run) if run.reaches(part) => runs.init :+ run.and(part)
+        case _ => runs :+ Run(Vector(part), endOf(part))
+      }
+    }
+
+  private def endOf(part: SegmentPart): Long = part.offset + part.length
+}
