@@ -49,7 +49,8 @@ final case class LogOptions(
     downloadThreads: Int,
     cacheMaxSize: Long,
     cacheIdleTimeoutMs: Long,
-    localCopiesMaxSize: Long
+    localCopiesMaxSize: Long,
+    localRecoveryMaxSize: Long
 ) {
 
   /** Whether what tasks change goes to the log. */
@@ -322,6 +323,16 @@ object LogOptions {
       "that come to them later. 0 keeps none."
   )
 
+  val LocalRecoveryMaxSize: LogOption[Long] = LogOption(
+    "localRecovery.maxSize",
+    Size(0, 1024 * GiB),
+    "4g",
+    "How many bytes of snapshots' files an executor keeps on its local disk for stores that come back to it, after a query " +
+      "was started again or a store was elsewhere: only what they lack is fetched then. While a store is open they take no " +
+      "room of their own. 0 keeps none.",
+    "state.backend.local-recovery"
+  )
+
   /** In the order of the reference. */
   val all: Seq[LogOption[_]] = Seq(
     Enabled,
@@ -352,7 +363,8 @@ object LogOptions {
     DownloadThreads,
     CacheMaxSize,
     CacheIdleTimeout,
-    LocalCopiesMaxSize
+    LocalCopiesMaxSize,
+    LocalRecoveryMaxSize
   )
 
   /**
@@ -404,7 +416,8 @@ object LogOptions {
       downloadThreads = value(DownloadThreads),
       cacheMaxSize = value(CacheMaxSize),
       cacheIdleTimeoutMs = value(CacheIdleTimeout),
-      localCopiesMaxSize = value(LocalCopiesMaxSize)
+      localCopiesMaxSize = value(LocalCopiesMaxSize),
+      localRecoveryMaxSize = value(LocalRecoveryMaxSize)
     )
   }
 

@@ -60,16 +60,18 @@ final class RunCoordinator private (
     catch { case NonFatal(error) => Future.failed(error) }
   private val barriers = new Barrier(id, ledger, link, runtime)
   private val entryWriter = new EntryWriter(location, checkpoint, entries, start.exclusive, runtime)
+  private val storesAtStart: Set[String] = start.newest match {
+    case EntryFound.Logged(entry) => entry.changedStores
+    case _ => Set.empty
+  }
+  private val restart = new RestartWatch(location.root.toString, storesAtStart, runtime)
   private val retention = new Retention(
     location,
     checkpoint,
     log,
     entries,
     start.entries,
-    start.newest match {
-      case EntryFound.Logged(entry) => entry.changedStores
-      case _ => Set.empty
-    },
+    storesAtStart,
     options.commitTimeoutMs,
     runtime,
     (batches, files) => snapshots.letGoWith(batches, files),
@@ -116,6 +118,9 @@ final class RunCoordinator private (
   /** How many snapshots wait for a commit entry. */
   def waitingSnapshots: Int = snapshots.waiting
 
+  /** Stores that no task has come to since the query was started again; 0 once a batch was committed. */
+  def awaitedStores: Int = restart.awaited
+
   /** The last batch that this run knows to be committed; -1 if there is none. */
   def lastCommitted: Long = chain.newest
 
@@ -145,6 +150,7 @@ final class RunCoordinator private (
       retention.release(lowest)
       Future.successful(FromDriver.Noted)
     case ToDriver.ListStore(storeDirectory) =>
+      restart.asked(storeDirectory)
       snapshots.of(storeDirectory).map { case (held, plainUpTo) =>
         val lowest = retention.lowest(storeDirectory)
         FromDriver.Versions(retention.versions(storeDirectory), held.filter(_.version >= lowest), plainUpTo)
@@ -229,6 +235,7 @@ final class RunCoordinator private (
       commitUnderWay
     }
     barriers.end(ProtocolErrors.runEnded(run))
+    restart.end()
     val retained = retention.close()
     committing.flatMap { _ =>
       ledger.end()
@@ -307,6 +314,7 @@ final class RunCoordinator private (
     }
     unseen.foreach(retention.noteUnseen)
     metrics.committed(report)
+    restart.end()
     snapshots.committed(batch, entry.index)
     retention.committed(batch, entry.index.changedStores, files)
     discard(ledger.committed(batch))
@@ -319,6 +327,7 @@ final class RunCoordinator private (
 
   private def failed(error: Throwable): Unit = {
     metrics.failed()
+    restart.end()
     val unknown = error match {
       case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
       case _ => false

@@ -1,5 +1,6 @@
 package sparkdstl.log.read
 
+import java.io.{IOException, InputStream}
 import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
@@ -138,6 +139,16 @@ final class SegmentReader(
           }
     }
   }
+
+  /** Whether `content` is the segment's, byte by byte. */
+  def isContent(found: FoundSegment, content: InputStream): Boolean =
+    try {
+      val path = found.segment.parts.headOption.flatMap(_.file).fold(found.in.path)(location.file)
+      found.segment.parts.foreach { part =>
+        LogFileReader.verify(path, found.segment.key, part, content.readNBytes(part.length))
+      }
+      content.read() < 0
+    } catch { case _: DamagedLogException | _: IOException => false }
 
   /** Starts fetching entries that will be wanted. Failures show when somebody wants them. */
   def prefetch(batches: Seq[Long]): Unit =

@@ -13,7 +13,16 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{EntryFound, EntryPlace, FetchCache, LocalCopies, RangePlace, ReplayMetrics, SharedRanges}
+import sparkdstl.log.read.{
+  EntryFound,
+  EntryPlace,
+  FetchCache,
+  LocalCopies,
+  RangePlace,
+  RecoveryProgress,
+  ReplayMetrics,
+  SharedRanges
+}
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
@@ -51,6 +60,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
   val uploadMetrics = new UploadMetrics
   val replayMetrics = new ReplayMetrics
+  val recoveryProgress = new RecoveryProgress(runtime)
   val entries = new FetchCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
   val ranges = new FetchCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
@@ -70,6 +80,9 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
   private val localFiles = new ThreadedLocalFiles(() => Utils.createTempDir(namePrefix = "dstl").toPath, localDisk)
   private val copies = new ConcurrentHashMap[Long, LocalCopies]
+
+  /** Of snapshots, for stores that come back. */
+  val keptFiles = new KeptFiles(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
 
   /** Whether this process is a driver. */
   val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER

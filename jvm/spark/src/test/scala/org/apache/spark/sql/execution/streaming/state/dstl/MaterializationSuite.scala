@@ -214,6 +214,47 @@ class MaterializationSuite extends QuerySuite with Eventually {
     } finally query.stop()
   }
 
+  test("a store that comes back to the process fetches what it lacks, and what is damaged") {
+    val progress = DstlEnvironment.get.recoveryProgress
+    val kept = DstlEnvironment.get.keptFiles
+    def restart(done: Int): (Long, Long) = {
+      val before = (progress.snapshotBytesFetched, progress.snapshotBytesLocal)
+      val counting = new Counting(done)
+      try counting.feed()
+      finally counting.query.stop()
+      StateStores.close()
+      assert(progress.storesLoading == 0 && progress.snapshotBytesToDo == 0)
+      (progress.snapshotBytesFetched - before._1, progress.snapshotBytesLocal - before._2)
+    }
+    def entries = LoggedBatches.entries(checkpoint).size
+    val before = kept.bytes
+    val counting = new Counting
+    try {
+      counting.feedUntilHeld(above = 0)
+      eventually(assert(kept.bytes > before))
+    } finally counting.query.stop()
+    StateStores.close()
+    spark.conf.set(option("materialize.replayCost"), "0")
+    // Some may not have heard that theirs was held.
+    restart(entries): Unit
+    val (fetched, local) = restart(entries)
+    assert(fetched == 0 && local > 0)
+    // What is kept on the disk is damaged.
+    val names = indexes.flatMap(_.entries).map(_.key).filter(_.kind == SegmentKind.SnapshotFile).flatMap(_.checkpointId)
+    val links = for {
+      store <- 0 until stores
+      name <- names.distinct
+      link <- kept.find(s"file:$checkpoint/state/0/$store", s"$name.sst")
+    } yield link
+    assert(links.size >= stores)
+    links.foreach(link => Files.write(link, Files.readAllBytes(link).updated(100, 99.toByte)))
+    val again = restart(entries)
+    assert(again._1 == local && again._2 == 0)
+    assert(restart(entries) == (0, local))
+    spark.conf.set(option("localRecovery.maxSize"), "0")
+    assert(state() == expected(entries))
+  }
+
   test("a store is snapshotted when its interval is over") {
     spark.conf.set(option("materialize.replayCost"), "0")
     spark.conf.set(option("materialize.interval"), "1s")

@@ -50,7 +50,7 @@ class MetricsSuite extends ComparisonSuite {
       Iterator.iterate(Path.of("").toAbsolutePath)(_.getParent).find(at => Files.exists(at.resolve("build.sbt"))).get
     val text = Files.readString(root.resolve("docs/metrics.md"))
     val names = values.keys.map(_.replaceFirst("^requests\\.[a-zA-Z]+\\.", "requests.<operation>.")).toSet
-    val figure = "`((?:requests|uploads|storage|cache|replay|materializations|commits)\\.[^`]+)`".r
+    val figure = "`((?:requests|uploads|storage|cache|replay|recovery|materializations|commits)\\.[^`]+)`".r
     val documented = text.linesIterator.filter(_.startsWith("| `")).flatMap { line =>
       figure.findAllMatchIn(line.split('|')(1)).map(_.group(1))
     }.toSet

@@ -1,9 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
-import java.nio.file.{Path => LocalPath}
-import java.nio.file.StandardOpenOption.{CREATE, TRUNCATE_EXISTING, WRITE}
+import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.StandardOpenOption.{CREATE_NEW, WRITE}
 
 import scala.collection.mutable
 import scala.concurrent.Future
@@ -28,9 +29,16 @@ private[dstl] final case class Piece(offset: Long, length: Int, fetch: () => Fut
  * A file that is to be brought to the local disk.
  *
  * @param to     replaced if it is there
+ * @param length in bytes
+ * @param kept   the same file, if it is on the local disk still
  * @param pieces all of it
  */
-private[dstl] final case class Download(to: LocalPath, pieces: () => Iterator[Piece])
+private[dstl] final case class Download(
+    to: LocalPath,
+    length: Long,
+    kept: () => Option[LocalPath],
+    pieces: () => Iterator[Piece]
+)
 
 /**
  * Brings files from storage to the local disk, in pieces of which several are fetched at once. Calls block, and can be
@@ -54,6 +62,8 @@ private[dstl] final class FileDownloads(
    */
   def ofFile(file: Path, length: Long, to: LocalPath): Download = Download(
     to,
+    length,
+    () => None,
     () =>
       Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
         val of = math.min(rangeLength.toLong, length - offset).toInt
@@ -63,8 +73,10 @@ private[dstl] final class FileDownloads(
 
   /** Fetches all of them. What has arrived before one fails stays. */
   def fetch(downloads: Seq[Download]): Unit = {
-    downloads.foreach(download => FileChannel.open(download.to, CREATE, WRITE, TRUNCATE_EXISTING).close())
-    val remaining = downloads.iterator.flatMap(download => download.pieces().map(download.to -> _))
+    downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
+    val missing = downloads.filterNot(isLinked)
+    missing.foreach(download => FileChannel.open(download.to, CREATE_NEW, WRITE).close())
+    val remaining = missing.iterator.flatMap(download => download.pieces().map(download.to -> _))
     val underWay = mutable.Queue.empty[(LocalPath, Piece, Future[Array[Byte]])]
     def startNext(): Unit =
       remaining.nextOption().foreach { case (to, piece) => underWay.enqueue((to, piece, piece.fetch())) }
@@ -72,8 +84,18 @@ private[dstl] final class FileDownloads(
     while (underWay.nonEmpty) {
       val (to, piece, bytes) = underWay.dequeue()
       write(to, piece.offset, Waiting.on(bytes))
+      CurrentLoad.get.foreach(_.fetched(piece.length.toLong))
       startNext()
     }
+  }
+
+  /** A kept file may be gone by now. */
+  private def isLinked(download: Download): Boolean = download.kept().exists { file =>
+    try {
+      Files.createLink(download.to, file): Unit
+      CurrentLoad.get.foreach(_.foundLocally(download.length))
+      true
+    } catch { case _: IOException => false }
   }
 
   private def write(to: LocalPath, offset: Long, bytes: Array[Byte]): Unit =

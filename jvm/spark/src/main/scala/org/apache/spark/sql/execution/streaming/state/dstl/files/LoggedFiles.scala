@@ -73,6 +73,7 @@ private[dstl] object ReplayedSegment {
     val counters = ReplayCounters.current
     val metrics = DstlEnvironment.get.replayMetrics
     metrics.opened()
+    if (found.segment.key.kind == SegmentKind.Changelog) CurrentLoad.get.foreach(_.reached(found.segment.key.version))
     counters.segments += 1
     new FSDataInputStream(new SegmentInputStream(
       found.segment.parts.map(_.length),

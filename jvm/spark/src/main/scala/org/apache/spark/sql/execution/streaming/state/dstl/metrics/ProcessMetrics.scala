@@ -67,6 +67,14 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("replay.bytes")(environment.replayMetrics.byteCount)
     gauge("replay.snapshots")(environment.replayMetrics.loadedSnapshots)
     gauge("replay.unusableSnapshots")(environment.replayMetrics.unusableSnapshots)
+    val progress = environment.recoveryProgress
+    gauge("recovery.storesLoading")(progress.storesLoading)
+    gauge("recovery.storesLoaded")(progress.storesLoaded)
+    gauge("recovery.snapshotBytesToDo")(progress.snapshotBytesToDo)
+    gauge("recovery.snapshotBytesFetched")(progress.snapshotBytesFetched)
+    gauge("recovery.snapshotBytesLocal")(progress.snapshotBytesLocal)
+    gauge("recovery.changelogsToDo")(progress.changelogsToDo)
+    gauge("recovery.keptBytes")(environment.keptFiles.bytes)
   }
 
   private def materializations(): Unit = {
@@ -97,6 +105,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
     gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
     gauge("commits.waitingSnapshots")(environment.driver.runs.all.map(_.waitingSnapshots.toLong).sum)
+    gauge("recovery.storesAwaited")(environment.driver.runs.all.map(_.awaitedStores.toLong).sum)
     gauge("commits.runs")(environment.driver.runs.all.size.toLong)
   }
 

@@ -17,7 +17,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{ReplayCounters, WrittenBytes}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, ReplayCounters, WrittenBytes}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
@@ -112,9 +112,11 @@ private[dstl] final class DstlRocksDB(
     loadsEmpty = loadEmpty
     columnFamiliesChanged = false
     val replayed = ReplayCounters.current.bytes
-    val loaded = LoadErrors.inFront(
-      BaseOfChanges.during(kept)(super.load(version, stateStoreCkptId, readOnly, loadEmpty))
-    )
+    def loadNow() = super.load(version, stateStoreCkptId, readOnly, loadEmpty)
+    val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
+      if (isLocal) loadNow()
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(loadNow())
+    })
     if (!isLocal) {
       val (from, bytes) = files.loadedSnapshot
       snapshotVersion = from

@@ -1,7 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
-import java.nio.file.{Path => LocalPath}
+import java.nio.file.{Files, Path => LocalPath}
+
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -17,6 +19,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   CurrentBatch,
+  CurrentLoad,
   Download,
   LoggedSnapshots,
   Piece,
@@ -136,7 +139,8 @@ private[store] final class DstlRocksDBFileManager(
       FailPoints.hit("executor.snapshot-loading", version)
       val metadata = load
       loaded = (version, consistsOf.map(_.sizeBytes).sum)
-      if (!isLogged) uploaded.notePlain(consistsOf.map(_.dfsFileName))
+      CurrentLoad.get.foreach(_.reached(version))
+      if (isLogged) keep(localDir, consistsOf) else uploaded.notePlain(consistsOf.map(_.dfsFileName))
       metadata
     }
   }
@@ -270,9 +274,37 @@ private[store] final class DstlRocksDBFileManager(
           (file, to) => {
             val segment = zip.in.snapshotFile(store, file.dfsFileName)
             segment.foreach(of => uploaded.note(file.dfsFileName, of))
-            segment.fold(plain(file, to))(of => Download(to, () => piecesOf(worked, FoundSegment(zip.in, of))))
+            segment.map(FoundSegment(zip.in, _)).fold(plain(file, to)) { found =>
+              Download(to, file.sizeBytes, () => keptCopy(worked, found, file), () => piecesOf(worked, found))
+            }
           }
         )
+    }
+  }
+
+  /**
+   * These files, which are in the log as well, stay on the local disk when the local state goes.
+   *
+   * @param directory where they are
+   */
+  def keep(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
+    DstlEnvironment.get.keptFiles.keep(
+      dfsRootDir,
+      immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
+      localTempDir.getParentFile.getParentFile.toPath,
+      options.localRecoveryMaxSize
+    )
+
+  /** The file as it was kept, if it still is what the log says. */
+  private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] = {
+    val files = DstlEnvironment.get.keptFiles
+    files.find(dfsRootDir, file.dfsFileName).filter { path =>
+      val isWhole = Using(Files.newInputStream(path))(worked.reader.isContent(found, _)).getOrElse(false)
+      if (!isWhole) {
+        logWarning(s"$path, kept of ${file.dfsFileName}, is damaged; it is fetched again")
+        files.forget(dfsRootDir, file.dfsFileName)
+      }
+      isWhole
     }
   }
 

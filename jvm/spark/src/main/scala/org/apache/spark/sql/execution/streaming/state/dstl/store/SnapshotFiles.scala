@@ -12,7 +12,7 @@ import sparkdstl.log.error.LogErrors
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointFiles, Download}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointFiles, CurrentLoad, Download}
 import org.apache.spark.util.Utils
 
 /** Whether the calling thread saves a snapshot that is part of a commit: then its files go to the log as well. */
@@ -111,9 +111,11 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
         val downloads = consistsOf
           .map(file => file -> downloadOf(file, directory.toPath.resolve(file.dfsFileName)))
         wanted = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
-        storage.download(downloads.collect {
+        val lacking = downloads.collect {
           case (file, download) if !new File(localDirectory, file.localFileName).exists() => download
-        })
+        }
+        CurrentLoad.get.foreach(_.fetching(lacking.map(_.length).sum))
+        storage.download(lacking)
         load(consistsOf)
       } finally {
         wanted = Map.empty
