@@ -7,7 +7,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
  * When a store is to be snapshotted: after an interval in which it has changed, or as soon as replaying its log would take
- * longer than loading a snapshot. Not thread-safe.
+ * longer than loading a snapshot. One that does not change has nothing to upload; it is snapshotted all the same when many
+ * versions have passed, because until then the log of all stores is kept for its sake. Not thread-safe.
  *
  * @param minVersions
  *   from one snapshot to the next, unless the interval is over
@@ -39,8 +40,8 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   }
 
   /** Whether the version that is about to be committed is to be snapshotted. */
-  def isDue: Boolean =
-    changed && (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && isCostly)
+  def isDue: Boolean = (changed || versions >= VersionsUnchanged) &&
+    (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && isCostly)
 
   /** A version was committed with a changelog of `bytes`. */
   def committed(bytes: Long, changes: Boolean): Unit = {
@@ -63,6 +64,9 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
 }
 
 private object SnapshotSchedule {
+
+  /** As many as Spark retains of batches. */
+  private val VersionsUnchanged = 100L
 
   /** What a store's share of a commit entry costs to fetch, beside its changes, in bytes of changes. */
   private val BytesOfAVersion = 256L

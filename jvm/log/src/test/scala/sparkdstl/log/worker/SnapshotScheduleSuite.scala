@@ -53,18 +53,29 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue)
   }
 
-  test("a store that has not changed is never due") {
+  test("a store that has not changed is not due before many versions have passed, for which the log is kept") {
     val fixture = new Fixture(replayCost = 100000, minVersions = 1)
     import fixture._
-    (1 to 100).foreach(_ => commit(changes = false))
+    (1 to 99).foreach(_ => commit(changes = false))
     timer.advance(10 * interval)
     assert(!schedule.isDue)
     commit()
     assert(schedule.isDue)
     schedule.taken(1)
-    commit(changes = false)
+    (1 to 99).foreach(_ => commit(changes = false))
     timer.advance(10 * interval)
     assert(!schedule.isDue)
+    commit(changes = false)
+    assert(schedule.isDue)
+  }
+
+  test("many versions without a change are no reason before the interval is over, or their replay costs more") {
+    val fixture = new Fixture(replayCost = 50)
+    import fixture._
+    (1 to 300).foreach(_ => commit(bytes = 0, changes = false))
+    assert(!schedule.isDue)
+    (1 to 100).foreach(_ => commit(bytes = 0, changes = false))
+    assert(schedule.isDue)
   }
 
   test("it is due early when its log takes longer to replay than its snapshot to load, but not at every version") {
