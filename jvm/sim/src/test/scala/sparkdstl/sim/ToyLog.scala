@@ -74,7 +74,7 @@ object ToyEntry {
   def snapshot(key: SegmentKey, segments: Map[String, Array[Byte]]): Option[Vector[Array[Byte]]] =
     segments.get(key.relativePath).map { zip =>
       SnapshotZip.decode(zip)
-        .map(name => segments(key.copy(checkpointId = Some(name), kind = SegmentKind.SnapshotFile).relativePath))
+        .map(name => segments(key.copy(qualifier = Some(name), kind = SegmentKind.SnapshotFile).relativePath))
     }
 
   def segments(entry: Array[Byte]): Option[Map[String, Array[Byte]]] = {

@@ -66,7 +66,7 @@ object CommitEntry {
 
   /** In this order neighbours have most in common, which makes the index short. */
   private def place(key: SegmentKey): (Long, String, Int, Int, Long, Option[String]) =
-    (key.operator, key.storeName, key.kind.code, key.partition, key.version, key.checkpointId)
+    (key.operator, key.storeName, key.kind.code, key.partition, key.version, key.qualifier)
 
   /**
    * The id of the entry, from its end; None if that carries no log: stock Spark wrote it, or it was cut off, which only

@@ -51,7 +51,7 @@ private[format] object IndexRules {
     if (key.partition < 0 || key.version < 0) Some(s"partition ${key.partition}, version ${key.version}")
     else if (!SegmentKey.isStoreName(key.storeName)) Some(s"'${key.storeName}' is not a store name")
     else if (!key.isNamedWell) Some(s"a file of a snapshot without a name in ${key.storeDirectory}")
-    else key.checkpointId.filterNot(SegmentKey.isCheckpointId).map(id => s"'$id' is not a checkpoint id")
+    else key.qualifier.filterNot(SegmentKey.isQualifier).map(id => s"'$id' is not a checkpoint id")
 
   private def ofPlace(part: SegmentPart, segmentsEnd: Long): Option[String] = {
     val end = if (part.file.isEmpty) segmentsEnd else Long.MaxValue

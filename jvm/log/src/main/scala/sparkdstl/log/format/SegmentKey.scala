@@ -21,18 +21,18 @@ object SegmentKind {
 /**
  * Names a segment: one store (operator, partition, store name) at one version.
  *
- * @param storeName    empty for Spark's default store, whose files lie directly in the partition's directory
- * @param version      the state version that the changes lead to; batch N produces version N + 1. Of a snapshot's file,
- *                     the version of the snapshot for which it was uploaded
- * @param checkpointId the state store checkpoint id (checkpoint format version 2), if there is one. Of a snapshot's
- *                     file, the name that Spark gives it, without the ending
+ * @param storeName empty for Spark's default store, whose files lie directly in the partition's directory
+ * @param version   the state version that the changes lead to; batch N produces version N + 1. Of a snapshot's file, the
+ *                  version of the snapshot for which it was uploaded
+ * @param qualifier what tells it from others of that kind and version: the [[checkpointId]], or of a snapshot's file the
+ *                  name that Spark gives it, without the ending
  */
 final case class SegmentKey(
     operator: Long,
     partition: Int,
     storeName: String,
     version: Long,
-    checkpointId: Option[String],
+    qualifier: Option[String],
     kind: SegmentKind
 ) {
 
@@ -41,7 +41,7 @@ final case class SegmentKey(
     if (storeName.isEmpty) s"$operator/$partition" else s"$operator/$partition/$storeName"
 
   /** The name that Spark gives the file which this segment stands for. */
-  def fileName: String = s"$version${checkpointId.fold("")("_" + _)}${kind.suffix}"
+  def fileName: String = s"$version${qualifier.fold("")("_" + _)}${kind.suffix}"
 
   /** The file's path below `<checkpoint>/state`; what errors and logs call the segment. */
   def relativePath: String = s"$storeDirectory/$fileName"
@@ -49,8 +49,14 @@ final case class SegmentKey(
   /** The batch that leads to this version. Its commit entry holds the segment, unless it belongs to a snapshot. */
   def batch: Long = version - 1
 
+  /** The state store checkpoint id (checkpoint format version 2), if there is one. Files of snapshots have none. */
+  def checkpointId: Option[String] = qualifier.filter(_ => kind != SegmentKind.SnapshotFile)
+
+  /** What Spark calls this file of a snapshot; None if it is something else. The store's name for it never comes again. */
+  def snapshotFile: Option[String] = qualifier.filter(_ => kind == SegmentKind.SnapshotFile).map(_ + kind.suffix)
+
   /** Whether a file of a snapshot has a name, which nothing else tells of it. */
-  private[format] def isNamedWell: Boolean = kind != SegmentKind.SnapshotFile || checkpointId.nonEmpty
+  private[format] def isNamedWell: Boolean = kind != SegmentKind.SnapshotFile || qualifier.nonEmpty
 }
 
 object SegmentKey {
@@ -61,7 +67,7 @@ object SegmentKey {
   /** Whether a store's name stays inside its partition's directory; empty is Spark's default store. */
   private[format] def isStoreName(name: String): Boolean = name != "." && name != ".." && !name.contains('/')
 
-  private[format] def isCheckpointId(id: String): Boolean = id.nonEmpty && !id.contains('/')
+  private[format] def isQualifier(id: String): Boolean = id.nonEmpty && !id.contains('/')
 
   /** The segment that Spark calls `fileName` in the store directory `storeDirectory` (`operator/partition[/store]`). */
   def parse(storeDirectory: String, fileName: String): Option[SegmentKey] =

@@ -48,7 +48,7 @@ private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry], held:
       version = key.version
       attempt = entry.attempt
       out.byte(key.kind.code)
-      writeCheckpointId(out, key.checkpointId)
+      writeQualifier(out, key.qualifier)
       out.number(entry.parts.size.toLong)
       entry.parts.foreach(writePart(out, _, ends))
     }
@@ -63,7 +63,7 @@ private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry], held:
       out.number(storeNumbers((key.operator, key.storeName)).toLong)
       out.number(key.partition.toLong)
       out.number(key.version)
-      writeCheckpointId(out, key.checkpointId)
+      writeQualifier(out, key.qualifier)
       out.number(batch - snapshot.batch)
       out.number(snapshot.files.size.toLong)
       snapshot.files.foreach(file => out.number(fileNumbers(file).toLong))
@@ -79,7 +79,7 @@ private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry], held:
     ends(file) = part.offset + part.length
   }
 
-  private def writeCheckpointId(out: IndexEncoder, id: Option[String]): Unit = id match {
+  private def writeQualifier(out: IndexEncoder, id: Option[String]): Unit = id match {
     case None => out.byte(IdKind.None)
     case Some(text) if isCanonicalUuid(text) =>
       out.byte(IdKind.Uuid)
@@ -114,7 +114,7 @@ private[format] final class SegmentsDecoder(files: Vector[String], stores: Vecto
     val kindCode = in.byte()
     val kind = SegmentKind.fromCode(kindCode)
       .getOrElse(throw new MalformedIndexException(s"unknown kind of segment $kindCode"))
-    val key = SegmentKey(operator, in.asInt(partition), name, version, readCheckpointId(in), kind)
+    val key = SegmentKey(operator, in.asInt(partition), name, version, readQualifier(in), kind)
     SegmentEntry(key, attempt, in.many(minimumSize = 7)(readPart(in)))
   }
 
@@ -128,7 +128,7 @@ private[format] final class SegmentsDecoder(files: Vector[String], stores: Vecto
     val (operator, name) = readStore(in)
     val partition = in.int()
     val version = in.number()
-    val key = SegmentKey(operator, partition, name, version, readCheckpointId(in), SegmentKind.Snapshot)
+    val key = SegmentKey(operator, partition, name, version, readQualifier(in), SegmentKind.Snapshot)
     val heldBy = batch - in.number()
     val named = in.many(minimumSize = 1) {
       val file = in.int()
@@ -151,7 +151,7 @@ private[format] final class SegmentsDecoder(files: Vector[String], stores: Vecto
     SegmentPart(Option.when(file > 0)(files(file - 1)), offset, length, in.fixed32())
   }
 
-  private def readCheckpointId(in: IndexDecoder): Option[String] = in.byte() match {
+  private def readQualifier(in: IndexDecoder): Option[String] = in.byte() match {
     case IdKind.None => None
     case IdKind.Uuid => Some(in.uuid().toString)
     case IdKind.Text => Some(in.text())

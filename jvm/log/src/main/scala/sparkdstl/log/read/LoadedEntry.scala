@@ -2,7 +2,7 @@ package sparkdstl.log.read
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentKind, SegmentPart}
+import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentPart}
 import sparkdstl.log.storage.ObjectTail
 
 /** What is at the place of a commit entry. */
@@ -57,10 +57,7 @@ final class LoadedEntry(
    * which snapshot it was uploaded.
    */
   def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
-    segmentsOf(storeDirectory).find { segment =>
-      segment.key.kind == SegmentKind.SnapshotFile &&
-      segment.key.checkpointId.exists(id => s"$id${segment.key.kind.suffix}" == name)
-    }
+    segmentsOf(storeDirectory).find(_.key.snapshotFile.contains(name))
 
   /** All segments of a store. */
   def segmentsOf(storeDirectory: String): Vector[SegmentEntry] = segments.getOrElse(storeDirectory, Vector.empty)

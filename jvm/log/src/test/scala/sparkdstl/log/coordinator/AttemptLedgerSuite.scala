@@ -117,8 +117,8 @@ class AttemptLedgerSuite extends AnyFunSuite {
       val fixture = new Fixture
       import fixture._
       def of(attempt: Long, id: Option[String]): ToDriver.Seal = {
-        val changelog = key(0).copy(checkpointId = id)
-        val file = key(0).copy(checkpointId = Some(s"000008-$attempt"), kind = SegmentKind.SnapshotFile)
+        val changelog = key(0).copy(qualifier = id)
+        val file = key(0).copy(qualifier = Some(s"000008-$attempt"), kind = SegmentKind.SnapshotFile)
         val keys = Vector(changelog, changelog.copy(kind = SegmentKind.Snapshot), file)
         ToDriver.Seal(attempt, 0, keys.map(segment(_, inline(1))))
       }
@@ -133,7 +133,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     val fixture = new Fixture
     import fixture._
     def of(attempt: Long, id: String): ToDriver.Seal =
-      ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(checkpointId = Some(id)), inline(1))))
+      ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(qualifier = Some(id)), inline(1))))
     take(of(1, "x"))
     take(of(2, "y"))
     take(of(-3, "z"))
@@ -147,7 +147,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     val fixture = new Fixture
     import fixture._
     def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
-      ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(checkpointId = Some(id)), inline(1))))
+      ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(qualifier = Some(id)), inline(1))))
     take(of(4, "x", SegmentKind.Changelog), "a")
     take(of(-2, "x", SegmentKind.Checksum), "a")
     take(of(5, "y", SegmentKind.Changelog), "b")

@@ -94,7 +94,7 @@ object FormatSamples {
   val storeName: Gen[String] =
     Gen.frequency(3 -> Gen.const(""), 2 -> text.filter(name => name != "." && name != ".."))
 
-  val checkpointId: Gen[Option[String]] = Gen.frequency(
+  val qualifier: Gen[Option[String]] = Gen.frequency(
     2 -> Gen.const(None),
     2 -> uuid.map(id => Some(id.toString)),
     1 -> uuid.map(id => Some(id.toString.toUpperCase)),
@@ -110,7 +110,7 @@ object FormatSamples {
     partition <- Gen.oneOf(Gen.choose(0, 200), Gen.choose(0, 999999999))
     name <- storeName
     version <- number
-    id <- checkpointId
+    id <- qualifier
     kind <- Gen.oneOf(SegmentKind.all)
   } yield {
     val named = if (kind == SegmentKind.SnapshotFile) id.orElse(Some("000012-a")) else id

@@ -52,7 +52,7 @@ class MessageCodecSuite extends AnyFunSuite {
         zip.key.operator,
         zip.key.partition,
         zip.key.storeName,
-        checkpointId = Some("000012-a"),
+        qualifier = Some("000012-a"),
         kind = SnapshotFile
       )
     ToDriver.OfferSnapshot(

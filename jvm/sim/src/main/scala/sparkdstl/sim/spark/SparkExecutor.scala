@@ -241,7 +241,7 @@ final class SparkExecutor(
       val snapshot = WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, SnapshotZip.encode(files)) +:
         files.map { file =>
           WrittenSegment(
-            changelog.copy(checkpointId = Some(file.name), kind = SegmentKind.SnapshotFile),
+            changelog.copy(qualifier = Some(file.name), kind = SegmentKind.SnapshotFile),
             None,
             file.content
           )

@@ -75,7 +75,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
             val pieces = SnapshotZip.decode(zip).map { name =>
               entry.segments.keysIterator.find(file =>
                 file.kind == SegmentKind.SnapshotFile && file.storeDirectory == key.storeDirectory &&
-                  file.checkpointId.contains(name)
+                  file.qualifier.contains(name)
               ).fold[Lookup](Lookup.Damaged(s"file $name is not in its entry"))(read)
             }
             pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }

@@ -307,7 +307,7 @@ private[wiring] final class ProtocolExecutor(
 
   private def upload(uploads: SnapshotUploads, key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]) = {
     val pending = files.filterNot(file => uploaded.contains(file.name)).map { file =>
-      val of = key.copy(checkpointId = Some(file.name), kind = SegmentKind.SnapshotFile)
+      val of = key.copy(qualifier = Some(file.name), kind = SegmentKind.SnapshotFile)
       uploads.put(of, file.content).map(chunk => (file.name, of, chunk))
     }
     for {

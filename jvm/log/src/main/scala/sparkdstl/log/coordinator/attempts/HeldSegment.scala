@@ -127,7 +127,7 @@ private[coordinator] object StoreChoice {
         .filter(_.segments.nonEmpty)
     val ofTasks = named.filter(_.attempt >= 0)
     val taken = ofTasks.filter(of => order.contains(of.attempt))
-    if (ofTasks.isEmpty || named.exists(_.segments.exists(hasId))) segmentBySegment(store, named)
+    if (ofTasks.isEmpty || named.exists(_.segments.exists(_.key.checkpointId.nonEmpty))) segmentBySegment(store, named)
     else if (taken.nonEmpty) Vector(new StoreChoice(store, Vector(taken.maxBy(of => order(of.attempt)))))
     else Vector(new StoreChoice(store, ofTasks.sortBy(_.attempt)))
   }
@@ -137,10 +137,6 @@ private[coordinator] object StoreChoice {
     if (segment.key.kind == SegmentKind.SnapshotFile)
       of.segments.exists(zip => zip.key.kind == SegmentKind.Snapshot && zip.key.checkpointId.exists(ids))
     else segment.key.checkpointId.forall(ids)
-
-  /** Whether it is named by a checkpoint id. What a file of a snapshot has in its place is a name. */
-  private def hasId(segment: HeldSegment): Boolean =
-    segment.key.kind != SegmentKind.SnapshotFile && segment.key.checkpointId.nonEmpty
 
   private def segmentBySegment(store: String, sealedBy: Vector[Candidate]): Vector[StoreChoice] =
     sealedBy.flatMap(of => of.segments.map(segment => Candidate(of.attempt, Vector(segment))))

@@ -197,7 +197,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
     }
     def names: Seq[(Long, Set[String])] = indexes.flatMap(_.entries).map(_.key)
       .filter(key => key.kind == SegmentKind.SnapshotFile).groupBy(_.version).map { case (version, of) =>
-        version -> of.flatMap(_.checkpointId).toSet
+        version -> of.flatMap(_.snapshotFile).toSet
       }.toSeq.sortBy(_._1)
     try {
       val metrics = DstlEnvironment.get.materializations
@@ -240,11 +240,11 @@ class MaterializationSuite extends QuerySuite with Eventually {
     val (fetched, local) = restart(entries)
     assert(fetched == 0 && local > 0)
     // What is kept on the disk is damaged.
-    val names = indexes.flatMap(_.entries).map(_.key).filter(_.kind == SegmentKind.SnapshotFile).flatMap(_.checkpointId)
+    val names = indexes.flatMap(_.entries).map(_.key).flatMap(_.snapshotFile)
     val links = for {
       store <- 0 until stores
       name <- names.distinct
-      link <- kept.find(s"file:$checkpoint/state/0/$store", s"$name.sst")
+      link <- kept.find(s"file:$checkpoint/state/0/$store", name)
     } yield link
     assert(links.size >= stores)
     links.foreach(link => Files.write(link, Files.readAllBytes(link).updated(100, 99.toByte)))
