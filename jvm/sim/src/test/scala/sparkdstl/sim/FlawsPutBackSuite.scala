@@ -6,7 +6,7 @@ import sparkdstl.sim.wiring.{Flaws, Simulated}
 
 /** A simulation that finds none of the flaws that are known would prove nothing. */
 class FlawsPutBackSuite extends AnyFunSuite {
-  private val Count = 1000
+  private val Count = 3000
   private val CountOfHarmless = 100
 
   Flaws.harmless.foreach { flaw =>

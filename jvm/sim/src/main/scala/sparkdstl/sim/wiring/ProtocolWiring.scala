@@ -291,11 +291,13 @@ private[wiring] final class ProtocolExecutor(
   // What of snapshots is in data files, by the name of the piece, and which stores have one under way.
   private val uploaded = mutable.Map.empty[String, SealedSegment]
   private val underWay = mutable.Set.empty[String]
+  // Snapshots that the driver does not want, whatever they consist of: they are not offered at each round of maintenance.
+  private val unwanted = mutable.Set.empty[(SegmentKey, Long)]
 
   override def takesSnapshots: Boolean = true
 
   override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] =
-    if (!underWay.add(key.storeDirectory)) Future.unit
+    if (unwanted((key, attempt)) || !underWay.add(key.storeDirectory)) Future.unit
     else {
       val ended = worker.snapshotUploads().flatMap {
         case None => Future.unit
@@ -326,6 +328,7 @@ private[wiring] final class ProtocolExecutor(
         uploaded.filterInPlace { (_, segment) =>
           !segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(missing); case _ => false }
         }
+        if (missing.isEmpty) unwanted += key -> attempt
         if (isCertain) chunks.foreach(_._3.discard())
       case Offered.OverBudget => chunks.foreach(_._3.discard())
       case Offered.Ended =>
