@@ -36,7 +36,10 @@ final case class SnapshotPiece(name: String, content: Array[Byte])
 
 /** What stands for a snapshot's zip: the names of its files. */
 object SnapshotZip {
-  def encode(files: Vector[SnapshotPiece]): Array[Byte] = files.map(_.name).mkString("\n").getBytes(UTF_8)
+
+  /** @param atLeast the length in bytes, if the names alone have less */
+  def encode(files: Vector[SnapshotPiece], atLeast: Int = 0): Array[Byte] =
+    files.map(_.name).mkString("\n").padTo(atLeast, '\n').getBytes(UTF_8)
 
   def decode(bytes: Array[Byte]): Vector[String] = new String(bytes, UTF_8).split('\n').filter(_.nonEmpty).toVector
 }

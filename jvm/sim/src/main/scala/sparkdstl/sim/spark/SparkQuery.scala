@@ -45,6 +45,10 @@ final class SparkQuery(
     } yield ()
     ended.onComplete { result =>
       verdict.note(s"$name ends: $result")
+      result.failed.foreach {
+        case _: QueryStopped | _: IOException => // Such things happen.
+        case defect => verdict.violate(s"$name ends with what no storage and no network can have caused: $defect")
+      }
       log.close()
     }
     ended

@@ -55,6 +55,9 @@ final class ProtocolWiring(flaws: Flaws, stores: Vector[String]) extends LogWiri
 object ProtocolWiring {
   val Location: QueryLocation = QueryLocation(new Path(Names.Root), new Path(Names.Root, "dstl"), None)
 
+  /** More than half of what an entry takes of snapshots. */
+  val LargeZip: Int = 150 * 1024
+
   /** Small sizes, so that small states show what large ones do; times as they are in earnest, or shorter. */
   val Options: LogOptions = LogOptions
     .parse(Nil)
@@ -312,6 +315,8 @@ private[wiring] final class ProtocolExecutor(
       val of = key.copy(qualifier = Some(file.name), kind = SegmentKind.SnapshotFile)
       uploads.put(of, file.content).map(chunk => (file.name, of, chunk))
     }
+    // Of such large ones an entry holds one: the others wait for further entries.
+    val atLeast = if (context.runtime.random.nextDouble() < 0.3) ProtocolWiring.LargeZip else 0
     for {
       chunks <- Future.sequence(pending)
       locations <- Future.sequence(chunks.map(_._3.location))
@@ -319,7 +324,7 @@ private[wiring] final class ProtocolExecutor(
         name ->
           SealedSegment(of, None, Vector(SealedPart.Stored(SegmentChunk.part(at))))
       }.toMap
-      zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files))))
+      zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files, atLeast))))
       named = files.map(file => news.getOrElse(file.name, uploaded(file.name)))
       answer <- uploads.offer(attempt, zip +: named)
     } yield answer match {
@@ -328,10 +333,10 @@ private[wiring] final class ProtocolExecutor(
         uploaded.filterInPlace { (_, segment) =>
           !segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(missing); case _ => false }
         }
-        if (missing.isEmpty) unwanted += key -> attempt
+        if (missing.isEmpty) unwanted += key -> attempt: Unit
         if (isCertain) chunks.foreach(_._3.discard())
       case Offered.OverBudget => chunks.foreach(_._3.discard())
-      case Offered.Ended =>
+      case Offered.Ended => unwanted += key -> attempt: Unit
     }
   }
 

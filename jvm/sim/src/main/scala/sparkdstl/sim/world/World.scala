@@ -18,7 +18,7 @@ final case class WorldResult(
 
 /** One world with one seed: all its processes, storage, network, the model, and who makes things go wrong. */
 final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSchedule: Boolean) {
-  private val MaxSteps = 400000L
+  private val MaxSteps = 1000000L
   private val root = new Chance(config.seed)
   val scheduler = new SimScheduler(root.fork("scheduler"))
   val verdict = new Verdict(() => scheduler.nowNanos, keepSchedule)

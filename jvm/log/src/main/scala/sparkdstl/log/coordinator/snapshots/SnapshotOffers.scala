@@ -39,6 +39,8 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
 
   // Guarded by this, in the order in which they came.
   private val waiting = mutable.LinkedHashMap.empty[String, SnapshotOffer]
+  // Of each store the newest that an entry has come to hold: it may be offered once more by who looked before that.
+  private val newestHeld = mutable.HashMap.empty[String, SegmentKey]
   private var ended = false
   private var lineage = 0L
 
@@ -55,8 +57,12 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
     val (answer, unneeded) = synchronized {
       val store = offer.key.storeDirectory
       val before = waiting.get(store)
+      val inEntry = newestHeld.get(store)
       if (ended) (FromDriver.Superseded, Set.empty[String])
       else if (asOf != lineage) (FromDriver.NotYet, Set.empty[String])
+      else if (inEntry.contains(offer.key)) (FromDriver.SnapshotHeld, Set.empty[String])
+      else if (inEntry.exists(_.version > offer.key.version))
+        (FromDriver.SnapshotRefused("a newer one is in a commit entry", Vector.empty), Set.empty[String])
       else if (before.exists(_.key == offer.key)) (FromDriver.Noted, Set.empty[String])
       else if (before.exists(_.key.version > offer.key.version))
         (FromDriver.SnapshotRefused("a newer one waits for its commit entry", Vector.empty), Set.empty[String])
@@ -93,6 +99,7 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
 
   /** An entry holds them now. */
   def held(keys: Set[SegmentKey]): Unit = synchronized {
+    keys.foreach(key => newestHeld.put(key.storeDirectory, key))
     keys.foreach(key => waiting.get(key.storeDirectory).filter(_.key == key).foreach(forget))
   }
 
@@ -102,6 +109,7 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
   /** Versions above this one are not committed any more. */
   def goBackTo(version: Long): Unit = synchronized {
     lineage += 1
+    newestHeld.clear()
     waiting.valuesIterator.filter(_.key.version > version).toVector.foreach(forget)
   }
 
