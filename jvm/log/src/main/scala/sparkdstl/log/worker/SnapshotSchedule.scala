@@ -17,8 +17,8 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   import SnapshotSchedule._
 
   private val intervalNanos = TimeUnit.MILLISECONDS.toNanos(options.materializeIntervalMs)
-  // Stores that begin together are not due together.
-  private var dueNanos = runtime.timer.nowNanos + (intervalNanos * runtime.random.nextDouble()).toLong
+  // Stores that begin together are not due together; but the log is kept for the one that is last.
+  private var dueNanos = runtime.timer.nowNanos + (intervalNanos * (1 - Spread * runtime.random.nextDouble())).toLong
   private var snapshotBytes = 0L
   private var logBytes = 0L
   private var versions = 0L
@@ -64,6 +64,9 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
 }
 
 private object SnapshotSchedule {
+
+  /** Over which part of an interval the snapshots of stores that begin together are spread. */
+  private val Spread = 0.25
 
   /** As many as Spark retains of batches. */
   private val VersionsUnchanged = 100L

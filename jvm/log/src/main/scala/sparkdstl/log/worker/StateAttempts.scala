@@ -32,5 +32,5 @@ final class StateAttempts {
 }
 
 private object StateAttempts {
-  private val Remembered = 1000
+  private val Remembered = 16
 }

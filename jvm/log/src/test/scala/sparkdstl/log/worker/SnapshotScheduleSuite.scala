@@ -25,11 +25,11 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     def commit(bytes: Long = 100, changes: Boolean = true): Unit = schedule.committed(bytes, changes)
   }
 
-  test("a store that has changed is due once an interval, from a time of its own on") {
+  test("a store that has changed is due once an interval, from a time of its own in the last quarter of the first") {
     val fixture = new Fixture
     import fixture._
     commit()
-    timer.advance(interval / 2 - 1)
+    timer.advance(interval * 7 / 8 - 1)
     assert(!schedule.isDue)
     timer.advance(1)
     assert(schedule.isDue)
@@ -45,7 +45,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     val fixture = new Fixture
     import fixture._
     commit()
-    timer.advance(interval / 2 + 2 * interval + 5)
+    timer.advance(interval * 7 / 8 + 2 * interval + 5)
     schedule.taken(1000)
     commit()
     assert(!schedule.isDue)
