@@ -61,21 +61,32 @@ def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: 
         return read(cell.group, cell.workload, cell.partitions, cell.format_version, output)
 
 
-def command(main: str, spec: Path, directory: str, memory: str) -> list[str]:
-    """Compose the call of spark-submit."""
+def command(main: str, spec: Path, directory: str, memory: str, master: str | None = None) -> list[str]:
+    """Compose the call of spark-submit; without a master, all task slots are in the process itself."""
     jars = [str(path) for name in ("", "-test", "-bench") for path in ROOT.glob(f"target/spark-dstl{name}_2.13-*.jar")]
     if len(jars) != 3:
         raise BenchFailed("the jars are not built: run `make bench`")
+    log_option = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}"
     confs = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": directory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}",
+        "spark.driver.extraJavaOptions": log_option,
+        "spark.executor.extraJavaOptions": log_option,
     }
     return [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        *("--master", f"local[{SLOTS}]", "--driver-memory", memory, "--class", main, "--jars", ",".join(jars[:2])),
+        *(
+            "--master",
+            master or f"local[{SLOTS}]",
+            "--driver-memory",
+            memory,
+            "--class",
+            main,
+            "--jars",
+            ",".join(jars[:2]),
+        ),
         *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
         jars[2],
         str(spec),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
 # Stores that a query has in each partition: a join keeps two a side.
-STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "busy": 1}
+STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "wide": 1, "busy": 1}
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # What RocksDB keeps open for one store, newly written tables included, and what else the process does.
 FILES_OF_STORE = 9
@@ -29,6 +29,8 @@ class Delays:
     tail_ms: float = 3000
     bytes_per_second: int = 100_000_000
     seed: int = 1
+    # Of all requests of a process together; 0: any.
+    network_bytes_per_second: int = 0
 
     def steady(self) -> Delays:
         """Every request takes the median, so that a difference of some milliseconds shows."""
@@ -36,7 +38,7 @@ class Delays:
 
     def none(self) -> Delays:
         """Let requests take no time of their own."""
-        return replace(self, median_ms=0, p99_ms=0, tail_ratio=0, bytes_per_second=0)
+        return replace(self, median_ms=0, p99_ms=0, tail_ratio=0, bytes_per_second=0, network_bytes_per_second=0)
 
     def spec(self) -> dict[str, Any]:
         """As the JVM side reads it."""
@@ -47,6 +49,7 @@ class Delays:
             "tailMs": self.tail_ms,
             "bytesPerSecond": self.bytes_per_second,
             "seed": self.seed,
+            "networkBytesPerSecond": self.network_bytes_per_second,
         }
 
 

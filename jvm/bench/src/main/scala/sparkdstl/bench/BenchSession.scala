@@ -10,10 +10,13 @@ object BenchSession {
    *
    * @param root
    *   the directory below which contenders have theirs
+   * @param confs
+   *   further configurations of the application
    */
-  def start(root: String, partitions: Int): SparkSession = {
+  def start(root: String, partitions: Int, confs: Map[String, String] = Map.empty): SparkSession = {
     DelayedFileSystem.setRoot(root)
     SparkSession.builder()
+      .config(confs)
       .config("spark.hadoop." + DelayedFileSystem.entry._1, DelayedFileSystem.entry._2)
       .config("spark.sql.shuffle.partitions", partitions.toLong)
       // Every batch has input; further ones that only move the watermark would come between.

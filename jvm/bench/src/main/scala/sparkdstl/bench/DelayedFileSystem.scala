@@ -1,18 +1,22 @@
 package sparkdstl.bench
 
+import java.io.File
+import java.net.URI
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
-import java.util.concurrent.atomic.LongAdder
+import java.util.concurrent.atomic.{AtomicBoolean, LongAdder}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
 import sparkdstl.testing.{DirectWriteFileSystem, Operation}
 import sparkdstl.testing.DirectWriteFileSystem.pause
 
 /**
  * Local files behind the manners and the delays of an object store: an object appears when its stream is closed, a rename
- * is a copy and a deletion, each request takes its time and is counted.
+ * is a copy and a deletion, each request takes its time and is counted. What is read of an object takes its time as it is
+ * read: a range of it no more than the range.
  *
  * The first component of a path below the benchmark's directory names the contender that the request is made for.
  */
@@ -32,6 +36,16 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
     case Operation.MakeDirectory => ()
   }
 
+  override def initialize(name: URI, configuration: Configuration): Unit = {
+    super.initialize(name, configuration)
+    Option(configuration.get(SpecEntry)).foreach(takeFrom)
+  }
+
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = {
+    val stream = super.open(path, bufferSize)
+    new FSDataInputStream(new DelayedInputStream(stream, reading(path)))
+  }
+
   override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = {
     request(path, "PUT", bytes)
     publish
@@ -41,6 +55,7 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
 /** Requests of one kind: how many, and the bytes they carried. */
 final case class Asked(count: Long, bytes: Long) {
   def -(other: Asked): Asked = Asked(count - other.count, bytes - other.bytes)
+  def +(other: Asked): Asked = Asked(count + other.count, bytes + other.bytes)
 }
 
 object Asked {
@@ -53,6 +68,9 @@ object DelayedFileSystem {
   /** The configuration entry that makes Hadoop find this file system. */
   val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[DelayedFileSystem].getName
 
+  /** Names the specification, a local file, that a process takes root and delays from without having been told them. */
+  val SpecEntry: String = s"fs.$Scheme.spec"
+
   private final class Counter {
     val count = new LongAdder
     val bytes = new LongAdder
@@ -64,6 +82,8 @@ object DelayedFileSystem {
   private val sequences = new ConcurrentHashMap[String, RequestDelays.Sequence]
   @volatile private var delays: Option[RequestDelays] = None
   @volatile private var directory = "/"
+  @volatile private var network = Option.empty[Line]
+  private val taken = new AtomicBoolean
   @volatile private var stalledUntilNanos = Option.empty[Long]
 
   /** The directory below which contenders have theirs. */
@@ -72,7 +92,18 @@ object DelayedFileSystem {
   /** Delays requests that begin from now on, from the first number on; not at all if `None`. */
   def delayFromNow(requestDelays: Option[RequestDelays]): Unit = {
     sequences.clear()
+    network = requestDelays.map(of => new Line(of.networkBytesPerSecond, System.nanoTime()))
     delays = requestDelays
+  }
+
+  /**
+   * Root and delays of a process that only Spark tells what to do, an executor for one: from the specification that its
+   * configuration names, when the first file system is made.
+   */
+  private def takeFrom(spec: String): Unit = if (taken.compareAndSet(false, true)) {
+    val file = new SpecFile(new File(spec))
+    setRoot(file.field("root").asText)
+    delayFromNow(file.delays)
   }
 
   /** From now on, and for that long, no request is answered. */
@@ -95,16 +126,32 @@ object DelayedFileSystem {
 
   private def request(path: Path, name: String, bytes: Long): Unit = {
     val below = path.toUri.getPath.stripPrefix(directory)
-    val contender = below.takeWhile(_ != '/')
-    val counter = counts.computeIfAbsent((contender, name, kindOf(below)), _ => new Counter)
+    val contender = contenderOf(below)
+    val counter = counterOf(below, name)
     counter.count.increment()
     counter.bytes.add(bytes)
     paths.foreach(_.add(contender -> s"$name $below on ${Thread.currentThread().getName}"))
+    val carried = network.filter(_ => bytes > 0).map(_.carry(bytes, System.nanoTime()))
     delays.foreach { all =>
       pause(sequences.computeIfAbsent(contender, _ => all.sequence()).next(bytes))
     }
+    carried.foreach(pauseUntil)
     stalledUntilNanos.map(_ - System.nanoTime()).filter(_ > 0).foreach(nanos => pause(nanos / 1000000L + 1))
   }
+
+  /** Counts what is read of a request that was answered, and lets it take its time. */
+  private def reading(path: Path): Transfer = {
+    val counter = counterOf(path.toUri.getPath.stripPrefix(directory), "GET")
+    val own = delays.map(of => new Line(of.bytesPerSecond, System.nanoTime()))
+    new Transfer((own ++ network).toSeq, bytes => counter.bytes.add(bytes), () => System.nanoTime(), pauseUntil)
+  }
+
+  private def counterOf(below: String, name: String): Counter =
+    counts.computeIfAbsent((contenderOf(below), name, kindOf(below)), _ => new Counter)
+
+  private def contenderOf(below: String): String = below.takeWhile(_ != '/')
+
+  private def pauseUntil(nanos: Long): Unit = pause(math.round((nanos - System.nanoTime()) / 1e6))
 
   private def kindOf(path: String): String =
     if (path.contains("/dstl/data/")) "data file"

@@ -46,13 +46,16 @@ final class Recorder(path: String) extends AutoCloseable {
   }
 
   /**
-   * The first batch after a restart.
+   * The first batch after a restart, or after a loss.
    *
-   * @param millis from the start of the query until it has ended
+   * @param millis from the start of the query, or from when the batch had input, until it has ended
+   * @param usual  of the batches before a loss
    */
-  def recovery(contender: Contender, millis: Long, progress: StreamingQueryProgress): Unit = {
+  def recovery(contender: Contender, millis: Long, progress: StreamingQueryProgress, usual: Seq[Long] = Nil): Unit = {
     val line = json.createObjectNode().put("kind", "recovery").put("contender", contender.name)
     line.put("millis", millis).put("batch", progress.batchId)
+    val before = line.putArray("usual")
+    usual.foreach(before.add(_): Unit)
     val durations = line.putObject("durations")
     progress.durationMs.asScala.foreach { case (name, took) => durations.put(name, took) }
     write(line.toString)

@@ -9,10 +9,11 @@ import java.util.concurrent.atomic.AtomicLong
  * The delay of the n-th request is a function of the seed and n alone. Contenders that count their requests apart therefore
  * meet the same storage, whatever the order in which they take turns.
  *
- * @param medianMs       of a request without content; 0 for no delays at all
- * @param p99Ms          its 99th percentile
- * @param tailRatio      share of requests, 0 to 1, that take `tailMs` longer
- * @param bytesPerSecond of one request's content; 0 for no limit
+ * @param medianMs              of a request without content; 0 for no delays at all
+ * @param p99Ms                 its 99th percentile
+ * @param tailRatio             share of requests, 0 to 1, that take `tailMs` longer
+ * @param bytesPerSecond        of one request's content; 0 for no limit
+ * @param networkBytesPerSecond of the content of all requests of a process together; 0 for no limit
  */
 final case class RequestDelays(
     medianMs: Double,
@@ -20,7 +21,8 @@ final case class RequestDelays(
     tailRatio: Double,
     tailMs: Double,
     bytesPerSecond: Long,
-    seed: Long
+    seed: Long,
+    networkBytesPerSecond: Long = 0
 ) {
   require(medianMs >= 0 && (medianMs == 0 || p99Ms >= medianMs), s"median $medianMs ms, 99th percentile $p99Ms ms")
   require(tailRatio >= 0 && tailRatio <= 1, s"a share of requests is between 0 and 1, not $tailRatio")

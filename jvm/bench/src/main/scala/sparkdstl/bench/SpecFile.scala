@@ -25,7 +25,8 @@ final class SpecFile(file: File) {
       delays.get("tailRatio").asDouble,
       delays.get("tailMs").asDouble,
       delays.get("bytesPerSecond").asLong,
-      delays.get("seed").asLong
+      delays.get("seed").asLong,
+      delays.get("networkBytesPerSecond").asLong
     )
   }
 }

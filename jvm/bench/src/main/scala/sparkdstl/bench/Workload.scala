@@ -2,7 +2,7 @@ package sparkdstl.bench
 
 import scala.util.Random
 
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
@@ -50,17 +50,30 @@ object Workload {
   )
 
   /** 100 MB of changes a batch that no codec makes smaller: the same keys each time, each with new content of 1 KiB. */
-  private val large = Workload(
-    "large",
-    100 * 1000,
+  private val large = contents("large", 100 * 1000, (col("number") % 100000).as("key"), 1024)
+
+  /** A state that grows by 640 KiB a tick, which no codec makes smaller: each row is a new key, with content of 16 KiB. */
+  private val wide = contents("wide", 40, col("number").as("key"), 16 * 1024)
+
+  private def contents(name: String, rows: Int, key: Column, bytes: Int): Workload = Workload(
+    name,
+    rows,
     OutputMode.Update(),
     rows => {
-      val content = udf((seed: Long) => new Random(seed).nextBytes(1024))
-      rows.select((col("number") % 100000).as("key"), content(col("number")).as("content"))
+      val content = udf((seed: Long) => new Random(seed).nextBytes(bytes))
+      rows.select(key, content(col("number")).as("content"))
         .groupBy("key").agg(last("content").as("content"))
         // Not the key alone: then the content would be no part of the state.
         .select(col("key"), length(col("content")))
     }
+  )
+
+  /** The same tasks as the aggregation's, and no state. */
+  private val stateless = Workload(
+    "stateless",
+    2000,
+    OutputMode.Append(),
+    rows => rows.repartition(rows.sparkSession.conf.get("spark.sql.shuffle.partitions").toInt, col("key"))
   )
 
   /** Work for the processor: 200,000 rows a batch, which change 50,000 keys. */
@@ -71,7 +84,7 @@ object Workload {
     _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
   )
 
-  val all: Seq[Workload] = Seq(aggregation, windows, join, large, busy)
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large, wide, stateless, busy)
 
   /** @throws IllegalArgumentException naming the workloads that there are */
   def named(name: String): Workload = all.find(_.name == name).getOrElse(

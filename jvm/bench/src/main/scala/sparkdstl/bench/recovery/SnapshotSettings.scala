@@ -1,0 +1,15 @@
+package sparkdstl.bench.recovery
+
+import sparkdstl.log.config.LogOptions
+
+/** What decides when a store's snapshot is taken, in Spark's own files and in the log. */
+private object SnapshotSettings {
+  val MinDeltas = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
+  val MaintenanceInterval = "spark.sql.streaming.stateStore.maintenanceInterval"
+  val ReplayCost: String = LogOptions.Prefix + LogOptions.MaterializeReplayCost.key
+  private val Interval = LogOptions.Prefix + LogOptions.MaterializeInterval.key
+
+  /** As long as a benchmark runs. */
+  val Never: Seq[(String, String)] =
+    Seq(MinDeltas -> Int.MaxValue.toString, MaintenanceInterval -> "1h", Interval -> "24h", ReplayCost -> "0")
+}

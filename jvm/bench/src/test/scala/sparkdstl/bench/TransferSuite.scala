@@ -1,0 +1,47 @@
+package sparkdstl.bench
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class TransferSuite extends AnyFunSuite {
+
+  /** A clock that moves when somebody waits. */
+  private final class Waiting {
+    var now = 0L
+    var waits = 0
+
+    def transfer(lines: Line*): Transfer = new Transfer(
+      lines,
+      _ => (),
+      () => now,
+      until => {
+        waits += 1
+        now = math.max(now, until)
+      }
+    )
+  }
+
+  test("what is read through several lines takes the time of the slowest") {
+    val waiting = new Waiting
+    waiting.transfer(new Line(1000, 0), new Line(100, 0)).moved(100)
+    assert(waiting.now == 1000000000L)
+  }
+
+  test("two that read through the same line wait for each other") {
+    val waiting = new Waiting
+    val network = new Line(1000, 0)
+    val (one, other) = (waiting.transfer(network), waiting.transfer(network))
+    one.moved(100)
+    other.moved(100)
+    assert(waiting.now == 200000000L)
+  }
+
+  test("small reads are waited for together, and what is left at the end") {
+    val waiting = new Waiting
+    // A microsecond a byte.
+    val transfer = waiting.transfer(new Line(1000000, 0))
+    (1 to 1500).foreach(_ => transfer.moved(1))
+    assert((waiting.waits, waiting.now) == ((1, 1000000L)))
+    transfer.end()
+    assert((waiting.waits, waiting.now) == ((2, 1500000L)))
+  }
+}
