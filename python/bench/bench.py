@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -94,12 +94,15 @@ def command(main: str, spec: Path, directory: str, memory: str, master: str | No
 
 
 @contextmanager
-def child(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a process in a group of its own, which ends with the block."""
+def child(
+    arguments: list[str], log: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a process in a group of its own, which ends with the block. It listens on the loopback interface alone."""
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(
             arguments,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -23,15 +23,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from bench import WORK, BenchFailed, child, command, exit_code, setting, storage, terminated, wide_console
 from plan import Delays
-from recovery_plan import CONTENDERS, EMPTY, FULL, OURS, QUICK, STOCK, Case
+from recovery_plan import EMPTY, FULL, OURS, QUICK, Case
 from recovery_report import HEADER, LEGEND, Recovered, draw, markdown
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 MAIN = "sparkdstl.bench.recovery.RecoveryMain"
+
+
+def home(work: Path) -> dict[str, str]:
+    """Make Spark's home in that directory, since executors have their directories there, and call it so."""
+    made = work / "spark"
+    made.mkdir(exist_ok=True)
+    for name in ("bin", "jars"):
+        if not (made / name).exists():
+            (made / name).symlink_to(Path(pyspark.__file__).parent / name)
+    return {"SPARK_HOME": str(made)}
+
+
+def keep_executors_logs(work: Path, log: Path) -> None:
+    """Append them to the driver's log; their own directories go."""
+    with log.open("a", encoding="utf-8") as kept:
+        for file in sorted((work / "spark").glob("work/*/*/stderr")):
+            kept.write(f"\nexecutor {file.parent.name}:\n{file.read_text(encoding='utf-8', errors='replace')}")
 
 
 def measure(result: Recovered, options: argparse.Namespace, progress: Progress, task: TaskID) -> None:
@@ -47,20 +65,21 @@ def measure(result: Recovered, options: argparse.Namespace, progress: Progress, 
             content = case.spec(contender, phase, root, output, Delays(), dict(options.conf))
             spec.write_text(json.dumps(content), encoding="utf-8")
             call = command(MAIN, spec, directory, options.memory, case.master(phase))
-            with child(call, log) as process:
+            with child(call, log, home(work)) as process:
                 process.communicate()
                 if process.returncode != 0:
+                    keep_executors_logs(work, log)
                     raise BenchFailed(f"{case.name} ended with exit code {process.returncode}, its log is {log}")
             progress.advance(task)
             return [json.loads(line) for line in output.read_text().splitlines()] if output.exists() else []
 
-        for name in (OURS, *STOCK):
+        for name in (OURS, *case.stock):
             run(name, "prepare")
             saved.mkdir(exist_ok=True)
             (root / name).rename(saved / name)
         for repetition in range(case.repetitions):
-            first = repetition % len(CONTENDERS)
-            for name in CONTENDERS[first:] + CONTENDERS[:first]:
+            first = repetition % len(case.contenders)
+            for name in case.contenders[first:] + case.contenders[:first]:
                 shutil.rmtree(root, ignore_errors=True)
                 if name != EMPTY:
                     # The delayed file system writes no file in place: a link is as good as a copy.
@@ -109,8 +128,8 @@ def recover(options: argparse.Namespace, console: Console) -> None:
             for result in results:
                 case = result.case
                 if not console.is_terminal:
-                    console.print(f"{case.name}: {case.repetitions} times {', '.join(CONTENDERS)}")
-                processes = 1 + len(STOCK) + case.repetitions * len(CONTENDERS)
+                    console.print(f"{case.name}: {case.repetitions} times {', '.join(case.contenders)}")
+                processes = 1 + len(case.stock) + case.repetitions * len(case.contenders)
                 measure(result, options, progress, progress.add_task(case.name, total=processes))
     finally:
         # What was measured before an interruption, or a failure, is not lost with it.

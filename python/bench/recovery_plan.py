@@ -40,6 +40,12 @@ class Case:
     format_version: int = 1
     # Bytes that all requests of a process together move in a second; 0: any number.
     network: int = 0
+    contenders: tuple[str, ...] = CONTENDERS
+
+    @property
+    def stock(self) -> tuple[str, ...]:
+        """Those of the contenders that are stock Spark."""
+        return tuple(name for name in self.contenders if name in STOCK)
 
     @property
     def name(self) -> str:
@@ -114,8 +120,9 @@ FULL = [
     # 5 GB.
     Case("large-state", "wide", 16, since=10, repetitions=3, before=12, ticks=640, network=200_000_000),
 ]
+SOME = (OURS, "direct", EMPTY)
 QUICK = [
     Case("restart", "aggregation", 8, since=5, repetitions=1, before=3),
-    Case("lost-executor", "aggregation", 8, since=8, repetitions=1, before=3, warm=3),
-    Case("large-state", "wide", 4, since=5, repetitions=1, before=3, ticks=50, network=200_000_000),
+    Case("lost-executor", "aggregation", 8, since=8, repetitions=1, before=3, warm=3, contenders=SOME),
+    Case("large-state", "wide", 4, since=5, repetitions=1, before=3, ticks=50, network=200_000_000, contenders=SOME),
 ]

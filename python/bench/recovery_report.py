@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import pyplot
-from recovery_plan import CONTENDERS, EMPTY, OURS, STOCK, Case
+from recovery_plan import CONTENDERS, EMPTY, OURS, Case
 from report import COLOURS, LABELS, markdown_table
 
 NAMES = {**LABELS, EMPTY: "spark-dstl, no state yet"}
@@ -73,7 +73,11 @@ class Recovered:
     """One case's outcome, as far as it has come."""
 
     case: Case
-    contenders: dict[str, Recoveries] = field(default_factory=lambda: {name: Recoveries() for name in CONTENDERS})
+    contenders: dict[str, Recoveries] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing from any contender."""
+        self.contenders = {name: Recoveries() for name in self.case.contenders}
 
     @property
     def can_be_compared(self) -> bool:
@@ -112,7 +116,7 @@ class Recovered:
     def ratios(self) -> list[str]:
         """Compare with stock, with a query that has no state, and with what the network allows."""
         name, ours = self.case.name, self.median(OURS)
-        lines = [f"{name}: {ours / self.median(other):.2f} times {self.label(other)}" for other in STOCK]
+        lines = [f"{name}: {ours / self.median(other):.2f} times {self.label(other)}" for other in self.case.stock]
         lines.append(f"{name}: {self.over_empty(OURS):+,.0f} ms over {self.label(EMPTY)}")
         seconds = self.case.network_seconds
         if seconds:
@@ -120,7 +124,7 @@ class Recovered:
                 f"the {seconds:.1f} s that its {self.case.state_bytes / 1e9:.2f} GB take "
                 f"at {self.case.network / 1e6:g} MB/s"
             )
-            for of in (OURS, *STOCK):
+            for of in (OURS, *self.case.stock):
                 times = self.over_empty(of) / 1000 / seconds
                 lines.append(f"{name}: with {self.label(of)} the state costs {times:.2f} times {network}")
         return lines
@@ -147,12 +151,13 @@ def draw(results: Sequence[Recovered], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(8, 1 + 1.2 * len(results)))
     height = 0.8 / len(CONTENDERS)
     for place, name in enumerate(CONTENDERS):
-        for number, result in enumerate(results):
+        having = [(number, result) for number, result in enumerate(results) if name in result.contenders]
+        for number, result in having:
             of = result.contenders[name]
             median = result.median(name)
             spread = [[(median - min(of.millis)) / 1000], [(max(of.millis) - median) / 1000]]
             colour = COLOURS.get(name, "#888888")
-            label = NAMES[name] if number == 0 else None
+            label = NAMES[name] if number == having[0][0] else None
             axes.barh(number + place * height, median / 1000, height, color=colour, label=label)
             axes.errorbar(median / 1000, number + place * height, xerr=spread, color="black")
     axes.set_yticks([number + 0.3 for number in range(len(results))], [result.case.name for result in results])
