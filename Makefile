@@ -42,7 +42,7 @@ sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=20000
 bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(VENV)/python python/bench/driver.py $(BENCH)
 
-bench-recovery: .build/bench-jars .venv/ready ## the first batch after a restart, compared with stock Spark: half an hour
+bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come back, compared with stock Spark: hours
 	@$(VENV)/python python/bench/recovery.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path

@@ -118,6 +118,11 @@ class Recovered:
         name, ours = self.case.name, self.median(OURS)
         lines = [f"{name}: {ours / self.median(other):.2f} times {self.label(other)}" for other in self.case.stock]
         lines.append(f"{name}: {self.over_empty(OURS):+,.0f} ms over {self.label(EMPTY)}")
+        for of in self.case.contenders:
+            usual = self.contenders[of].usual
+            if usual:
+                loss = self.median(of) - statistics.median(usual)
+                lines.append(f"{name}: with {self.label(of)} {loss:+,.0f} ms over its usual batch")
         seconds = self.case.network_seconds
         if seconds:
             network = (

@@ -1,0 +1,74 @@
+"""What the benchmark of recovery computes from what it measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan import Delays
+from recovery_plan import CLUSTER, CONTENDERS, EMPTY, FULL, OURS, QUICK, Case
+from recovery_report import HEADER, Recovered
+
+LOST = Case("lost-executor", "aggregation", 8, since=10, before=20, warm=6)
+LARGE = Case("large-state", "wide", 4, since=5, before=2, ticks=100, network=100_000_000)
+
+
+def recovered(case: Case, **millis: int) -> Recovered:
+    result = Recovered(case)
+    for name in case.contenders:
+        usual = [100, 300, 200] if case.kind == "lost-executor" else []
+        result.contenders[name].add(
+            [
+                {"kind": "recovery", "millis": millis[name], "usual": usual},
+                {"kind": "requests", "request": "GET", "file": "snapshot", "count": 2, "bytes": 3_000_000},
+                {"kind": "requests", "request": "GET", "file": "other", "count": 1, "bytes": 500_000},
+                {"kind": "requests", "request": "PUT", "file": "other", "count": 1, "bytes": 9_000_000},
+            ]
+        )
+    return result
+
+
+def spec(case: Case, contender: str) -> dict[str, Any]:
+    return case.spec(contender, case.measured_phase, Path("root"), Path("output"), Delays(), {})
+
+
+@pytest.mark.parametrize("cases", [FULL, QUICK])
+def test_names_are_unique_and_each_kind_is_in_a_plan(cases: list[Case]) -> None:
+    assert len({case.name for case in cases}) == len(cases)
+    assert {case.kind for case in cases} == {"restart", "lost-executor", "large-state"}
+
+
+def test_a_row_has_the_median_of_the_batches_before_a_loss_and_the_bytes_read() -> None:
+    rows = recovered(LOST, dstl=4000, direct=8000, default=9000, empty=3000).rows()
+    ours = dict(zip(HEADER, rows[0], strict=True))
+    assert (ours["usual"], ours["reads"], ours["MB read"], ours["since snapshot"]) == ("200", "3", "3.5", "10")
+    lines = recovered(LOST, dstl=4000, direct=8000, default=9000, empty=3000).ratios()
+    assert any("with spark-dstl +3,800 ms over its usual batch" in line for line in lines)
+    assert rows[-1][HEADER.index("state")] == "no stores"
+
+
+def test_the_state_s_cost_is_compared_with_the_time_that_the_network_takes_for_it() -> None:
+    assert LARGE.state_bytes == 200 * 640 * 1024
+    lines = recovered(LARGE, dstl=6310, direct=9000, default=9000, empty=5000).ratios()
+    assert any("the state costs 1.00 times the 1.3 s" in line and "spark-dstl" in line for line in lines)
+    assert not any(
+        "network" in line or "MB/s" in line for line in recovered(LOST, **dict.fromkeys(CONTENDERS, 1)).ratios()
+    )
+
+
+def test_an_executor_is_lost_in_a_cluster_after_the_last_of_the_batches_since_the_snapshots() -> None:
+    ours = spec(LOST, OURS)
+    assert (ours["phase"], ours["batchesBefore"], ours["batchesSince"], ours["batchesWarm"]) == ("lose", 20, 4, 6)
+    assert (LOST.master("prepare"), LOST.master("lose")) == (None, CLUSTER)
+
+
+def test_without_state_an_executor_is_lost_by_a_query_without_stores_and_a_restart_is_a_new_query() -> None:
+    assert (spec(LOST, EMPTY)["workload"], spec(LARGE, EMPTY)["workload"]) == ("stateless", "wide")
+    assert spec(LARGE, EMPTY)["contender"] == OURS
+    assert spec(LARGE, EMPTY)["batchesBefore"] == spec(LARGE, EMPTY)["batchesSince"] == 0
+
+
+def test_the_network_s_limit_is_that_of_the_case() -> None:
+    assert spec(LARGE, OURS)["delays"]["networkBytesPerSecond"] == 100_000_000
+    assert spec(LOST, OURS)["delays"]["networkBytesPerSecond"] == 0
