@@ -27,12 +27,11 @@ class TransferSuite extends AnyFunSuite {
   }
 
   test("two that read through the same line wait for each other") {
-    val waiting = new Waiting
+    val (one, other) = (new Waiting, new Waiting)
     val network = new Line(1000, 0)
-    val (one, other) = (waiting.transfer(network), waiting.transfer(network))
-    one.moved(100)
-    other.moved(100)
-    assert(waiting.now == 200000000L)
+    one.transfer(network).moved(100)
+    other.transfer(network).moved(100)
+    assert((one.now, other.now) == ((100000000L, 200000000L)))
   }
 
   test("small reads are waited for together, and what is left at the end") {
