@@ -18,7 +18,7 @@ VENV := .venv/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick bench-driver bench-recovery sim jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel fmt lint docs clean venv java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -44,6 +44,9 @@ bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with 
 
 bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come back, compared with stock Spark: hours
 	@$(VENV)/python python/bench/recovery.py $(BENCH)
+
+bench-growth: .build/bench-jars .venv/ready ## what grows with the number of batches, beside stock Spark: an hour
+	@$(VENV)/python python/bench/growth.py $(BENCH)
 
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)

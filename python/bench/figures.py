@@ -7,7 +7,7 @@ import math
 import random
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -167,11 +167,25 @@ class Measured:
 
 def throughput_ratio(cell: Measured, contender: str, other: str) -> tuple[float, float, float]:
     """Divide the contender's rows a second by the other's, from median batch times; with the limits of 95 in 100."""
+    return ratio_of(cell, other, contender, statistics.median)
+
+
+def p99_ratio(cell: Measured, contender: str, other: str) -> tuple[float, float, float] | None:
+    """Divide 99th percentiles of batch times; with the limits of 95 in 100. `None` if there are too few batches."""
+    if any(cell.contenders[name].percentile(99) is None for name in (contender, other)):
+        return None
+    return ratio_of(cell, contender, other, lambda times: percentile(times, 99) or 0.0)
+
+
+def ratio_of(
+    cell: Measured, contender: str, other: str, figure: Callable[[Sequence[float]], float]
+) -> tuple[float, float, float]:
+    """Divide a figure of the contender's batch times by the other's; with the limits of 95 resamplings in 100."""
     rounds = list(zip(cell.contenders[contender].batch_ms, cell.contenders[other].batch_ms, strict=True))
 
     def ratio(drawn: Sequence[tuple[float, float]]) -> float:
         own, others = zip(*drawn, strict=True)
-        return float(statistics.median(others) / statistics.median(own))
+        return float(figure(own) / figure(others))
 
     chance = random.Random(0)
     resampled = sorted(ratio(chance.choices(rounds, k=len(rounds))) for _ in range(RESAMPLINGS))

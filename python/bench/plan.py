@@ -12,7 +12,7 @@ from typing import Any, Literal
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
 # Stores that a query has in each partition: a join keeps two a side.
-STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "wide": 1, "busy": 1}
+STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "medium": 1, "wide": 1, "busy": 1}
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # What RocksDB keeps open for one store, newly written tables included, and what else the process does.
 FILES_OF_STORE = 9
@@ -64,6 +64,8 @@ class Cell:
     contenders: tuple[str, ...] = ALL
     mode: str = "turns"
     warmup: int = 10
+    # Batches that a contender runs before it is another's turn.
+    turn: int = 1
     interval_ms: int = 0
     # "slow": as `Delays` says; "steady": the same without its tail; "counted": requests are counted and take no time;
     # "local": a disk.
@@ -105,6 +107,7 @@ class Cell:
             "delays": of_storage.spec() if self.storage != "local" else None,
             "warmup": self.warmup,
             "rounds": self.rounds,
+            "turn": self.turn,
             "intervalMs": self.interval_ms,
             "stalls": {str(number): millis for number, millis in self.stalls.items()},
             "trace": trace,
@@ -114,6 +117,7 @@ class Cell:
 
 OURS = ("floor", "dstl")
 AGAINST_STOCK = ("dstl", "direct")
+SNAPSHOTS = ("dstl-snapshots", "dstl-no-snapshots")
 # Groups that are measured with each checkpoint format.
 EACH_FORMAT = ("floor", "compare", "bytes", "throughput")
 
@@ -147,6 +151,8 @@ FULL = [
     Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
     Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, storage="local"),
     Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
+    # Turns are long, because a snapshot goes on while others have theirs.
+    Cell("snapshots", "aggregation", 16, 600, contenders=SNAPSHOTS, turn=30, warmup=30),
     # What a batch stores, and how fast it is where storage takes no time: ours against the best of stock Spark.
     Cell("bytes", "aggregation", 16, 30, contenders=AGAINST_STOCK, storage="counted"),
     Cell("bytes", "aggregation", 64, 30, contenders=AGAINST_STOCK, storage="counted"),

@@ -15,12 +15,14 @@ from figures import (
     WRITES,
     Contender,
     Measured,
+    p99_ratio,
     throughput_ratio,
 )
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from plan import SNAPSHOTS
 from rich.table import Table
 
 mpl.use("svg")
@@ -30,10 +32,19 @@ mpl.rcParams["svg.hashsalt"] = "spark-dstl"
 LABELS = {
     "floor": "no durable state (floor)",
     "dstl": "spark-dstl",
+    "dstl-snapshots": "spark-dstl, always snapshotting",
+    "dstl-no-snapshots": "spark-dstl, no snapshots",
     "direct": "stock, direct write",
     "default": "stock, default",
 }
-COLOURS = {"floor": "#888888", "dstl": "#1f77b4", "direct": "#ff7f0e", "default": "#d62728"}
+COLOURS = {
+    "floor": "#888888",
+    "dstl": "#1f77b4",
+    "dstl-snapshots": "#9467bd",
+    "dstl-no-snapshots": "#2ca02c",
+    "direct": "#ff7f0e",
+    "default": "#d62728",
+}
 
 
 COLUMNS = (
@@ -93,7 +104,7 @@ def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage:
         LEGEND,
         "",
         *markdown_table(COLUMNS, (row for section in sections for row in section)),
-        *(["", "Stored bytes and throughput against stock Spark:", ""] if compared else []),
+        *(["", "Compared:", ""] if compared else []),
         *(f"- {line}" for line in compared),
     ]
     return "\n".join(lines) + "\n"
@@ -129,7 +140,7 @@ def rows(cell: Measured) -> list[list[str]]:
 
 
 def ratios(cells: Iterable[Measured]) -> list[str]:
-    """Compare with stock Spark what is stored and how fast batches are, a line for each measurement of that."""
+    """Compare with stock Spark what is stored and how fast batches are, and snapshots with their absence."""
     lines = []
     for cell in cells:
         others = [name for name in ("direct", "default") if name in cell.contenders and "dstl" in cell.contenders]
@@ -146,7 +157,21 @@ def ratios(cells: Iterable[Measured]) -> list[str]:
                 lines.append(
                     f"{cell.name}: {ratio:.3f} times the rows a second of {LABELS[name]} ({low:.3f} to {high:.3f})"
                 )
+        elif cell.group == "snapshots":
+            lines += snapshot_lines(cell)
     return lines
+
+
+def snapshot_lines(cell: Measured) -> list[str]:
+    """Compare batches while snapshots are made with batches without any."""
+    snapshotting, without = SNAPSHOTS
+    found = p99_ratio(cell, snapshotting, without)
+    times = "too few batches for a p99" if found is None else "p99 {:.2f} times ({:.2f} to {:.2f})".format(*found)
+    written = ", ".join(
+        f"{name}: {cell.contenders[name].requests['PUT', 'data file'] / len(cell.contenders[name].batch_ms):.1f}"
+        for name in SNAPSHOTS
+    )
+    return [f"{cell.name}: {times} that of {LABELS[without]}; data files written a batch: {written}"]
 
 
 def figure(cell: Measured, name: str, percent: float) -> str:

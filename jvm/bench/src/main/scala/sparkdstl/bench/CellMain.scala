@@ -49,22 +49,22 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     }
   }
 
-  /** All contenders run, and each does one batch while the others wait; who begins changes with the round. */
+  /** All contenders run, and each does its batches of a turn while the others wait; who begins changes with the turn. */
   private def turns(): Unit = {
     val all = spec.contenders.map { contender =>
       val session = sessionOf(contender)
       val ticks = MemoryStream[Long](Encoders.scalaLong, session)
       Running(contender, start(contender, Workload.over(ticks, spec.workload), Trigger.ProcessingTime(0)), Some(ticks))
     }
-    def everyOne(round: Int): Unit = {
-      val first = math.floorMod(round, all.size)
-      (all.drop(first) ++ all.take(first)).foreach(batch(_, round))
-      progress(round)
+    def everyOne(rounds: Range): Unit = rounds.grouped(spec.turn).foreach { turn =>
+      val first = math.floorMod(math.floorDiv(turn.head, spec.turn), all.size)
+      (all.drop(first) ++ all.take(first)).foreach(running => turn.foreach(batch(running, _)))
+      progress(turn.last)
     }
     // Stores are opened and code is compiled before storage has delays: they are not what is measured.
-    (-spec.warmup until 0).foreach(everyOne)
+    everyOne(-spec.warmup until 0)
     val before = countFromNow()
-    (0 until spec.rounds).foreach(everyOne)
+    everyOne(0 until spec.rounds)
     report(all, before)
     all.foreach(_.stop())
   }

@@ -7,12 +7,13 @@ import scala.jdk.CollectionConverters._
 /**
  * What one process of the benchmark measures: one workload on a number of partitions, by some contenders.
  *
- * @param mode       `turns`: contenders run one batch each in turn; `endless`: input is always waiting; `paced`: a batch
+ * @param mode       `turns`: contenders run some batches each in turn; `endless`: input is always waiting; `paced`: a batch
  *                   begins every `intervalMs`
  * @param root       a directory of its own, for the checkpoints
  * @param delays     of the storage; local disk, by Spark's own file system, if `None`
  * @param warmup     batches of each contender that are not counted
  * @param rounds     batches of each contender that are
+ * @param turn       batches that a contender runs before it is another's turn
  * @param stalls     by round, for how many milliseconds storage answers nobody from the start of each batch on
  * @param trace      whether the paths of a batch's requests are recorded
  * @param confs      further SQL configurations, for all contenders
@@ -27,6 +28,7 @@ final case class CellSpec(
     delays: Option[RequestDelays],
     warmup: Int,
     rounds: Int,
+    turn: Int,
     intervalMs: Long,
     stalls: Map[Int, Long],
     trace: Boolean,
@@ -51,6 +53,7 @@ object CellSpec {
       spec.delays,
       spec.field("warmup").asInt,
       spec.field("rounds").asInt,
+      spec.field("turn").asInt,
       spec.field("intervalMs").asLong,
       spec.texts("stalls").map { case (round, millis) => round.toInt -> millis.toLong },
       spec.field("trace").asBoolean,

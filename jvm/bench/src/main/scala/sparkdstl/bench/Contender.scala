@@ -1,5 +1,7 @@
 package sparkdstl.bench
 
+import sparkdstl.log.config.LogOptions
+
 import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /** One of the ways to keep state that are compared. */
@@ -15,15 +17,21 @@ object Contender {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true"
   )
 
+  private val log = Map(
+    provider -> s"$state.dstl.DstlStateStoreProvider",
+    fileManager -> classOf[DstlCheckpointFileManager].getName
+  )
+
   val all: Seq[Contender] = Seq(
     // Throws changelogs away: what a batch costs without durable state.
     Contender("floor", stock + (fileManager -> classOf[DiscardingFileManager].getName)),
+    Contender("dstl", log, usesLog = true),
+    // Each store snapshots whenever it has changed and its last snapshot is done, but not more than once a second.
+    Contender("dstl-snapshots", log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "1s"), usesLog = true),
     Contender(
-      "dstl",
-      Map(
-        provider -> s"$state.dstl.DstlStateStoreProvider",
-        fileManager -> classOf[DstlCheckpointFileManager].getName
-      ),
+      "dstl-no-snapshots",
+      log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "24h") +
+        (LogOptions.Prefix + LogOptions.MaterializeReplayCost.key -> "0"),
       usesLog = true
     ),
     Contender("direct", stock + (fileManager -> classOf[DirectWriteFileManager].getName)),

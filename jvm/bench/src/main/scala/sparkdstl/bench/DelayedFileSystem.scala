@@ -52,10 +52,10 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
   }
 }
 
-/** Requests of one kind: how many, and the bytes they carried. */
+/** Requests or objects of one kind: how many, and the bytes they carried or hold. */
 final case class Asked(count: Long, bytes: Long) {
-  def -(other: Asked): Asked = Asked(count - other.count, bytes - other.bytes)
   def +(other: Asked): Asked = Asked(count + other.count, bytes + other.bytes)
+  def -(other: Asked): Asked = Asked(count - other.count, bytes - other.bytes)
 }
 
 object Asked {
@@ -153,7 +153,8 @@ object DelayedFileSystem {
 
   private def pauseUntil(nanos: Long): Unit = pause(math.round((nanos - System.nanoTime()) / 1e6))
 
-  private def kindOf(path: String): String =
+  /** What an object is, by its path: at least what is below the contender's directory, with a slash in front. */
+  private[bench] def kindOf(path: String): String =
     if (path.contains("/dstl/data/")) "data file"
     else if (path.contains("/dstl/epochs")) "epoch"
     else if (path.contains(".changelog")) "changelog"

@@ -15,6 +15,8 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** Writes what was measured, one JSON object a line, flushed line by line so that an interrupted run leaves what it had. */
 final class Recorder(path: String) extends AutoCloseable {
+  import Recorder._
+
   private val json = new ObjectMapper
   private val out = new PrintWriter(path, UTF_8)
 
@@ -61,6 +63,36 @@ final class Recorder(path: String) extends AutoCloseable {
     write(line.toString)
   }
 
+  /**
+   * What there is after so many batches.
+   *
+   * @param millis   since the query's start
+   * @param stored   objects below the checkpoint, by kind of file
+   * @param heap     what this process holds once its garbage is collected, in bytes
+   * @param progress of the newest batch
+   * @param requests since the query's start, by request and kind of file
+   */
+  def growth(
+      contender: Contender,
+      batches: Int,
+      millis: Long,
+      stored: Map[String, Asked],
+      heap: Option[Long],
+      progress: StreamingQueryProgress,
+      requests: Map[(String, String), Asked]
+  ): Unit = {
+    val line = json.createObjectNode().put("kind", "growth").put("contender", contender.name)
+    line.put("batches", batches).put("millis", millis)
+    heap.foreach(line.put("heap", _))
+    line.put("liveRows", progress.stateOperators.map(_.numRowsTotal).sum)
+    line.put("liveBytes", progress.stateOperators.map(_.customMetrics.asScala(SstBytes).longValue).sum)
+    val objects = line.putObject("stored")
+    stored.foreach { case (kind, of) => objects.putArray(kind).add(of.count).add(of.bytes) }
+    val asked = line.putArray("requests")
+    requests.foreach { case ((request, file), of) => asked.add(requestsNode(request, file, of)) }
+    write(line.toString)
+  }
+
   /** Requests of one kind by one contender during the counted rounds. */
   def requests(contender: String, request: String, file: String, asked: Asked): Unit =
     write(requestsNode(request, file, asked).put("kind", "requests").put("contender", contender).toString)
@@ -80,6 +112,12 @@ final class Recorder(path: String) extends AutoCloseable {
     out.println(line)
     out.flush()
   }
+}
+
+private object Recorder {
+
+  /** As Spark names the size of a store's live tables. */
+  val SstBytes = "rocksdbSstFileSize"
 }
 
 /** Adds up the CPU time of tasks by the run of the query that they belong to, from a batch on. */

@@ -52,6 +52,9 @@ object Workload {
   /** 100 MB of changes a batch that no codec makes smaller: the same keys each time, each with new content of 1 KiB. */
   private val large = contents("large", 100 * 1000, (col("number") % 100000).as("key"), 1024)
 
+  /** 10 MB of such changes a batch: for many batches. */
+  private val medium = contents("medium", 10 * 1000, (col("number") % 10000).as("key"), 1024)
+
   /** A state that grows by 640 KiB a tick, which no codec makes smaller: each row is a new key, with content of 16 KiB. */
   private val wide = contents("wide", 40, col("number").as("key"), 16 * 1024)
 
@@ -84,7 +87,7 @@ object Workload {
     _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
   )
 
-  val all: Seq[Workload] = Seq(aggregation, windows, join, large, wide, stateless, busy)
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy)
 
   /** @throws IllegalArgumentException naming the workloads that there are */
   def named(name: String): Workload = all.find(_.name == name).getOrElse(
