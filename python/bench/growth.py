@@ -293,10 +293,22 @@ def of_kinds(curve: Curve, kinds: Sequence[str]) -> str:
     return f"{objects:,.0f} / {size / 1e6:,.2f}"
 
 
+def written(case: Case, contender: str, directory: Path) -> Path:
+    """Name the file of what a run has measured."""
+    return directory / f"{case.name}-{contender}.jsonl"
+
+
+def read(output: Path) -> Curve:
+    """Take in what one process has written; its last line may be half a line, if it was killed."""
+    whole = output.read_text(encoding="utf-8").rpartition("\n")[0] if output.exists() else ""
+    return Curve([json.loads(line) for line in whole.splitlines()])
+
+
 def measure(result: Grown, name: str, options: argparse.Namespace, progress: Progress, task: TaskID) -> None:
     """Run one contender; what it has written counts, however it ends."""
     case = result.case
-    log, output = (options.output / f"{case.name}-{name}.{ending}" for ending in ("log", "jsonl"))
+    output = written(case, name, options.output)
+    log = output.with_suffix(".log")
     output.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
         spec = Path(directory) / "spec.json"
@@ -311,10 +323,7 @@ def measure(result: Grown, name: str, options: argparse.Namespace, progress: Pro
                 if process.wait() != 0:
                     raise BenchFailed(f"{case.name} ended with exit code {process.returncode}, its log is {log}")
         finally:
-            if output.exists():
-                # The last line of a process that was killed may be half a line.
-                whole = output.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
-                result.curves[name].lines = [json.loads(line) for line in whole]
+            result.curves[name] = read(output)
 
 
 def markdown(results: Sequence[Grown]) -> str:
@@ -363,6 +372,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="TEXT", help="only cases whose name contains TEXT")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply the number of batches by this")
     parser.add_argument("--period-ms", type=int, default=None, help="from the start of one batch to the next one's")
+    parser.add_argument("--report", action="store_true", help="measure nothing, show what the output has")
     parser.add_argument("--output", type=Path, default=None, help="directory for figures and charts")
     parser.add_argument("--memory", default="4g", help="heap of the process that is measured")
     parser.add_argument(
@@ -381,6 +391,11 @@ def grow(options: argparse.Namespace, console: Console) -> None:
         for case in (QUICK if options.quick else FULL)
         if not options.only or any(text in case.name for text in options.only)
     ]
+    if options.report:
+        names = AGAINST_STOCK
+        found = [Grown(case, {name: read(written(case, name, options.output)) for name in names}) for case in cases]
+        show([result for result in found if result.measured], options.output, console)
+        return
     results = [Grown(case) for case in cases]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:

@@ -1,0 +1,81 @@
+"""What the growth benchmark computes from what it measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from growth import FULL, QUICK, Case, Curve, Grown, all_bytes, all_objects, markdown, read, written
+
+CASE = Case("aggregation", 16, 300, period_ms=200)
+
+
+def line(batches: int, objects: int, size: int) -> dict[str, object]:
+    return {
+        "kind": "growth",
+        "batches": batches,
+        "millis": batches * 200,
+        "heap": 70_000_000,
+        "liveRows": 1000,
+        "liveBytes": 5_000_000,
+        "stored": {"commits": [objects - 5, size - 500], "data file": [4, 400], "epoch": [1, 100]},
+        "requests": [
+            {"request": "PUT", "file": "data file", "count": max(0, batches - 200) // 2, "bytes": 0},
+            {"request": "DELETE", "file": "data file", "count": max(0, batches - 200) // 10, "bytes": 0},
+            {"request": "DELETE", "file": "offsets", "count": batches, "bytes": 0},
+        ],
+    }
+
+
+def curve(last_objects: int = 200, last_size: int = 4_000_000) -> Curve:
+    """100 objects to begin with, and from the last third on others."""
+    sizes = [(100, 2_000_000)] * 20 + [(last_objects, last_size)] * 10
+    return Curve([line(10 * (number + 1), objects, size) for number, (objects, size) in enumerate(sizes)])
+
+
+def test_a_mean_is_that_of_the_last_third_and_growth_compares_it_with_the_third_before() -> None:
+    assert curve().mean(all_objects) == 200
+    assert curve().growth(all_objects) == 2
+    assert curve(100, 2_000_000).growth(all_bytes) == 1
+
+
+def test_requests_are_counted_by_the_hour_over_the_last_third() -> None:
+    assert curve().hourly("PUT", "data file") == pytest.approx(180)
+    assert curve().hourly("LIST", "other") == 0
+    assert curve().batch_ms() == 200
+
+
+def test_the_background_is_snapshots_deletions_and_listings_but_no_entries_of_spark() -> None:
+    grown = Grown(CASE, {"dstl": curve(), "direct": curve(200, 2_000_000)})
+    rows = {(row[1], row[2]): row[3:] for row in grown.request_rows()}
+    assert rows["all of these", "background"] == ["216", "216"]
+    assert rows["DELETE", "offsets"] == ["360", "360"]
+    assert "2.00 times the bytes" in grown.lines()[0]
+
+
+def test_where_changes_are_in_data_files_these_are_not_called_snapshots() -> None:
+    grown = Grown(Case("medium", 16, 300, period_ms=200, is_inline=False), {"dstl": curve(), "direct": curve()})
+    assert "writes of snapshots" not in grown.background()
+
+
+def test_of_an_interrupted_run_whole_lines_count_and_nothing_is_compared(tmp_path: Path) -> None:
+    output = written(CASE, "dstl", tmp_path)
+    output.write_text("".join(json.dumps(of) + "\n" for of in curve().lines[:12]) + '{"kind": "gro', encoding="utf-8")
+    grown = Grown(CASE, {"dstl": read(output), "direct": read(written(CASE, "direct", tmp_path))})
+    assert list(grown.measured) == ["dstl"]
+    assert grown.lines() == []
+    assert len(grown.stored_rows()) == 1
+    assert "spark-dstl" in markdown([grown])
+
+
+def test_what_happens_from_time_to_time_happens_as_often_for_each_batch() -> None:
+    confs = Case("aggregation", 16, 300, period_ms=500).confs()
+    # A minute, ten minutes and a second of a query with a batch every ten seconds.
+    assert confs["spark.sql.streaming.stateStore.maintenanceInterval"] == "3000ms"
+    assert confs["spark.sql.streaming.stateStore.dstl.materialize.interval"] == "30000ms"
+    assert confs["spark.sql.streaming.stateStore.dstl.batch.persistDelay"] == "50ms"
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    assert len({case.name for case in FULL + QUICK}) == len(FULL + QUICK)
