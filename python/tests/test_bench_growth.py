@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from growth import FULL, QUICK, Case, Curve, Grown, all_bytes, all_objects, markdown, read, written
+from growth import markdown, written
+from growth_figures import Curve, Grown, all_bytes, all_objects, read
+from growth_plan import FULL, QUICK, Case
 
 CASE = Case("aggregation", 16, 300, period_ms=200)
 
