@@ -139,6 +139,7 @@ def grow(options: argparse.Namespace, console: Console) -> None:
         return
     results = [Grown(case) for case in cases]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    failures: list[str] = []
     try:
         with Progress(*columns, console=console) as progress:
             for result in results:
@@ -146,10 +147,17 @@ def grow(options: argparse.Namespace, console: Console) -> None:
                     what = f"{result.case.name}, {LABELS[name]}"
                     if not console.is_terminal:
                         console.print(f"{what}: {result.case.batches} batches")
-                    measure(result, name, options, progress, progress.add_task(what, total=result.case.batches))
+                    try:
+                        measure(result, name, options, progress, progress.add_task(what, total=result.case.batches))
+                    except BenchFailed as failure:
+                        # What comes after it takes an hour, and is of use all the same.
+                        console.print(str(failure))
+                        failures.append(str(failure))
     finally:
         # What was measured before an interruption, or a failure, is not lost with it.
         show([result for result in results if result.measured], options.output, console)
+    if failures:
+        raise BenchFailed("; ".join(failures))
 
 
 def show(results: Sequence[Grown], output: Path, console: Console) -> None:
