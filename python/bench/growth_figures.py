@@ -112,9 +112,15 @@ class Grown:
         return {name: curve for name, curve in self.curves.items() if len(curve.lines) >= 6}
 
     @property
-    def can_be_compared(self) -> bool:
-        """Whether both have run all batches."""
-        return all(curve.lines and curve.lines[-1]["batches"] == self.case.batches for curve in self.curves.values())
+    def compared(self) -> dict[str, Curve]:
+        """Both, as far as both have come; none if one has not come far enough."""
+        curves = self.measured
+        if set(curves) != set(AGAINST_STOCK):
+            return {}
+        common = min(curve.lines[-1]["batches"] for curve in curves.values())
+        return {
+            name: Curve([line for line in curve.lines if line["batches"] <= common]) for name, curve in curves.items()
+        }
 
     def stored_rows(self) -> list[list[str]]:
         """Make the rows of what is stored."""
@@ -170,13 +176,16 @@ class Grown:
 
     def lines(self) -> list[str]:
         """Compare with stock."""
-        if not self.can_be_compared:
+        curves = self.compared
+        if not curves:
             return []
-        ours, stock = (self.curves[name].mean(all_bytes) for name in AGAINST_STOCK)
+        ours, stock = (curves[name].mean(all_bytes) for name in AGAINST_STOCK)
         asked = [asked for group in self.background().values() for asked in group]
-        counts = [sum(self.curves[name].hourly(*of) for of in asked) for name in AGAINST_STOCK]
+        counts = [sum(curves[name].hourly(*of) for of in asked) for name in AGAINST_STOCK]
+        batches = curves[OURS].lines[-1]["batches"]
         return [
-            f"{self.case.name}: {ours / stock:.2f} times the bytes of {LABELS[STOCK]} in the last third of the batches",
+            f"{self.case.name}: {ours / stock:.2f} times the bytes of {LABELS[STOCK]}, "
+            f"in the last third of {batches:,} batches",
             f"{self.case.name}: {counts[0]:,.0f} background requests in {BATCHES_OF_AN_HOUR} batches, "
             f"{counts[1]:,.0f} of {LABELS[STOCK]}",
         ]

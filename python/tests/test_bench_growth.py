@@ -61,6 +61,12 @@ def test_where_changes_are_in_data_files_these_are_not_called_snapshots() -> Non
     assert "writes of snapshots" not in grown.background()
 
 
+def test_two_runs_are_compared_as_far_as_both_have_come() -> None:
+    longer = Curve([*curve().lines, line(310, 200, 40_000_000)])
+    grown = Grown(CASE, {"dstl": curve(), "direct": longer})
+    assert grown.lines()[0].endswith("1.00 times the bytes of stock, direct write, in the last third of 300 batches")
+
+
 def test_of_an_interrupted_run_whole_lines_count_and_nothing_is_compared(tmp_path: Path) -> None:
     output = written(CASE, "dstl", tmp_path)
     output.write_text("".join(json.dumps(of) + "\n" for of in curve().lines[:12]) + '{"kind": "gro', encoding="utf-8")
