@@ -99,7 +99,7 @@ def draw(result: Grown, path: Path) -> None:
             points = [(sample.batches, value) for sample in curve.samples if (value := figure(sample)) is not None]
             if points:
                 plot.plot(*zip(*points, strict=True), label=LABELS[name], color=COLOURS[name], linewidth=1)
-        plot.set_ylim(bottom=0)
+        plot.set_ylim(0, 1.1 * plot.get_ylim()[1])
         plot.set_title(title)
         plot.set_xlabel("batches")
         plot.grid(visible=True, alpha=0.3)

@@ -18,8 +18,17 @@ class StoredObjectsSuite extends AnyFunSuite {
   test("objects are counted by kind, and what is not published yet is no object") {
     TemporaryDirectory.within { directory =>
       val root = directory.toPath
-      Seq("commits/7", "commits/8", "offsets/8", "state/0/3/7.changelog", "state/0/3/5.zip", "state/0/3/SSTs/a.sst",
-        "dstl/data/1-run/driver-1-x.log", "dstl/epochs/1", "metadata").foreach(store(root, _, 10))
+      Seq(
+        "commits/7",
+        "commits/8",
+        "offsets/8",
+        "state/0/3/7.changelog",
+        "state/0/3/5.zip",
+        "state/0/3/SSTs/a.sst",
+        "dstl/data/1-run/driver-1-x.log",
+        "dstl/epochs/1",
+        "metadata"
+      ).foreach(store(root, _, 10))
       store(root, "commits/.9.publishing", 1000)
       assert(new StoredObjects(root).byKind() == Map(
         "commits" -> Asked(2, 20),
