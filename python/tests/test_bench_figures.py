@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from figures import QUESTIONS, WRITES, Measured, percentile, read
+from figures import QUESTIONS, WRITES, Measured, p99_ratio, percentile, read
 from plan import FULL, QUICK, Cell, Delays, scaled
 
 
@@ -80,6 +80,14 @@ def test_what_may_be_chance_is_told_and_what_meets_both_in_a_round_is_not_chance
     # Of 100 values spread evenly over 100 ms a median is good to some 5 ms; the two now err in opposite directions.
     assert 20 < low < 45 < 55 < high < 80
     assert measured.over_floor_interval("dstl", 99.9) is None
+
+
+def test_99th_percentiles_are_divided_where_there_are_batches_enough(measured: Measured) -> None:
+    ratio, low, high = p99_ratio(measured, "dstl", "floor") or (0.0, 0.0, 0.0)
+    assert ratio == pytest.approx(248 / 198)
+    assert low <= ratio <= high
+    measured.contenders["dstl"].batch_ms.pop()
+    assert p99_ratio(measured, "dstl", "floor") is None
 
 
 def test_results_are_read_as_they_were_written(measured: Measured) -> None:
