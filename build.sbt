@@ -159,14 +159,14 @@ lazy val root = (project in file("."))
     )
   )
 
-/** The version that log files name as their writer's. */
+/** The version that log files name as their writer's, and that the jar says it has. */
 lazy val softwareVersion = Def.task {
   val file = (Compile / sourceManaged).value / "sparkdstl" / "log" / "SoftwareVersion.scala"
   IO.write(
     file,
     s"""package sparkdstl.log
        |
-       |private[log] object SoftwareVersion { val Current = "${version.value}" }
+       |object SoftwareVersion { val Current = "${version.value}" }
        |""".stripMargin
   )
   Seq(file)

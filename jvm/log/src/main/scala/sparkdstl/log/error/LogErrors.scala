@@ -11,7 +11,7 @@ object LogErrors {
     new InvalidOptionException(
       "DSTL_UNKNOWN_OPTION",
       Map("key" -> s"$prefix$key", "nearest" -> s"$prefix$nearest"),
-      s"Unknown option $prefix$key. Did you mean $prefix$nearest? docs/configuration.md lists all options."
+      s"Unknown option $prefix$key. Did you mean $prefix$nearest?"
     )
 
   def invalidOption(prefix: String, key: String, value: String, allowed: String): InvalidOptionException =
