@@ -72,7 +72,8 @@ class Run:
     """Queries on their checkpoints, and the number of drivers started on them so far.
 
     With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
-    With `remote`, they are clients of the Spark Connect server there. `provider` is what both ask `spark_dstl` for.
+    With `remote`, they are clients of the Spark Connect server there. `transform_with_state` is what both ask
+    `spark_dstl` for.
     """
 
     work: Path
@@ -80,7 +81,7 @@ class Run:
     confs: dict[str, str]
     configure: bool = False
     remote: str = ""
-    provider: str = "dstl"
+    transform_with_state: bool = False
     drivers: int = 0
     stop_at: Path | None = None
 
@@ -217,14 +218,14 @@ class Run:
             "task": task,
             "configure": self.configure,
             "remote": self.remote,
-            "provider": self.provider,
+            "transform_with_state": self.transform_with_state,
             "confs": dict(confs),
             "queries": [query.spec() for query in self.queries],
             "status": str(self._status),
             "state": str(self.state),
             "stop_at": str(self.stop_at),
             # Spark's own provider needs its coordinator to load a snapshot, which reading state alone does not start.
-            "touch_streams": stock() or self.provider == "stock",
+            "touch_streams": stock() or self.transform_with_state,
             "parent": parent,
         }
 

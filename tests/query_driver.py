@@ -62,9 +62,9 @@ def session(spec: Spec) -> SparkSession:
         session = builder.remote(spec["remote"]).getOrCreate()
         for key, value in spec["confs"].items():
             session.conf.set(key, value)
-        return spark_dstl.configure_session(session, provider=spec["provider"])
+        return spark_dstl.configure_session(session, transform_with_state=spec["transform_with_state"])
     if spec["configure"]:
-        builder = spark_dstl.configure(builder, provider=spec["provider"])
+        builder = spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"])
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

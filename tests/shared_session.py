@@ -46,7 +46,7 @@ def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSess
     if provider == "spark":
         session.conf.set(f"{STATE_STORE}.providerClass", STOCK_PROVIDER)
         return session
-    return spark_dstl.configure_session(session, provider=provider)
+    return spark_dstl.configure_session(session, transform_with_state=provider == "stock")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
 ) -> None:
     """The server is killed in the middle of a commit; the query goes on with another one."""
     run = Run.create(tmp_path, ProcessedAggregation.generate(), confs={"spark.jars": jars()})
-    run.provider = "stock"
+    run.transform_with_state = True
     port = free_port()
     client = run.client(port)
     with run.serve(port, "driver.before-commit-entry=pause@3") as server, client.start():

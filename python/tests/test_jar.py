@@ -1,27 +1,44 @@
+import hashlib
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from spark_dstl import JarNotFound, __version__, jar, jar_path
 
+NAME = f"spark-dstl_2.13-{__version__}.jar"
+
 
 @pytest.fixture(autouse=True)
-def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that stands for the package's."""
     monkeypatch.delenv("SPARK_DSTL_JAR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    directory = tmp_path / "spark_dstl"
+    (directory / "jars").mkdir(parents=True)
+    monkeypatch.setattr(jar, "_package", lambda: directory)
+    return directory
 
 
-def test_the_shipped_jar_carries_the_version_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = tmp_path / f"spark-dstl_2.13-{__version__}.jar"
-    shipped.touch()
-    monkeypatch.setattr(jar, "_JAR_DIRECTORY", tmp_path)
-    assert jar_path() == shipped
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel that stands for the one that Python imports the package from."""
+    wheel = tmp_path / "spark_dstl.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr(f"spark_dstl/jars/{NAME}", b"the jar")
+    monkeypatch.setattr(jar, "_package", lambda: zipfile.Path(wheel) / "spark_dstl")
+    return wheel
 
 
-def test_a_missing_jar_is_reported_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jar, "_JAR_DIRECTORY", tmp_path)
-    with pytest.raises(JarNotFound, match="make jar") as error:
+def test_the_shipped_jar_carries_the_version_of_the_package(package: Path) -> None:
+    (package / "jars" / NAME).touch()
+    assert jar_path() == package / "jars" / NAME
+
+
+def test_a_missing_jar_is_reported_with_what_every_user_can_do(package: Path) -> None:
+    with pytest.raises(JarNotFound, match=f"pip install --force-reinstall spark-dstl=={__version__}") as error:
         jar_path()
-    assert str(tmp_path) in str(error.value)
+    assert str(package) in str(error.value)
 
 
 def test_the_environment_names_another_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +48,34 @@ def test_the_environment_names_another_jar(tmp_path: Path, monkeypatch: pytest.M
         jar_path()
     other.touch()
     assert jar_path() == other
+
+
+@pytest.mark.usefixtures("archive")
+def test_a_jar_in_a_wheel_is_unpacked_once(tmp_path: Path) -> None:
+    path = jar_path()
+    assert path.read_bytes() == b"the jar"
+    assert path.is_relative_to(tmp_path / "cache")
+    written = path.stat().st_mtime_ns
+    assert jar_path() == path
+    assert path.stat().st_mtime_ns == written
+    assert [file.name for file in path.parent.iterdir()] == [NAME]
+
+
+@pytest.mark.usefixtures("archive")
+def test_an_unpacked_jar_that_is_damaged_is_unpacked_again() -> None:
+    path = jar_path()
+    path.write_bytes(b"the j")
+    assert jar_path() == path
+    assert path.read_bytes() == b"the jar"
+
+
+@pytest.mark.usefixtures("archive")
+def test_where_the_cache_cannot_be_written_the_jar_is_unpacked_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file, where a directory should be")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = jar_path()
+    assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(b"the jar").digest()
+    assert path.is_relative_to(tmp_path)
+    assert jar_path() == path

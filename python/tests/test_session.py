@@ -1,13 +1,26 @@
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from py4j.java_gateway import JavaPackage
 from pyspark.sql import SparkSession
 
 import spark_dstl
-from spark_dstl import InvalidOption, JarNotFound, UnknownOption, UnsupportedSpark, configure, configure_session
+from spark_dstl import (
+    InvalidOption,
+    JarNotFound,
+    JarNotLoaded,
+    UnsupportedSpark,
+    __version__,
+    conf,
+    configure,
+    configure_session,
+    jvm,
+)
 
 PREFIX = "spark.sql.streaming.stateStore.dstl."
+STATE = "org.apache.spark.sql.execution.streaming.state"
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +28,8 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "spark-dstl.jar"
     path.touch()
     monkeypatch.setenv("SPARK_DSTL_JAR", str(path))
-    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    for name in ("SPARK_REMOTE", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
     return path
 
 
@@ -23,64 +37,128 @@ def options_of(builder: SparkSession.Builder) -> dict[str, Any]:
     return dict(builder._options)
 
 
+def jvm_with(release: str | None) -> Any:
+    """What py4j shows of a JVM with the jar of a release, or without the jar."""
+    found = SimpleNamespace(version=lambda: release) if release else JavaPackage("any", cast(Any, None))
+    return SimpleNamespace(**{f"{STATE}.dstl.DstlRelease": found})
+
+
 def test_it_sets_everything_that_a_session_needs(jar: Path) -> None:
     builder = SparkSession.builder.appName("orders")
     assert configure(builder, commit_timeout="5min") is builder
-    package = "org.apache.spark.sql.execution.streaming.state.dstl"
     assert options_of(builder) == {
         "spark.app.name": "orders",
         "spark.jars": str(jar),
-        "spark.sql.streaming.stateStore.providerClass": f"{package}.DstlStateStoreProvider",
-        "spark.sql.streaming.checkpointFileManagerClass": f"{package}.DstlCheckpointFileManager",
+        "spark.sql.streaming.stateStore.providerClass": f"{STATE}.dstl.DstlStateStoreProvider",
+        "spark.sql.streaming.checkpointFileManagerClass": f"{STATE}.dstl.DstlCheckpointFileManager",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         f"{PREFIX}commit.timeout": "5min",
     }
 
 
-def test_the_stock_provider_keeps_its_name_above_our_file_manager() -> None:
-    options = options_of(configure(SparkSession.builder, provider="stock"))
-    state = "org.apache.spark.sql.execution.streaming.state"
-    assert options["spark.sql.streaming.stateStore.providerClass"] == f"{state}.RocksDBStateStoreProvider"
-    assert options["spark.sql.streaming.checkpointFileManagerClass"] == f"{state}.dstl.DstlCheckpointFileManager"
+def test_the_settings_for_a_cluster_are_those_of_a_session(jar: Path) -> None:
+    told = options_of(configure(SparkSession.builder, commit_timeout="5min", transform_with_state=True))
+    assert conf(commit_timeout="5min", transform_with_state=True) == told
+    assert list(told.values()).count(str(jar)) == 1
 
 
-def test_an_unknown_provider_is_refused_with_those_that_there_are() -> None:
-    builder = SparkSession.builder
-    with pytest.raises(InvalidOption, match="provider cannot be 'rocksdb': it must be one of dstl, stock"):
-        configure(builder, provider=cast(Any, "rocksdb"))
-    assert options_of(builder) == {}
+def test_the_settings_for_a_cluster_name_its_place_of_the_jar_or_none() -> None:
+    assert conf(jar="s3a://bucket/spark-dstl.jar")["spark.jars"] == "s3a://bucket/spark-dstl.jar"
+    assert conf(jar=Path("/opt/spark-dstl.jar"))["spark.jars"] == "/opt/spark-dstl.jar"
+    assert "spark.jars" not in conf(jar=False)
+    with pytest.raises(InvalidOption, match="jar cannot be empty"):
+        conf(jar="")
+
+
+def test_transform_with_state_keeps_the_name_of_spark_s_provider_above_our_file_manager() -> None:
+    options = options_of(configure(SparkSession.builder, transform_with_state=True))
+    assert options["spark.sql.streaming.stateStore.providerClass"] == f"{STATE}.RocksDBStateStoreProvider"
+    assert options["spark.sql.streaming.checkpointFileManagerClass"] == f"{STATE}.dstl.DstlCheckpointFileManager"
 
 
 class RunningSession:
-    """The part of a session, of either kind, that says what has been set while it runs."""
+    """The part of a session that says what has been set while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = "4.2.0") -> None:
         self.conf = self
+        self.sparkContext = None
         self.settings: dict[str, str] = {}
+        self.version = version
 
     def set(self, key: str, value: str) -> None:
         self.settings[key] = value
 
 
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._jvm", jvm_with(__version__))
+
+
+@pytest.mark.usefixtures("loaded")
 def test_a_running_session_is_told_everything_but_the_jar() -> None:
     session = RunningSession()
-    assert configure_session(cast(Any, session), provider="stock", commit_timeout="5min") is cast(Any, session)
-    told = options_of(configure(SparkSession.builder, provider="stock", commit_timeout="5min"))
-    del told["spark.jars"]
-    assert session.settings == told
+    assert configure_session(cast(Any, session), transform_with_state=True, commit_timeout="5min") is cast(Any, session)
+    assert session.settings == conf(jar=False, transform_with_state=True, commit_timeout="5min")
 
 
-@pytest.mark.parametrize("options", [{"commit_timeout": "later"}, {"provider": "none"}])
-def test_a_refused_option_leaves_a_running_session_as_it_was(options: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("loaded")
+def test_a_refused_option_leaves_a_running_session_as_it_was() -> None:
     session = RunningSession()
     with pytest.raises(InvalidOption):
-        configure_session(cast(Any, session), **options)
+        configure_session(cast(Any, session), base_path="logs")
     assert session.settings == {}
 
 
-def test_a_key_is_taken_as_it_stands() -> None:
-    builder = configure(SparkSession.builder, **{"upload.maxInFlight": "50m"})
-    assert options_of(builder)[f"{PREFIX}upload.maxInFlight"] == "50m"
+def test_a_running_session_of_another_spark_is_refused() -> None:
+    session = RunningSession("4.1.0")
+    with pytest.raises(UnsupportedSpark, match=r"Spark 4\.1\.0 is what this session runs on"):
+        configure_session(cast(Any, session))
+    assert session.settings == {}
+
+
+@pytest.mark.parametrize(
+    ("release", "problem"), [(None, "without the jar"), ("0.0.9", "with the jar of release 0.0.9")]
+)
+def test_a_jvm_that_runs_without_this_release_s_jar_is_refused_with_what_to_do(
+    release: str | None, problem: str, jar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._jvm", jvm_with(release))
+    builder, session = SparkSession.builder, RunningSession()
+    for refused in (lambda: configure(builder), lambda: configure_session(cast(Any, session))):
+        with pytest.raises(JarNotLoaded, match=problem) as error:
+            refused()
+        assert "kernel" in str(error.value)
+        assert f"--jars {jar}" in str(error.value)
+    assert options_of(builder) == session.settings == {}
+
+
+@pytest.mark.usefixtures("loaded")
+def test_where_a_jvm_runs_with_the_jar_the_list_of_jars_stays_as_it_is(jar: Path) -> None:
+    jar.unlink()
+    assert "spark.jars" not in options_of(configure(SparkSession.builder))
+
+
+def test_under_spark_submit_the_way_out_is_its_flag(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with pytest.raises(JarNotLoaded, match=f"spark-submit --jars {jar}"):
+        jvm.check_jvm(jvm_with(None))
+
+
+@pytest.mark.parametrize("arguments", ["--jars /a.jar,/b.jar pyspark-shell", "--master local --jars '/a b.jar' x"])
+def test_a_list_of_jars_for_which_spark_ignores_the_setting_is_refused(
+    arguments: str, jar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    builder = SparkSession.builder
+    with pytest.raises(JarNotLoaded, match="PYSPARK_SUBMIT_ARGS") as error:
+        configure(builder)
+    assert str(jar) in str(error.value)
+    assert options_of(builder) == {}
+
+
+def test_a_list_of_jars_that_has_ours_is_left_to_spark(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,/elsewhere/{jar.name} pyspark-shell")
+    assert options_of(configure(SparkSession.builder))["spark.jars"] == str(jar)
 
 
 def test_jars_that_are_there_stay_and_none_is_added_twice(jar: Path) -> None:
@@ -89,15 +167,16 @@ def test_jars_that_are_there_stay_and_none_is_added_twice(jar: Path) -> None:
     assert options_of(builder)["spark.jars"] == f"/a.jar,/b.jar,{jar}"
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [({"commit_timeout": "later"}, InvalidOption), ({"comit_timeout": "5min"}, UnknownOption)],
-)
-def test_a_refused_option_leaves_the_builder_as_it_was(options: dict[str, str], error: type[Exception]) -> None:
+def test_a_refused_option_leaves_the_builder_as_it_was() -> None:
     builder = SparkSession.builder.appName("orders")
-    with pytest.raises(error):
-        configure(builder, **options)
+    with pytest.raises(InvalidOption, match="commit_timeout cannot be 'later'"):
+        configure(builder, commit_timeout="later")
     assert options_of(builder) == {"spark.app.name": "orders"}
+
+
+def test_an_option_that_there_is_not_is_no_keyword() -> None:
+    with pytest.raises(TypeError, match="comit_timeout"):
+        configure(SparkSession.builder, comit_timeout="5min")  # type: ignore[call-arg]
 
 
 def test_a_missing_jar_leaves_the_builder_as_it_was(jar: Path) -> None:
@@ -123,6 +202,18 @@ def test_every_patch_release_of_the_supported_spark_is_taken(version: str, monke
     configure(SparkSession.builder)
 
 
+@pytest.mark.parametrize("name", ["spark-core_2.13-4.1.1.jar", "spark-core_2.12-4.2.0.jar"])
+def test_another_spark_home_is_refused_by_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / name).touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(UnsupportedSpark, match="SPARK_HOME") as error:
+        configure(SparkSession.builder)
+    assert str(tmp_path) in str(error.value)
+    (tmp_path / "jars" / name).rename(tmp_path / "jars" / "spark-core_2.13-4.2.1.jar")
+    configure(SparkSession.builder)
+
+
 def test_a_running_connect_server_gets_settings_but_no_jar(jar: Path) -> None:
     jar.unlink()
     builder = configure(SparkSession.builder.remote("sc://spark.example:15002"), upload_num_threads=8)
@@ -140,8 +231,8 @@ def test_a_connect_server_that_pyspark_starts_itself_gets_the_jar(jar: Path) -> 
 
 
 def test_errors_are_of_the_kinds_that_callers_expect() -> None:
-    assert issubclass(spark_dstl.UnknownOption, ValueError)
     assert issubclass(spark_dstl.InvalidOption, ValueError)
+    assert issubclass(spark_dstl.JarNotLoaded, RuntimeError)
     assert issubclass(spark_dstl.UnsupportedSpark, RuntimeError)
     assert issubclass(spark_dstl.JarNotFound, FileNotFoundError)
-    assert all(issubclass(getattr(spark_dstl, name), spark_dstl.DstlError) for name in ("UnknownOption", "JarNotFound"))
+    assert all(issubclass(getattr(spark_dstl, name), spark_dstl.DstlError) for name in ("InvalidOption", "JarNotFound"))

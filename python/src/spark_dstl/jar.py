@@ -1,19 +1,28 @@
 """Where the jar is that a Spark application needs."""
 
+import hashlib
 import os
+import tempfile
+from functools import cache
+from importlib import resources
+from importlib.abc import Traversable
 from pathlib import Path
 
 from spark_dstl.errors import JarNotFound
 from spark_dstl.version import __version__
 
 JAR_VARIABLE = "SPARK_DSTL_JAR"
-_JAR_DIRECTORY = Path(__file__).resolve().parent / "jars"
+JAR_NAME = f"spark-dstl_2.13-{__version__}.jar"
 
 
 def jar_path() -> Path:
     """Return the path of the jar that this package ships.
 
-    The environment variable `SPARK_DSTL_JAR` names another one, such as a build of your own. Raises `JarNotFound` if
+    If the package is in an archive, such as a wheel given with `--py-files`, the jar is unpacked once into the user's
+    cache, `~/.cache/spark-dstl` or below `XDG_CACHE_HOME`; where nothing can be written there, into a temporary
+    directory that stays.
+
+    The environment variable `SPARK_DSTL_JAR` names another jar, such as a build of your own. Raises `JarNotFound` if
     there is no file at that place.
     """
     override = os.environ.get(JAR_VARIABLE)
@@ -22,10 +31,43 @@ def jar_path() -> Path:
         if not path.is_file():
             raise JarNotFound(f"{JAR_VARIABLE} is set to {override}, but there is no such file")
         return path
-    path = _JAR_DIRECTORY / f"spark-dstl_2.13-{__version__}.jar"
-    if not path.is_file():
+    shipped = _package().joinpath("jars", JAR_NAME)
+    if not shipped.is_file():
         raise JarNotFound(
-            f"{path} is missing: run `make jar` if this is a checkout of the sources, "
-            "else install the package again: pip install --force-reinstall spark-dstl"
+            f"{shipped} is missing, which belongs to this package: install it again with "
+            f"`pip install --force-reinstall spark-dstl=={__version__}`, or name a jar with {JAR_VARIABLE}"
         )
-    return path
+    return shipped if isinstance(shipped, Path) else _unpacked(shipped)
+
+
+def _package() -> Traversable:
+    return resources.files("spark_dstl")
+
+
+def _unpacked(shipped: Traversable) -> Path:
+    """Return a copy of `shipped` on disk; its directory is named after its content, so that it is never another's."""
+    content = shipped.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    target = caches / "spark-dstl" / digest[:16] / JAR_NAME
+    try:
+        if not target.is_file() or hashlib.sha256(target.read_bytes()).hexdigest() != digest:
+            _write(target, content)
+        return target
+    except OSError:
+        return _temporary(content)
+
+
+@cache
+def _temporary(content: bytes) -> Path:
+    target = Path(tempfile.mkdtemp(prefix="spark-dstl-")) / JAR_NAME
+    _write(target, content)
+    return target
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Write a file in one step, so that another process sees all of it or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as temporary:
+        temporary.write(content)
+    Path(temporary.name).replace(target)

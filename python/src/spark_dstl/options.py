@@ -4,46 +4,39 @@ The list itself is `options.json`, which is generated from the options class of 
 what an option is called, what it defaults to and what it accepts.
 """
 
-import difflib
 import json
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
 from functools import cache
 from importlib import resources
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeAlias
 
 from spark_dstl import notation
-from spark_dstl.errors import InvalidOption, UnknownOption
+from spark_dstl.errors import InvalidOption
 
 PREFIX = "spark.sql.streaming.stateStore.dstl."
 
+Duration: TypeAlias = str | int | timedelta
+"""`500ms`, `10s` or `10min`, a number of milliseconds, or a timedelta of whole milliseconds."""
+
+Size: TypeAlias = str | int
+"""`512k`, `10m` or `1g`, or a number of bytes."""
+
+Directory: TypeAlias = str | os.PathLike[str]
+"""An absolute path, or a URI."""
+
 
 def spark_settings(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the Spark settings for options given by Python name or by key, with or without the common prefix.
+    """Return the Spark settings for options by their Python names, without those whose value is None.
 
-    Raises `UnknownOption` for a name that does not exist, and `InvalidOption` for a value that its option cannot take
-    and for an option given twice.
+    Raises `InvalidOption` for a value that its option cannot take, and `KeyError` for a name that there is not.
     """
-    settings: dict[str, str] = {}
-    for name, value in given.items():
-        option = find(name)
-        if PREFIX + option.key in settings:
-            raise InvalidOption(f"{option.key} is given twice, once as {name!r}")
-        settings[PREFIX + option.key] = option.convert(value)
-    return settings
-
-
-def find(name: str) -> "Option":
-    """Return the option with this Python name or key, or raise `UnknownOption` with the nearest one."""
-    bare = name.removeprefix(PREFIX)
-    for option in all_options():
-        if bare in (option.key, option.name):
-            return option
-    raise UnknownOption(f"there is no option {name!r}; did you mean {_nearest(bare)!r}?")
+    known = {option.name: option for option in all_options()}
+    return {PREFIX + known[name].key: known[name].convert(value) for name, value in given.items() if value is not None}
 
 
 @cache
@@ -57,13 +50,14 @@ def all_options() -> tuple["Option", ...]:
 class Option:
     """One entry of `options.json`; `default`, `minimum` and `maximum` are written as a value would be.
 
-    Where `default` is None it is not a constant, and `doc` says how it comes about.
+    Where `default` is None it is not a constant, and `default_text` says in words how it comes about.
     """
 
     key: str
     type: str
     doc: str
     default: str | None = None
+    default_text: str = ""
     minimum: str | None = None
     maximum: str | None = None
     values: tuple[str, ...] = ()
@@ -75,7 +69,8 @@ class Option:
             key=entry["key"],
             type=entry["type"],
             doc=entry["doc"],
-            default=entry.get("default"),
+            default=entry["default"],
+            default_text=entry["defaultText"],
             minimum=entry.get("min"),
             maximum=entry.get("max"),
             values=tuple(entry.get("values") or ()),
@@ -90,23 +85,41 @@ class Option:
         """Return `value` as Spark is to be given it, or raise `InvalidOption`."""
         text = _text(value, _KINDS[self.type].python_types)
         if text is None or not self._takes(text):
-            raise InvalidOption(f"{self.key} cannot be {value!r}: it must be {self.allowed()}")
+            raise InvalidOption(f"{self.name} cannot be {value!r}: it must be {self.allowed()}")
         return text
 
     def allowed(self) -> str:
         """Say in a few words which values are allowed."""
-        if self.type == "enum":
+        if self.values:
             return "one of " + ", ".join(self.values)
         limits = {"at least": self.minimum, "at most": self.maximum}
         said = [f"{words} {limit}" for words, limit in limits.items() if limit is not None]
         return ", ".join([_KINDS[self.type].description, *said])
 
     def _takes(self, text: str) -> bool:
+        if self.values:
+            return text.lower() in self.values
         number_of = _KINDS[self.type].number
         if number_of is None:
-            return text in self.values if self.values else text != ""
+            return _KINDS[self.type].takes(text)
         number, low, high = (None if t is None else number_of(t) for t in (text, self.minimum, self.maximum))
         return number is not None and (low is None or low <= number) and (high is None or number <= high)
+
+
+def _boolean(text: str) -> bool:
+    return text.lower() in ("true", "false")
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else None
+
+
+def _absolute_directory(text: str) -> bool:
+    """Say whether Hadoop's `Path` makes an absolute path of `text`, one that does not climb out of the root."""
+    path = re.sub(r"^[^:/]+:", "", text)
+    path = re.sub(r"^//[^/]+", "", path)
+    steps = [{"": 0, ".": 0, "..": -1}.get(name, 1) for name in path.split("/")]
+    return path.startswith("/") and min(accumulate(steps)) >= 0
 
 
 @dataclass(frozen=True)
@@ -115,33 +128,21 @@ class _Kind:
 
     description: str
     python_types: tuple[type, ...] = ()
-    number: Callable[[str], Decimal | None] | None = None
-
-
-def _integer(text: str) -> Decimal | None:
-    return Decimal(text) if re.fullmatch(r"-?[0-9]+", text) else None
-
-
-def _boolean(text: str) -> Decimal | None:
-    return {"true": Decimal(1), "false": Decimal(0)}.get(text.lower())
-
-
-def _ratio(text: str) -> Decimal | None:
-    number = Decimal(text) if re.fullmatch(r"[0-9]*\.?[0-9]+(e-[0-9]+)?", text.lower()) else None
-    return number if number is not None and number <= 1 else None
+    number: Callable[[str], int | None] | None = None
+    takes: Callable[[str], bool] = bool
 
 
 _KINDS = {
-    "boolean": _Kind("true or false", (bool,), _boolean),
+    "boolean": _Kind("true or false", (bool,), takes=_boolean),
     "bytes": _Kind("a size such as 512k, 100m or 1g, or a number of bytes", (int,), notation.size_in_bytes),
     "duration": _Kind(
         "a duration such as 500ms, 10s or 5min, or a number of milliseconds", (int, timedelta), notation.milliseconds
     ),
     "enum": _Kind("one of a few words"),
     "int": _Kind("a whole number", (int,), _integer),
-    "path": _Kind("a path", (os.PathLike,)),
-    "ratio": _Kind("a number from 0 to 1", (int, float), _ratio),
-    "string": _Kind("a text"),
+    "path": _Kind(
+        "an absolute path, or a URI such as s3a://bucket/directory", (os.PathLike,), takes=_absolute_directory
+    ),
 }
 
 
@@ -159,10 +160,3 @@ def _text(value: object, allowed: tuple[type, ...]) -> str | None:
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     return str(value)
-
-
-def _nearest(name: str) -> str:
-    """Return the key or Python name that looks most like `name`: a key if `name` looks like one."""
-    looks_like_key = "." in name or name != name.lower()
-    known = {(o.key if looks_like_key else o.name).lower(): o.key if looks_like_key else o.name for o in all_options()}
-    return known[difflib.get_close_matches(name.lower(), known, n=1, cutoff=0)[0]]

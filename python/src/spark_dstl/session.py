@@ -1,90 +1,77 @@
-"""Setting up a Spark session so that its stateful queries keep their state in the log."""
+"""Setting up Spark so that its stateful queries keep their state in the log: what `configuration` does."""
 
 import os
-from collections.abc import Mapping
+import shlex
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.errors import InvalidOption, UnsupportedSpark
+from spark_dstl.errors import InvalidOption, JarNotLoaded
 from spark_dstl.jar import jar_path
+from spark_dstl.jvm import check_connect_server, check_jvm, running_jvm
 from spark_dstl.options import spark_settings
+from spark_dstl.release import check_installed_spark, check_spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SUPPORTED_SPARK = "4.2"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
-_PROVIDERS = {
-    "dstl": f"{_STATE}.dstl.DstlStateStoreProvider",
-    "stock": f"{_STATE}.RocksDBStateStoreProvider",
-}
 
 
-def configure(builder: "SparkSession.Builder", *, provider: str = "dstl", **options: Any) -> "SparkSession.Builder":
-    """Make the sessions of `builder` keep the state of their streaming queries in the log, and return `builder`.
-
-    ```python
-    spark = configure(SparkSession.builder.appName("orders"), commit_timeout="5min").getOrCreate()
-    ```
-
-    With `provider="stock"` queries name Spark's own RocksDB provider, with the log below it. `transformWithState` and
-    `transformWithStateInPandas` need that, because Spark refuses them any other provider. It works for all other
-    stateful operators too; what is missing is the metrics `dstl...` in the query's progress.
-
-    Options are the keys of the reference in snake case, `upload_max_in_flight="100m"` for `upload.maxInFlight`, or
-    the keys themselves, `**{"upload.maxInFlight": "100m"}`. Values are in Spark's notation, or `int`, `bool`, `float`,
-    `timedelta` and paths where they fit. Raises `UnknownOption`, `InvalidOption`, `UnsupportedSpark` or `JarNotFound`,
-    and then leaves `builder` as it was.
-
-    The jar is added to `spark.jars`, which Spark reads when it starts its JVM: call this before the first session. The
-    server of a Spark Connect session (`sc://`) is running already and must have been started with the jar.
-    """
-    _check_spark()
-    settings = _settings(provider, options)
-    if not _uses_running_server(builder):
-        settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path()))
+def configure_builder(
+    builder: "SparkSession.Builder", transform_with_state: bool, **options: Any
+) -> "SparkSession.Builder":
+    """Do what `spark_dstl.configure` says."""
+    check_installed_spark()
+    settings = _session_settings(transform_with_state, options)
+    if not _uses_connect_server(builder):
+        jvm = running_jvm()
+        if jvm is not None:
+            check_jvm(jvm)
+        else:
+            settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path()))
     for key, value in settings.items():
         builder.config(key, value)
     return builder
 
 
-def configure_session(session: "SparkSession", *, provider: str = "dstl", **options: Any) -> "SparkSession":
-    """Make the queries that `session` starts from now on keep their state in the log, and return `session`.
-
-    For a session that exists already, such as one of Spark Connect; others are not affected. `provider` and options
-    are those of `configure`. The jar must have been given to Spark when it started, with `--jars` or `spark.jars`:
-    without it, a query fails at its start with a class that was not found. Raises `UnknownOption`, `InvalidOption` or
-    `UnsupportedSpark`, and then leaves `session` as it was.
-    """
-    _check_spark()
-    for key, value in _settings(provider, options).items():
+def configure_session(session: "SparkSession", transform_with_state: bool, **options: Any) -> "SparkSession":
+    """Do what `spark_dstl.configure_session` says."""
+    check_installed_spark()
+    settings = _session_settings(transform_with_state, options)
+    check_spark_version(session.version, "Spark", "is what this session runs on")
+    # A session of Spark Connect has none.
+    if hasattr(session, "sparkContext"):
+        check_jvm(running_jvm())
+    else:
+        check_connect_server(session)
+    for key, value in settings.items():
         session.conf.set(key, value)
     return session
 
 
-def _settings(provider: str, options: Mapping[str, Any]) -> dict[str, str]:
+def configure_settings(
+    jar: str | os.PathLike[str] | bool, transform_with_state: bool, **options: Any
+) -> dict[str, str]:
+    """Do what `spark_dstl.conf` says."""
+    settings = _session_settings(transform_with_state, options)
+    if jar is False:
+        return settings
+    place = str(jar_path()) if jar is True else os.fspath(jar)
+    if not place:
+        raise InvalidOption("jar cannot be empty: it must be a path, a URI, True or False")
+    return {"spark.jars": place, **settings}
+
+
+def _session_settings(transform_with_state: bool, options: dict[str, Any]) -> dict[str, str]:
     """Return what a session needs to be told, all of which can be changed while it runs."""
-    if provider not in _PROVIDERS:
-        raise InvalidOption(f"provider cannot be {provider!r}: it must be one of {', '.join(_PROVIDERS)}")
+    provider = "RocksDBStateStoreProvider" if transform_with_state else "dstl.DstlStateStoreProvider"
     return {
-        "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[provider],
+        "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.{provider}",
         "spark.sql.streaming.checkpointFileManagerClass": f"{_STATE}.dstl.DstlCheckpointFileManager",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         **spark_settings(options),
     }
-
-
-def _check_spark() -> None:
-    install = f'pip install "pyspark>={SUPPORTED_SPARK}.0,<4.3"'
-    try:
-        import pyspark
-    except ModuleNotFoundError:
-        raise UnsupportedSpark(
-            f"PySpark is not installed; this release works with {SUPPORTED_SPARK}.x: {install}"
-        ) from None
-    if not pyspark.__version__.startswith(f"{SUPPORTED_SPARK}."):
-        raise UnsupportedSpark(
-            f"PySpark {pyspark.__version__} is installed; this release works with {SUPPORTED_SPARK}.x: {install}"
-        )
 
 
 def _options_of(builder: "SparkSession.Builder") -> dict[str, Any]:
@@ -92,12 +79,20 @@ def _options_of(builder: "SparkSession.Builder") -> dict[str, Any]:
     return dict(getattr(builder, "_options", {}))
 
 
-def _uses_running_server(builder: "SparkSession.Builder") -> bool:
+def _uses_connect_server(builder: "SparkSession.Builder") -> bool:
     """Say whether the session's JVM is a Spark Connect server somewhere else, not one that this process starts."""
     remote = _options_of(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(remote).startswith("sc://") or getattr(builder, "_channel_builder", None) is not None
 
 
 def _with_jar(jars: str, jar: str) -> str:
+    """Return the list `jars` with `jar` in it, which Spark must not be about to overlook."""
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    preferred = [value for flag, value in pairwise(arguments) if flag == "--jars"]
+    if preferred and Path(jar).name not in {PurePosixPath(entry).name for entry in preferred[-1].split(",")}:
+        raise JarNotLoaded(
+            "PYSPARK_SUBMIT_ARGS has --jars, for which Spark ignores the setting spark.jars, and the jar of spark-dstl "
+            f"with it: add {jar} to that list, or set spark.jars on the builder instead"
+        )
     present = [entry.strip() for entry in jars.split(",") if entry.strip()]
     return ",".join(present if jar in present else [*present, jar])

@@ -4,7 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
- * Writes what is generated from [[LogOptions]]: `docs/configuration.md` and the Python helper's `options.json`.
+ * Writes what is generated from [[LogOptions]]: `docs/configuration.md` and the Python package's `options.json`, from
+ * which its typed keywords are made.
  *
  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
  */
@@ -50,8 +51,8 @@ object DocsMain {
        |
        |All keys are SQL configurations below `${LogOptions.Prefix}`. They are read when a query starts: set them on the
        |session, with `--conf`, in `spark-defaults.conf`, or through `spark_dstl.configure(builder, ...)`, where
-       |`upload_max_in_flight="100m"` stands for `upload.maxInFlight`. An unknown key below the prefix or a value that is
-       |not allowed fails the query at its start.
+       |`upload_max_in_flight="100m"` stands for `upload.maxInFlight`. `dstl config` prints what to set, and checks it. An
+       |unknown key below the prefix or a value that is not allowed fails the query at its start.
        |
        |Sizes are in Spark's notation (`512k`, `10m`, `1g`; a plain number is bytes), durations too (`500ms`, `10s`,
        |`10min`; a plain number is milliseconds).
@@ -72,7 +73,8 @@ object DocsMain {
       val fields = Seq(
         "key" -> quote(option.key),
         "type" -> quote(option.optionType.name),
-        "default" -> option.default.fold("null")(quote)
+        "default" -> option.default.fold("null")(quote),
+        "defaultText" -> quote(option.defaultText)
       ) ++
         option.optionType.json ++
         Seq("doc" -> quote(option.doc))

@@ -46,6 +46,7 @@ class DocsMainSuite extends AnyFunSuite {
     assert(options.map(_.get("key").asText) == LogOptions.all.map(_.key))
     options.zip(LogOptions.all).foreach { case (node, option) =>
       assert(Option(node.get("default").textValue) == option.default)
+      assert(node.get("defaultText").asText == option.defaultText)
       assert(node.get("type").asText == option.optionType.name)
       assert(node.get("doc").asText == option.doc)
       checkBounds(node, option.optionType)

@@ -1,5 +1,9 @@
 package sparkdstl.log.config
 
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.hadoop.shaded.com.fasterxml.jackson.databind.ObjectMapper
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.error.InvalidOptionException
@@ -160,6 +164,14 @@ class LogOptionsSuite extends AnyFunSuite {
           withClue(s"${option.key}=$value: ")(intercept[InvalidOptionException](parse(option.key -> value.toString)))
         }
       }
+    }
+  }
+
+  test("values are taken and refused as the Python package takes and refuses them") {
+    val cases = new ObjectMapper().readTree(getClass.getResource("/option-values.json")).elements.asScala.toSeq
+    cases.foreach { node =>
+      val (key, value, allowed) = (node.get(0).asText, node.get(1).asText, node.get(2).asBoolean)
+      withClue(s"$key=$value: ")(assert(Try(parse(key -> value)).isSuccess == allowed))
     }
   }
 
