@@ -1,0 +1,43 @@
+"""The command `dstl`: each of its commands is a module of this package."""
+
+from typing import Any
+
+import click
+
+from spark_dstl.commands.config import config
+from spark_dstl.errors import DstlError
+from spark_dstl.version import __version__
+
+_DEBUG = f"{__name__}.debug"
+
+
+class Program(click.Group):
+    """A group whose commands end with one line on stderr and exit code 1 when something goes wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; the traceback of an error is for those who ask for it."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if ctx.meta[_DEBUG]:
+                raise
+            text = str(error) if isinstance(error, DstlError) else f"{type(error).__name__}: {error}"
+            raise click.ClickException(text) from None
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dstl", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show where in the program an error comes from.")
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
+    r"""Look after Spark Structured Streaming queries whose state is in the log.
+
+    \b
+    Exit codes: 0 done, 1 an error, 2 the command line is wrong.
+    """
+    context.meta[_DEBUG] = debug
+
+
+main.add_command(config)

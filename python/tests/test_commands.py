@@ -1,0 +1,88 @@
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spark_dstl
+from spark_dstl.commands import main
+from spark_dstl.options import all_options
+
+
+@pytest.fixture(autouse=True)
+def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "spark-dstl.jar"
+    path.touch()
+    monkeypatch.setenv("SPARK_DSTL_JAR", str(path))
+    return path
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def test_json_is_what_conf_returns() -> None:
+    result = dstl("config", "--output", "json", "--commit-timeout", "5min", "--transform-with-state")
+    assert result.exit_code == 0
+    assert json.loads(result.output) == spark_dstl.conf(commit_timeout="5min", transform_with_state=True)
+
+
+def test_spark_defaults_are_a_line_for_each_setting_as_java_reads_properties() -> None:
+    lines = dstl("config", "--base-path", "/logs\\x").output.splitlines()
+    expected = spark_dstl.conf(base_path="/logs\\x")
+    assert [line.split()[0] for line in lines] == list(expected)
+    assert [line.split()[1].replace("\\\\", "\\") for line in lines] == list(expected.values())
+    assert lines[-1].endswith("  /logs\\\\x")
+
+
+def test_flags_are_one_line_of_words_for_spark_submit(jar: Path) -> None:
+    line = dstl("config", "--output", "flags", "--base-path", "/a directory").output
+    assert line.count("\n") == 1
+    words = shlex.split(line)
+    expected = spark_dstl.conf(jar=False, base_path="/a directory")
+    assert words == ["--jars", str(jar), *(w for key, value in expected.items() for w in ("--conf", f"{key}={value}"))]
+
+
+def test_the_jar_can_be_elsewhere_or_left_out() -> None:
+    assert "s3a://bucket/x.jar" in dstl("config", "--jar", "s3a://bucket/x.jar").output
+    assert "spark.jars" not in dstl("config", "--no-jar").output
+    assert dstl("config", "--no-jar", "--jar", "/x.jar").exit_code == 2
+
+
+def test_every_option_is_a_flag_with_its_help() -> None:
+    text = dstl("config", "--help").output
+    for option in all_options():
+        assert f"--{option.name.replace('_', '-')} " in text
+    assert "Example" in text
+
+
+def test_a_refused_value_is_an_error_of_the_command_line_with_what_is_allowed() -> None:
+    result = dstl("config", "--base-path", "logs")
+    assert result.exit_code == 2
+    assert "base_path cannot be 'logs': it must be an absolute path" in result.output
+    assert "--commit-timeout" in dstl("config", "--comit-timeout", "1min").output
+
+
+def test_an_error_is_one_line_unless_its_place_is_asked_for(jar: Path) -> None:
+    jar.unlink()
+    result = dstl("config")
+    assert result.exit_code == 1
+    assert result.output == f"Error: SPARK_DSTL_JAR is set to {jar}, but there is no such file\n"
+    assert isinstance(dstl("--debug", "config").exception, spark_dstl.JarNotFound)
+
+
+def test_words_are_completed_by_the_shell() -> None:
+    environment = {"_DSTL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
+    completed = CliRunner().invoke(
+        main, env={**environment, "COMP_WORDS": "dstl config --commit-mode a"}, prog_name="dstl"
+    )
+    assert completed.output == "plain,async\n"
+
+
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "spark_dstl", "--version"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output == f"dstl {spark_dstl.__version__}\n"
