@@ -10,10 +10,11 @@ SHIPPED_JAR := python/src/spark_dstl/jars/$(notdir $(JAR))
 BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
 JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/log/src/main jvm/spark/src/main)
 BENCH_INPUTS := $(JAR_INPUTS) $(shell find jvm/*/src/test jvm/bench/src/main)
-PYTHON_TREES := $(wildcard python/src python/tests python/demo python/bench tests project)
+PYTHON_TREES := $(wildcard python/hatch_build.py python/src python/tests python/demo python/bench tests project)
 
 SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
+PACKAGING := $(CURDIR)/.build/packaging/bin
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
@@ -51,8 +52,8 @@ bench-growth: .build/bench-jars .venv/ready ## what grows with the number of bat
 jar: .build/jar ## build the jar; the last line is its path
 	@echo $(JAR)
 
-wheel: .build/jar .venv/ready ## build the Python package, with the jar in it, into python/dist
-	@$(VENV)/python -m pip wheel --no-deps --no-build-isolation -w python/dist ./python
+wheel: .build/jar .build/packaging/ready ## build the Python package, with the jar in it, into python/dist
+	@cd python && $(PACKAGING)/python -m hatchling build -t wheel -d dist
 
 fmt: .venv/ready | java ## rewrite all sources in the house format
 	@$(SBT) scalafmtAll scalafmtSbt
@@ -99,6 +100,12 @@ endif
 	@echo "Installing PySpark (450 MB), test tools and this package into .venv: minutes, the first time"
 	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
+
+# What builds packages is small, and apart from the development environment.
+.build/packaging/ready: project/packaging.txt | python
+	@$(PYTHON) -m venv --clear .build/packaging
+	@$(PACKAGING)/python -m pip install --disable-pip-version-check --quiet -r $<
+	@touch $@
 
 ifneq ($(shell .venv/bin/python -c '' 2>/dev/null && cat .venv/ready 2>/dev/null),$(CURDIR))
 .venv/ready: FORCE

@@ -44,7 +44,15 @@ def main() -> int:
     COUNT_FILE.unlink(missing_ok=True)
     trees = [
         tree
-        for tree in ("python/src", "python/tests", "python/demo", "python/bench", "tests", "project")
+        for tree in (
+            "python/hatch_build.py",
+            "python/src",
+            "python/tests",
+            "python/demo",
+            "python/bench",
+            "tests",
+            "project",
+        )
         if Path(tree).exists()
     ]
     stages: list[tuple[str, Callable[[], Outcome]]] = [

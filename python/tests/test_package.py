@@ -2,6 +2,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -20,28 +21,81 @@ def test_package_and_jar_have_the_same_version() -> None:
     assert match[1] == spark_dstl.__version__
 
 
-def test_a_wheel_carries_jar_options_and_types(tmp_path: Path) -> None:
-    source = tmp_path / "python"
-    shutil.copytree(PYTHON_ROOT, source, ignore=shutil.ignore_patterns("dist", "build", "jars", "__pycache__"))
-    jar = source / "src" / "spark_dstl" / "jars" / f"spark-dstl_2.13-{spark_dstl.__version__}.jar"
-    jar.parent.mkdir()
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """What the package is built from, as in a checkout where the jar has not been built."""
+    project = tmp_path / "project"
+    ignored = shutil.ignore_patterns("dist", "build", "jars", "__pycache__")
+    shutil.copytree(PYTHON_ROOT, project / "python", ignore=ignored)
+    readme = next(root / "README.md" for root in (PYTHON_ROOT, PYTHON_ROOT.parent) if (root / "README.md").exists())
+    shutil.copy2(readme, project / "README.md")
+    return project / "python"
+
+
+def build(source: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(source.parent), *arguments]
+    return subprocess.run(command, cwd=source, check=False, capture_output=True, text=True)
+
+
+def put_jar(source: Path, version: str = spark_dstl.__version__) -> str:
+    jar = source / "src" / "spark_dstl" / "jars" / f"spark-dstl_2.13-{version}.jar"
+    jar.parent.mkdir(exist_ok=True)
     jar.write_bytes(b"the jar")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(source),
-    ]
-    subprocess.run(command, check=True)
-    (wheel,) = tmp_path.glob("spark_dstl-*.whl")
+    return f"spark_dstl/jars/{jar.name}"
+
+
+def test_a_wheel_carries_types_options_and_the_jar_of_its_own_version(source: Path) -> None:
+    jar, other = put_jar(source), put_jar(source, "0.0.9")
+    assert build(source, "-t", "wheel").returncode == 0
+    (wheel,) = source.parent.glob("spark_dstl-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"spark_dstl/py.typed", "spark_dstl/options.json", f"spark_dstl/jars/{jar.name}"} <= names
+    assert {"spark_dstl/py.typed", "spark_dstl/options.json", "spark_dstl/commands/config.py", jar} <= names
+    assert other not in names
+
+
+def test_a_wheel_is_built_from_the_source_distribution_as_from_the_checkout(source: Path, tmp_path: Path) -> None:
+    put_jar(source)
+    assert build(source).returncode == 0
+    (archive,) = source.parent.glob("spark_dstl-*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path / "elsewhere", filter="data")
+    (unpacked,) = (tmp_path / "elsewhere").iterdir()
+    assert build(unpacked, "-t", "wheel").returncode == 0
+    (from_checkout,), (from_archive,) = (path.parent.glob("*.whl") for path in (source, unpacked))
+    assert from_checkout.read_bytes() == from_archive.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_nothing_is_built_without_the_jar(source: Path, kind: str) -> None:
+    put_jar(source, "0.0.9")
+    result = build(source, "-t", kind)
+    assert result.returncode != 0
+    assert f"spark-dstl_2.13-{spark_dstl.__version__}.jar is missing" in result.stderr
+    assert "make wheel" in result.stderr
+    assert not list(source.parent.glob("spark_dstl-*"))
+
+
+def test_the_index_page_shows_the_readme_without_links_that_lead_nowhere(source: Path) -> None:
+    put_jar(source)
+    assert build(source, "-t", "wheel").returncode == 0
+    (wheel,) = source.parent.glob("spark_dstl-*.whl")
+    metadata = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
+    shown = zipfile.ZipFile(wheel).read(metadata).decode()
+    assert "# spark-dstl" in shown
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", shown) == []
+
+
+def test_links_of_the_index_page_lead_into_the_repository_where_its_address_is_known() -> None:
+    sys.path.insert(0, str(PYTHON_ROOT))
+    try:
+        from hatch_build import for_index_page
+    finally:
+        sys.path.remove(str(PYTHON_ROOT))
+    text = "[a](docs/a.md#x), [b](https://example.org/b), [c](#c)"
+    address = "https://example.org/project"
+    assert for_index_page(text, None) == "a, [b](https://example.org/b), [c](#c)"
+    linked = f"[a]({address}/blob/main/docs/a.md#x), [b](https://example.org/b), [c](#c)"
+    assert for_index_page(text, address) == linked
 
 
 def test_importing_the_package_takes_nothing_but_python() -> None:
