@@ -1,0 +1,79 @@
+"""Spark that runs without the jar, and a package that is not installed but handed over as a wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import spark_dstl
+from harness import Run, free_port
+from scenarios import Aggregation
+from settings import base_confs, jars
+
+HERE = Path(__file__).resolve().parent
+DRIVER = HERE / "refusals_driver.py"
+
+
+def output(command: list[str], **environment: str) -> list[str]:
+    """The lines that a command writes, which must succeed."""
+    done = subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def spark_submit(work: Path, *arguments: str) -> list[str]:
+    confs = base_confs("local[1]", work)
+    script = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    return [script, *(word for key, value in confs.items() for word in ("--conf", f"{key}={value}")), *arguments]
+
+
+def test_a_session_that_runs_without_the_jar_is_refused_at_once_and_so_is_its_jvm_when_it_has_stopped(
+    tmp_path: Path,
+) -> None:
+    submitted = "--conf spark.master=local[1] --conf spark.ui.enabled=false pyspark-shell"
+    lines = output([sys.executable, str(DRIVER)], PYSPARK_SUBMIT_ARGS=submitted, SPARK_LOCAL_DIRS=str(tmp_path))
+    assert len(lines) == 3
+    for line in lines:
+        assert line.startswith("JarNotLoaded: Spark is running already, and was started without the jar")
+        assert "Restart the Python process (in a notebook, the kernel)" in line
+        assert f"--jars {jars()}" in line
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """A wheel as Python can import it; that a real one holds the same is tested with the package."""
+    path = tmp_path / f"spark_dstl-{spark_dstl.__version__}-py3-none-any.whl"
+    package = Path(spark_dstl.__file__).parent
+    with zipfile.ZipFile(path, "w") as file:
+        for source in sorted(package.rglob("*")):
+            if source.suffix in (".py", ".json"):
+                file.write(source, f"spark_dstl/{source.relative_to(package)}")
+        file.write(jars(), f"spark_dstl/jars/spark-dstl_2.13-{spark_dstl.__version__}.jar")
+    return path
+
+
+def test_a_wheel_given_to_spark_submit_unpacks_its_jar_says_where_and_takes_it(tmp_path: Path, wheel: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPARK_DSTL_JAR": ""}
+    arguments = ["--py-files", str(wheel), str(DRIVER)]
+    place, refused = output(spark_submit(tmp_path, *arguments), **environment)
+    assert wheel.name in place
+    found = re.search(r"`spark-submit --jars (.+\.jar)`", refused)
+    assert found is not None, refused
+    assert Path(found[1]).is_relative_to(tmp_path / "cache")
+    assert Path(found[1]).read_bytes() == Path(jars()).read_bytes()
+    assert output(spark_submit(tmp_path, "--jars", found[1], *arguments), **environment) == [place, "not refused"]
+
+
+def test_a_spark_connect_server_without_the_jar_is_refused(tmp_path: Path) -> None:
+    port = free_port()
+    with Run.create(tmp_path, Aggregation.generate(files=1, rows=1), confs={}).serve(port):
+        (refused,) = output([sys.executable, str(DRIVER), f"sc://127.0.0.1:{port}"])
+    assert refused.startswith("JarNotLoaded: the Spark Connect server was started without the jar")
+    assert f"start-connect-server.sh --jars {jars()}" in refused
