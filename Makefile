@@ -19,7 +19,8 @@ PACKAGING := $(CURDIR)/.build/packaging/bin
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel fmt lint docs clean venv java python FORCE
+.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel release fmt lint docs clean venv \
+	java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -54,6 +55,9 @@ jar: .build/jar ## build the jar; the last line is its path
 
 wheel: .build/jar .build/packaging/ready ## build the Python package, with the jar in it, into python/dist
 	@cd python && $(PACKAGING)/python -m hatchling build -t wheel -d dist
+
+release: .build/packaging/ready | java python ## build all that is published into target/release; AGAIN=1 builds it twice and compares
+	@$(PYTHON) project/release.py $(if $(AGAIN),--again)
 
 fmt: .venv/ready | java ## rewrite all sources in the house format
 	@$(SBT) scalafmtAll scalafmtSbt

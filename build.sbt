@@ -126,6 +126,28 @@ lazy val bench = (project in file("jvm/bench"))
     Test / javaOptions ++= sparkModuleOptions
   )
 
+/** What users get from a Maven repository: one jar with both modules, their sources and their documentation. */
+lazy val published = (project in file("jvm/published"))
+  .settings(
+    name := "spark-dstl",
+    description := "A durable short-term log for the state of Spark Structured Streaming queries",
+    licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
+    // Whoever runs Spark has both.
+    autoScalaLibrary := false,
+    libraryDependencies ++= Seq(
+      "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
+      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided
+    ),
+    Publisher.settings,
+    Compile / packageBin := (spark / assembly).value,
+    Compile / packageSrc / mappings :=
+      (log / Compile / packageSrc / mappings).value ++ (spark / Compile / packageSrc / mappings).value,
+    Compile / doc / sources := (log / Compile / sources).value ++ (spark / Compile / sources).value,
+    Compile / doc / dependencyClasspath := (spark / Compile / dependencyClasspath).value,
+    Compile / doc / scalacOptions -= "-Werror",
+    publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
+  )
+
 lazy val root = (project in file("."))
   .aggregate(log, sim, spark, bench)
   .settings(

@@ -1,0 +1,22 @@
+import java.util.Properties
+
+import sbt._
+import sbt.Keys._
+
+/** What a POM says of those who publish, from project/publisher.properties; what is empty there is left out. */
+object Publisher {
+  val settings: Seq[Def.Setting[_]] = {
+    val properties = new Properties
+    IO.load(properties, file("project/publisher.properties"))
+    def value(key: String): Option[String] = Option(properties.getProperty(key)).map(_.trim).filter(_.nonEmpty)
+    Seq(
+      organization := value("namespace").getOrElse((ThisBuild / organization).value),
+      homepage := value("homepage").map(url),
+      scmInfo := value("repository").map(address => ScmInfo(url(address), s"scm:git:$address.git")),
+      developers := value("developer").map { name =>
+        Developer(name, name, value("email").getOrElse(""), url(value("homepage").getOrElse("")))
+      }.toList,
+      versionScheme := Some("early-semver")
+    )
+  }
+}

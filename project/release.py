@@ -1,0 +1,142 @@
+"""Builds everything that is published, into target/release, and says what is missing for publishing it.
+
+`release.py` builds and checks; `release.py --again` also builds the committed sources a second time, in a directory of
+their own, and compares the checksums.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from patiently import run, say
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGING = ROOT / ".build" / "packaging" / "bin" / "python"
+SUMS = "SHA256SUMS"
+POM = "{http://maven.apache.org/POM/4.0.0}"
+# What Maven Central asks for beyond the files themselves.
+REQUIRED_IN_POM = ("name", "description", "url", "licenses/license/name", "developers/developer/email", "scm/url")
+ARTIFACTS = (".jar", "-sources.jar", "-javadoc.jar", ".pom")
+
+
+class ReleaseFailed(Exception):
+    """A step failed; the message says which."""
+
+
+def main() -> int:
+    """Build, check, and return the exit code."""
+    try:
+        release = build(ROOT)
+        if "--again" in sys.argv[1:]:
+            compare_with_second_build(release)
+    except ReleaseFailed as error:
+        say(str(error))
+        return 1
+    say(f"{release} holds")
+    print((release / SUMS).read_text(encoding="utf-8"), end="")
+    for line in missing(release):
+        say(f"before it can be published: {line}")
+    return 0
+
+
+def build(root: Path) -> Path:
+    """Build the checkout at `root`, and return the directory with what is published."""
+    release = root / "target" / "release"
+    shutil.rmtree(release, ignore_errors=True)
+    step("Maven artifacts", [str(root / "project" / "sbt"), "-Dsbt.supershell=false", "jar", "published/publish"], root)
+    step("Python package", [str(PACKAGING), "-m", "hatchling", "build", "-d", str(release)], root / "python")
+    packages = sorted(map(str, [*release.glob("*.whl"), *release.glob("*.tar.gz")]))
+    step("index page", [str(PACKAGING), "-m", "twine", "check", "--strict", *packages], root)
+    for suffix in ARTIFACTS:
+        for path in release.glob(f"maven/**/*{suffix}"):
+            shutil.copy2(path, release / path.name)
+    check_wheel(release)
+    (release / SUMS).write_text(sums(release.iterdir()), encoding="utf-8")
+    return release
+
+
+def step(name: str, command: list[str], directory: Path) -> None:
+    """Run one step of the release in `directory`, which must succeed."""
+    say(f"{name} ...")
+    if run(name, ["env", "-C", str(directory), *command]) != 0:
+        raise ReleaseFailed(f"{name}: failed")
+
+
+def check_wheel(release: Path) -> None:
+    """Raise `ReleaseFailed` unless the wheel carries the very jar that is published beside it."""
+    (wheel,) = release.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        jars = [name for name in file.namelist() if name.endswith(".jar")]
+        if len(jars) != 1 or file.read(jars[0]) != (release / Path(jars[0]).name).read_bytes():
+            raise ReleaseFailed(f"{wheel} does not carry the jar that is published, but {jars}")
+
+
+def sums(files: Iterable[Path]) -> str:
+    """Return the SHA-256 checksums of files, as `sha256sum` writes and checks them."""
+    named = sorted((path.name, path) for path in files if path.is_file() and path.name != SUMS)
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in named)
+
+
+def compare_with_second_build(release: Path) -> None:
+    """Build the committed sources elsewhere; raise `ReleaseFailed` unless every file comes out the same."""
+    if git("status", "--porcelain"):
+        raise ReleaseFailed("there are changes that are not committed, which a second build would not see")
+    twin = ROOT / "target" / "release-again"
+    shutil.rmtree(twin, ignore_errors=True)
+    twin.mkdir(parents=True)
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(twin)], input=archive, check=True)
+    again = (build(twin) / SUMS).read_text(encoding="utf-8").splitlines()
+    first = (release / SUMS).read_text(encoding="utf-8").splitlines()
+    different = sorted({line.split("  ")[1] for line in set(first) ^ set(again)})
+    if different:
+        raise ReleaseFailed(f"built again from the same sources, these differ: {', '.join(different)}")
+    shutil.rmtree(twin)
+    say("built again from the same sources, every file is the same")
+
+
+def missing(release: Path) -> list[str]:
+    """Return what stands between a release that has been built and one that can be published, a line each."""
+    lines = []
+    (pom,) = release.glob("*.pom")
+    root = ElementTree.parse(pom).getroot()
+    absent = [path for path in REQUIRED_IN_POM if not text_of(root, path)]
+    if absent:
+        lines.append(f"Maven Central wants {', '.join(absent)} in the POM: fill in project/publisher.properties")
+    if "." not in text_of(root, "groupId"):
+        lines.append(
+            f"{text_of(root, 'groupId')} is no namespace of Maven Central: name one in project/publisher.properties"
+        )
+    lines += [
+        f"{pom.stem}{suffix} is missing" for suffix in ARTIFACTS if not (release / f"{pom.stem}{suffix}").exists()
+    ]
+    if not list(release.glob("maven/**/*.asc")):
+        lines.append("nothing is signed: gpg --detach-sign --armor for each file of target/release/maven")
+    tag = f"v{text_of(root, 'version')}"
+    if tag not in git("tag", "--points-at", "HEAD").split():
+        lines.append(f"this commit has no tag {tag}")
+    if git("status", "--porcelain"):
+        lines.append("there are changes that are not committed")
+    return lines
+
+
+def text_of(pom: ElementTree.Element, path: str) -> str:
+    """Return the text of an element of a POM, empty where there is none."""
+    return (pom.findtext("/".join(POM + name for name in path.split("/"))) or "").strip()
+
+
+def git(*arguments: str) -> str:
+    """Return what git says of this checkout."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,88 @@
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2] / "project"
+if not (PROJECT / "release.py").exists():
+    pytest.skip("only in a checkout of the whole project", allow_module_level=True)
+sys.path.insert(0, str(PROJECT))
+
+import release as releasing  # noqa: E402
+
+NAME = "spark-dstl_2.13-1.2.3"
+COMPLETE = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <groupId>org.example</groupId><version>1.2.3</version><name>a</name><description>b</description><url>c</url>
+  <licenses><license><name>d</name></license></licenses>
+  <developers><developer><email>e</email></developer></developers>
+  <scm><url>f</url></scm>
+</project>"""
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release that lacks nothing, of a commit that has its tag."""
+    monkeypatch.setattr(releasing, "git", lambda command, *_: "v1.2.3" if command == "tag" else "")
+    for suffix in ("-sources.jar", "-javadoc.jar", ".jar"):
+        (tmp_path / f"{NAME}{suffix}").write_bytes(suffix.encode())
+    (tmp_path / f"{NAME}.pom").write_text(COMPLETE)
+    (tmp_path / "maven").mkdir()
+    (tmp_path / "maven" / f"{NAME}.jar.asc").touch()
+    return tmp_path
+
+
+def test_a_release_that_lacks_nothing_can_be_published(release: Path) -> None:
+    assert releasing.missing(release) == []
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        ("<url>c</url>", "wants url in the POM"),
+        ("<developer><email>e</email></developer>", "wants developers/developer/email in the POM"),
+        ("org.", "example is no namespace"),
+    ],
+)
+def test_what_a_pom_lacks_is_named(release: Path, taken: str, said: str) -> None:
+    (release / f"{NAME}.pom").write_text(COMPLETE.replace(taken, ""))
+    (line,) = releasing.missing(release)
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [(f"{NAME}-javadoc.jar", "is missing"), (f"maven/{NAME}.jar.asc", "nothing is signed")]
+)
+def test_a_file_that_is_missing_is_named(release: Path, file: str, said: str) -> None:
+    (release / file).unlink()
+    (line,) = releasing.missing(release)
+    assert said in line
+
+
+def test_a_commit_without_its_tag_and_changes_that_are_not_committed_are_named(
+    release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releasing, "git", lambda *command: " M README.md" if command[0] == "status" else "")
+    assert [line.split()[-1] for line in releasing.missing(release)] == ["v1.2.3", "committed"]
+
+
+def test_the_wheel_must_carry_the_jar_that_is_published(tmp_path: Path) -> None:
+    (tmp_path / f"{NAME}.jar").write_bytes(b"one")
+    for content in (b"one", b"another"):
+        with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
+            wheel.writestr(f"spark_dstl/jars/{NAME}.jar", content)
+        if content == b"one":
+            releasing.check_wheel(tmp_path)
+    with pytest.raises(releasing.ReleaseFailed, match="does not carry the jar"):
+        releasing.check_wheel(tmp_path)
+
+
+def test_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("x")
+    (tmp_path / "a").write_text("y")
+    written = releasing.sums(tmp_path.iterdir())
+    assert [line.split("  ")[1] for line in written.splitlines()] == ["a", "b"]
+    (tmp_path / releasing.SUMS).write_text(written)
+    subprocess.run(["sha256sum", "--check", "--quiet", releasing.SUMS], cwd=tmp_path, check=True)
+    assert releasing.sums(tmp_path.iterdir()) == written
