@@ -5,11 +5,14 @@ import os
 import tempfile
 from functools import cache
 from importlib import resources
-from importlib.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_dstl.errors import JarNotFound
 from spark_dstl.version import __version__
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 JAR_VARIABLE = "SPARK_DSTL_JAR"
 JAR_NAME = f"spark-dstl_2.13-{__version__}.jar"
@@ -40,11 +43,11 @@ def jar_path() -> Path:
     return shipped if isinstance(shipped, Path) else _unpacked(shipped)
 
 
-def _package() -> Traversable:
+def _package() -> "Traversable":
     return resources.files("spark_dstl")
 
 
-def _unpacked(shipped: Traversable) -> Path:
+def _unpacked(shipped: "Traversable") -> Path:
     """Return a copy of `shipped` on disk; its directory is named after its content, so that it is never another's."""
     content = shipped.read_bytes()
     digest = hashlib.sha256(content).hexdigest()

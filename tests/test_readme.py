@@ -1,0 +1,39 @@
+"""The README's query, as it stands there, but for where its data is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from settings import base_confs
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+
+
+def test_the_query_of_the_readme_runs_and_shows_that_it_works(tmp_path: Path) -> None:
+    query, shown = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[:2]
+    query = query.replace("s3a://my-bucket", str(tmp_path / "bucket"))
+    # S3 is not tried here; and a test ends.
+    query, packages = re.subn(r"^ .*spark\.jars\.packages.*\n", "", query, flags=re.MULTILINE)
+    query, ends = re.subn(r"query\.awaitTermination\(\)", "query.processAllAvailable()", query)
+    assert (packages, ends) == (1, 1)
+    clicks = tmp_path / "bucket" / "clicks"
+    clicks.mkdir(parents=True)
+    for hour in (10, 12, 14):
+        (clicks / f"{hour}.json").write_text(json.dumps({"at": f"2026-01-01T{hour}:00:00", "page": "a"}))
+    program = tmp_path / "query.py"
+    program.write_text(f"{query}\nimport json\nprint(json.dumps({shown.split('#')[0].strip()}))\nquery.stop()\n")
+    confs = base_confs("local[2]", tmp_path)
+    submitted = " ".join(f"--conf '{key}={value}'" for key, value in confs.items())
+    environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell"}
+    done = subprocess.run([sys.executable, str(program)], env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "dstlSegments" in json.loads(done.stdout.splitlines()[-1])
+    checkpoint = tmp_path / "bucket" / "checkpoints" / "clicks"
+    entry = (checkpoint / "commits" / "0").read_bytes().splitlines()
+    assert b"run" in entry[2]
+    assert not list((checkpoint / "state").rglob("*.changelog"))
