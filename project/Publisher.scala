@@ -13,9 +13,10 @@ object Publisher {
       organization := value("namespace").getOrElse((ThisBuild / organization).value),
       homepage := value("homepage").map(url),
       scmInfo := value("repository").map(address => ScmInfo(url(address), s"scm:git:$address.git")),
-      developers := value("developer").map { name =>
-        Developer(name, name, value("email").getOrElse(""), url(value("homepage").getOrElse("")))
-      }.toList,
+      // sbt wants an address with each.
+      developers :=
+        (for (name <- value("developer"); email <- value("email"); page <- value("homepage"))
+          yield Developer(name, name, email, url(page))).toList,
       versionScheme := Some("early-semver")
     )
   }

@@ -60,6 +60,8 @@ def configure(
     `spark.jars` stays as it is. A Spark Connect server (`sc://`) runs somewhere else, and is not asked:
     `configure_session` does.
 
+    A list of jars in `spark-defaults.conf` gives way to that of the builder, so name those jars on the builder as well.
+
     Raises `InvalidOption` for a value that its option cannot take; `UnsupportedSpark` if Spark is missing or not one
     that this release works with; `JarNotLoaded` if a JVM runs without the jar; `JarNotFound`. `builder` is then as
     it was.
