@@ -69,12 +69,22 @@ def test_an_unpacked_jar_that_is_damaged_is_unpacked_again() -> None:
     assert path.read_bytes() == b"the jar"
 
 
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
 @pytest.mark.usefixtures("archive")
+@pytest.mark.parametrize("home", [True, False])
 def test_where_the_cache_cannot_be_written_the_jar_is_unpacked_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "cache").write_text("a file, where a directory should be")
+    if home:
+        (tmp_path / "cache").write_text("a file, where a directory should be")
+    else:
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(Path, "home", no_home)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jar._temporary.cache_clear()
     path = jar_path()
     assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(b"the jar").digest()
     assert path.is_relative_to(tmp_path)

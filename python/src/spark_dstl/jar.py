@@ -51,13 +51,14 @@ def _unpacked(shipped: "Traversable") -> Path:
     """Return a copy of `shipped` on disk; its directory is named after its content, so that it is never another's."""
     content = shipped.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    target = caches / "spark-dstl" / digest[:16] / JAR_NAME
     try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        target = caches / "spark-dstl" / digest[:16] / JAR_NAME
         if not target.is_file() or hashlib.sha256(target.read_bytes()).hexdigest() != digest:
             _write(target, content)
         return target
-    except OSError:
+    except (OSError, RuntimeError):
+        # A RuntimeError: the user has no home, as in some containers.
         return _temporary(content)
 
 
