@@ -9,16 +9,40 @@ from pathlib import Path
 import pytest
 
 import spark_dstl
+from spark_dstl.release import INSTALL, SUPPORTED_SPARK
 
 PYTHON_ROOT = Path(__file__).resolve().parents[1]
 BUILD_DEFINITION = PYTHON_ROOT.parent / "build.sbt"
 
 
-@pytest.mark.skipif(not BUILD_DEFINITION.exists(), reason="only in a checkout of the whole project")
-def test_package_and_jar_have_the_same_version() -> None:
-    match = re.search(r'^ThisBuild / version := "(.+)"$', BUILD_DEFINITION.read_text(encoding="utf-8"), re.MULTILINE)
+def built_with(name: str) -> str:
+    """What the build says of a version, such as that of Spark."""
+    match = re.search(rf'^(?:ThisBuild / |val ){name} :?= "(.+)"$', BUILD_DEFINITION.read_text("utf-8"), re.MULTILINE)
     assert match is not None
-    assert match[1] == spark_dstl.__version__
+    return match[1]
+
+
+in_a_checkout = pytest.mark.skipif(not BUILD_DEFINITION.exists(), reason="only in a checkout of the whole project")
+
+
+@in_a_checkout
+def test_package_and_jar_have_the_same_version() -> None:
+    assert built_with("version") == spark_dstl.__version__
+
+
+@in_a_checkout
+def test_the_package_wants_the_spark_that_the_jar_is_built_with() -> None:
+    assert built_with("sparkVersion").startswith(f"{SUPPORTED_SPARK}.")
+    definition = (PYTHON_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    wanted = INSTALL.removeprefix("pip install ")
+    assert f"spark = [{wanted}]" in definition
+
+
+@in_a_checkout
+def test_the_readme_names_the_versions_that_the_build_has() -> None:
+    readme = (PYTHON_ROOT.parent / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"hadoop-aws:([0-9.]+)", readme)) == {built_with("hadoopVersion")}
+    assert set(re.findall(r"spark-dstl_2\.13[:-]([0-9.]+)(?:`|\.jar)", readme)) == {spark_dstl.__version__}
 
 
 @pytest.fixture
