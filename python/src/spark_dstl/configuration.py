@@ -48,6 +48,7 @@ def configure(
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
     download_local_copies_max_size: Size | None = None,
+    local_recovery_max_size: Size | None = None,
 ) -> SparkSession.Builder:
     """Make the sessions of `builder` keep the state of streaming queries in the log, and return `builder`.
 
@@ -151,14 +152,18 @@ def configure(
       milliseconds, at least 0ms, at most 1h; by default 500ms.
     - `download_num_threads`: How many log files an executor fetches at once on recovery, and how many ranges, of 4
       MiB, of a store's snapshot. A whole number, at least 1, at most 256; by default 8.
-    - `download_cache_max_size`: How many bytes of log files an executor keeps in memory on recovery, so that each is
-      fetched once for all its stores. A file larger than a quarter of it is read in ranges. A size such as 512k, 100m
-      or 1g, or a number of bytes, at least 1m, at most 64g; by default 64m.
-    - `download_cache_idle_timeout`: How long a log file that nobody reads stays in that memory. A duration such as
-      500ms, 10s or 5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
-    - `download_local_copies_max_size`: How many bytes of commit entries an executor keeps on its local disk on
-      recovery, beside those in memory, for the stores that replay them next. 0 keeps none. A size such as 512k, 100m
-      or 1g, or a number of bytes, at least 0, at most 1024g; by default 1g.
+    - `download_cache_max_size`: How many bytes of commit entries and of data files in which several stores have
+      something an executor keeps in memory on recovery, so that each is fetched once for all its stores. A size such
+      as 512k, 100m or 1g, or a number of bytes, at least 1m, at most 64g; by default 64m.
+    - `download_cache_idle_timeout`: How long what nobody reads stays in that memory. A duration such as 500ms, 10s or
+      5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
+    - `download_local_copies_max_size`: How many bytes of the same an executor keeps on its local disk on recovery,
+      beside those in memory, for the stores that come to them later. 0 keeps none. A size such as 512k, 100m or 1g, or
+      a number of bytes, at least 0, at most 1024g; by default 1g.
+    - `local_recovery_max_size`: How many bytes of snapshots' files an executor keeps on its local disk for stores that
+      come back to it, after a query was started again or a store was elsewhere: only what they lack is fetched then.
+      While a store is open they take no room of their own. 0 keeps none. A size such as 512k, 100m or 1g, or a number
+      of bytes, at least 0, at most 1024g; by default 4g.
     """
     return _session.configure_builder(**locals())
 
@@ -196,6 +201,7 @@ def configure_session(
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
     download_local_copies_max_size: Size | None = None,
+    local_recovery_max_size: Size | None = None,
 ) -> SparkSession:
     """Make the queries that `session` starts from now on keep state in the log, and return `session`.
 
@@ -241,6 +247,7 @@ def conf(
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
     download_local_copies_max_size: Size | None = None,
+    local_recovery_max_size: Size | None = None,
 ) -> dict[str, str]:
     """Return the Spark settings that keep state in the log, for `spark-submit --conf` and the settings of a cluster.
 
