@@ -3,13 +3,16 @@ package sparkdstl.log.read
 import sparkdstl.log.format.SegmentPart
 
 /**
- * A range of a data file.
+ * A range of a data file, or of the log in a commit entry.
  *
- * @param file   relative to the base
- * @param offset in bytes
- * @param length in bytes
+ * @param file
+ *   relative to the base; None for the entry
+ * @param offset
+ *   in bytes; in an entry from the log's start on
+ * @param length
+ *   in bytes
  */
-final case class FileRange(file: String, offset: Long, length: Int) {
+final case class FileRange(file: Option[String], offset: Long, length: Int) {
 
   /** What of `bytes`, which are this range, the part consists of. */
   def cut(bytes: Array[Byte], part: SegmentPart): Array[Byte] = {
@@ -28,18 +31,15 @@ object FileRange {
 
   /**
    * Ranges that several parts are read with at once, because they lie close together: small changes and small snapshots
-   * of many stores share a data file. Parts that are better read alone have none.
+   * of many stores share a file. Parts that are better read alone have none.
    */
-  private[read] def shared(parts: Vector[SegmentPart]): Map[SegmentPart, FileRange] = {
-    val inFiles = parts.iterator.collect { case part @ SegmentPart(Some(file), _, _, _) => file -> part }
-      .toVector.groupMap(_._1)(_._2)
+  private[read] def shared(parts: Vector[SegmentPart]): Map[SegmentPart, FileRange] =
     for {
-      (file, of) <- inFiles
+      (file, of) <- parts.groupBy(_.file)
       run <- runs(of.distinct.sortBy(_.offset)) if run.parts.size > 1
       range = FileRange(file, run.start, (run.end - run.start).toInt)
       part <- run.parts
     } yield part -> range
-  }
 
   private final case class Run(parts: Vector[SegmentPart], end: Long) {
     def start: Long = parts.head.offset

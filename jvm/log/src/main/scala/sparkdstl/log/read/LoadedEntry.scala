@@ -70,7 +70,7 @@ final class LoadedEntry(
     )
   }
 
-  /** The range that is best read for the sake of `part`, which is in a data file; None if that is the part alone. */
+  /** The range that is best read for the sake of `part`; None if that is the part alone. */
   def rangeAround(part: SegmentPart): Option[FileRange] = ranges.get(part)
 
   /** Directories of the stores that its batch has changed. */

@@ -22,8 +22,12 @@ sealed trait ReadPlace
  */
 final case class EntryPlace(root: String, reader: UUID, batch: Long) extends ReadPlace
 
-/** Which part of a data file. */
-final case class RangePlace(base: String, range: FileRange) extends ReadPlace
+/**
+ * Which part of a data file, or of a commit entry.
+ *
+ * @param of where data files are; or which entry, by its own id
+ */
+final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 
 /** A segment found in the log. */
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
@@ -116,27 +120,31 @@ final class SegmentReader(
   /** The bytes of one part of the segment. */
   def part(found: FoundSegment, index: Int): Future[Array[Byte]] = {
     val part = found.segment.parts(index)
-    val key = found.segment.key
-    val path = part.file.fold(found.in.path)(location.file)
+    val entry = found.in
+    val path = part.file.fold(entry.path)(location.file)
     def verified(content: Array[Byte]): Array[Byte] = {
-      LogFileReader.verify(path, key, part, content)
+      LogFileReader.verify(path, found.segment.key, part, content)
       content
     }
-    def alone() = range(log, path, part.offset, part.length, key, baseOf(found.in)).map(verified)
-    (part.file, found.in.rangeAround(part)) match {
-      case (None, _) =>
-        found.in.bytes(part.offset, part.length).map(Future.successful)
-          .getOrElse(range(checkpoint, path, found.in.logStart + part.offset, part.length, key)).map(verified)
-      case (_, None) => alone()
-      case (_, Some(around)) =>
-        val place = RangePlace(location.base.toString, around)
-        ranges.get(place)(range(log, path, around.offset, around.length, key, baseOf(found.in)))
-          .map(bytes => verified(around.cut(bytes, part)))
+    def read(offset: Long, length: Int) = part.file match {
+      case None => range(checkpoint, path, entry.logStart + offset, length, found.segment.key)
+      case Some(_) => range(log, path, offset, length, found.segment.key, baseOf(entry))
+    }
+    def alone() = read(part.offset, part.length).map(verified)
+    val known = if (part.file.isEmpty) entry.bytes(part.offset, part.length) else None
+    // An entry's name alone does not tell what is in it.
+    val of = if (part.file.isEmpty) entry.index.link.map(_.entry.toString) else Some(location.base.toString)
+    (known, entry.rangeAround(part), of) match {
+      case (Some(bytes), _, _) => Future.successful(bytes).map(verified)
+      case (None, Some(around), Some(of)) =>
+        val place = RangePlace(of, around)
+        ranges.get(place)(read(around.offset, around.length)).map(bytes => verified(around.cut(bytes, part)))
           // What is wrong with the parts around it is not wrong with this one.
           .recoverWith { case _: DamagedLogException =>
             ranges.forget(place)
             alone()
           }
+      case _ => alone()
     }
   }
 

@@ -6,8 +6,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * Ranges of data files in which several stores have something: fetched once for all stores of an executor. Data files never
- * change and their names never come again, so what one run has read is good for the next.
+ * Ranges in which several stores have something: fetched once for all stores of an executor. Data files never change and
+ * their names never come again, so what one run has read is good for the next.
  *
  * @param copies where they stay when memory is needed for others
  */

@@ -9,11 +9,11 @@ class FileRangeSuite extends AnyFunSuite {
 
   private def part(offset: Long, length: Int, file: String = "f") = SegmentPart(Some(file), offset, length, 0)
 
-  test("parts that lie close together are read at once, and those of other files, or in the entry itself, are not") {
+  test("parts that lie close together are read at once, and those of other files are not") {
     val near = Vector(part(300, 50), part(24, 100), part(200, 100))
     val others = Vector(part(24, 100, "g"), SegmentPart(None, 0, 10, 0))
     val ranges = FileRange.shared(near ++ others)
-    assert(near.forall(of => ranges(of) == FileRange("f", 24, 326)))
+    assert(near.forall(of => ranges(of) == FileRange(Some("f"), 24, 326)))
     assert(others.forall(!ranges.contains(_)))
   }
 
@@ -27,7 +27,10 @@ class FileRangeSuite extends AnyFunSuite {
       part(20 * MiB, 5 * MiB),
       part(25 * MiB, 10)
     ))
-    assert(ranges.values.toSet == Set(FileRange("f", 0, 4 * MiB), FileRange("f", 4 * MiB, 20 + FileRange.MaxGap)))
+    assert(ranges.values.toSet == Set(
+      FileRange(Some("f"), 0, 4 * MiB),
+      FileRange(Some("f"), 4 * MiB, 20 + FileRange.MaxGap)
+    ))
     assert(ranges.size == 4)
   }
 
@@ -35,7 +38,7 @@ class FileRangeSuite extends AnyFunSuite {
     val outer = part(0, 100)
     val inner = part(10, 20)
     val last = part(60, 60)
-    assert(FileRange.shared(Vector(inner, last, outer)).values.toSet == Set(FileRange("f", 0, 120)))
-    assert(FileRange("f", 0, 120).cut(Array.tabulate(120)(_.toByte), inner).toSeq == (10 until 30).map(_.toByte))
+    assert(FileRange.shared(Vector(inner, last, outer)).values.toSet == Set(FileRange(Some("f"), 0, 120)))
+    assert(FileRange(Some("f"), 0, 120).cut(Array.tabulate(120)(_.toByte), inner).toSeq == (10 until 30).map(_.toByte))
   }
 }

@@ -15,11 +15,18 @@ class SegmentReaderSuite extends AnyFunSuite {
     val stored = new RunFixture
     import stored._
 
-    def reader(cacheBytes: Long = 1 << 20, fetchLength: Int = 1 << 20): SegmentReader = new SegmentReader(
+    private def ownRanges =
+      new SharedRanges(new FetchCache(1 << 20, runtime)(bytes => Some(bytes.length.toLong)), None, runtime)
+
+    def reader(
+        cacheBytes: Long = 1 << 20,
+        fetchLength: Int = 1 << 20,
+        shared: SharedRanges = ownRanges
+    ): SegmentReader = new SegmentReader(
       location,
       new EntryReader(location, storage, 60000, fetchLength, runtime),
       new FetchCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
-      new SharedRanges(new FetchCache(cacheBytes, runtime)(bytes => Some(bytes.length.toLong)), None, runtime),
+      shared,
       otherRun,
       storage,
       storage,
@@ -164,6 +171,35 @@ class SegmentReaderSuite extends AnyFunSuite {
     stored.store.script("readRange", Fail())
     assert(failure(read(reader(), 0)).getMessage.contains("DSTL_READ_FAILED"))
     assert(stored.store.count("readRange") == before + 1)
+  }
+
+  test(
+    "of an entry that was not fetched whole, what stores have close together is fetched once; of another entry it is not"
+  ) {
+    val fixture = new Fixture
+    import fixture._
+    def write(first: Byte) = stored.writeEntry(
+      0,
+      otherRun,
+      1,
+      None,
+      (0 to 9).map(of =>
+        CommittedSegment(key(0, of), 1, Vector(Left(Array.fill(10000)(first).updated(9999, of.toByte))))
+      ): _*
+    )
+    write(1): Unit
+    val some = reader(fetchLength = 100)
+    def read(from: SegmentReader, store: Int) = {
+      val bytes = result(from.part(result(from.open(key(0, store))).get, 0))
+      (bytes.head, bytes.last)
+    }
+    (0 to 9).foreach(store => assert(read(some, store) == (1, store)))
+    assert(stored.store.count("readRange") == 1)
+    // The same name, and the same places in it.
+    val ranges = new SharedRanges(new FetchCache(1000, stored.runtime)(_ => Some(1L)), None, stored.runtime)
+    assert(read(reader(fetchLength = 100, shared = ranges), 3) == (1, 3))
+    write(2): Unit
+    assert(read(reader(fetchLength = 100, shared = ranges), 3) == (2, 3))
   }
 
   private object FormatRuns {
