@@ -12,7 +12,7 @@ package sparkdstl.log.request
  *   whether another attempt may be started while an earlier one may still take effect: beside a silent one, or after
  *   one that ended without a definite answer
  * @param sizeClass
- *   the power of ten of the bytes that are sent or expected
+ *   the power of ten of the bytes that are sent or expected, or of the objects that are deleted
  */
 final case class RequestKind(operation: String, hasEffect: Boolean, concurrent: Boolean, sizeClass: Int)
 
