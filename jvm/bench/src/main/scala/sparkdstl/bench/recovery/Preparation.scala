@@ -57,7 +57,7 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
     // What is configured for stores holds from when they are loaded.
     StateStores.close()
     query.configure(MinDeltas -> Int.MaxValue.toString)
-    query.run(spec.batchesBefore, spec.batchesSince)(()): Unit
+    if (spec.batchesSince > 0) query.run(spec.batchesBefore, spec.batchesSince)(()): Unit
   }
 
   private def snapshots(): Long = Using.resource(Files.walk(Paths.get(spec.root, spec.contender.name, "state"))) {
