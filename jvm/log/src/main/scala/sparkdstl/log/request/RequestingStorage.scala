@@ -106,7 +106,9 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
     if (paths.isEmpty) Future.successful(Outcome.Done(()))
     else {
       val name = s"deletion of ${paths.head}${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}"
-      requests.run(RequestKind.effect("delete", paths.size.toLong), name, timeoutMillis)(_ => store.delete(paths)).outcome
+      requests.run(RequestKind.effect("delete", paths.size.toLong), name, timeoutMillis)(_ =>
+        store.delete(paths)
+      ).outcome
     }
 
   private def unlessMissing[T](attempt: Attempt[T]): Attempt[Option[T]] = mapping(attempt) {
