@@ -2,11 +2,9 @@ package sparkdstl.log.coordinator
 
 import java.util.concurrent.TimeUnit
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
+import sparkdstl.log.runtime.{ProtocolRuntime, RepeatedReport}
 
 /**
  * How far a query that was started again has come before its first batch is committed: which of its stores tasks have come
@@ -20,10 +18,11 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 private[coordinator] final class RestartWatch(query: String, stores: Set[String], runtime: ProtocolRuntime) {
   import RestartWatch._
 
+  private val reports = new RepeatedReport(runtime.timer)(() => logger.info(text))
+
   // Guarded by this.
   private var left = stores
   private var startedNanos = Option.empty[Long]
-  private var next = Option.empty[Cancellable]
 
   /** A task has come to the store. */
   def asked(storeDirectory: String): Unit = synchronized {
@@ -31,7 +30,7 @@ private[coordinator] final class RestartWatch(query: String, stores: Set[String]
       left -= storeDirectory
       if (startedNanos.isEmpty) {
         startedNanos = Some(runtime.timer.nowNanos)
-        report()
+        reports.start()
       }
     }
   }
@@ -42,28 +41,17 @@ private[coordinator] final class RestartWatch(query: String, stores: Set[String]
   /** A batch is committed, or the run has ended: there is nothing left to wait for. */
   def end(): Unit = synchronized {
     left = Set.empty
-    next.foreach(_.cancel())
-    next = None
+    reports.end()
   }
 
-  private def report(): Unit =
-    try next = Some(runtime.timer.schedule(ReportMillis)(() => reportIfAwaited()))
-    catch { case NonFatal(_) => () } // The process ends.
-
-  private def reportIfAwaited(): Unit = {
-    val text = synchronized {
-      val text = startedNanos.filter(_ => next.nonEmpty).map { nanos =>
-        val seconds = TimeUnit.NANOSECONDS.toSeconds(runtime.timer.nowNanos - nanos)
-        s"$query is being restarted for $seconds s: tasks have come to ${stores.size - left.size} of ${stores.size} stores"
-      }
-      if (text.nonEmpty) report()
-      text
+  private def text: String = {
+    val (there, seconds) = synchronized {
+      (stores.size - left.size, TimeUnit.NANOSECONDS.toSeconds(runtime.timer.nowNanos - startedNanos.get))
     }
-    text.foreach(logger.info)
+    s"$query is being restarted for $seconds s: tasks have come to $there of ${stores.size} stores"
   }
 }
 
 private object RestartWatch {
   private val logger = LoggerFactory.getLogger(classOf[RestartWatch])
-  private val ReportMillis = 10000L
 }

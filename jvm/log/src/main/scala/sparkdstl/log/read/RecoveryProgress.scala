@@ -4,11 +4,10 @@ import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.LongAdder
 
 import scala.collection.mutable
-import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
+import sparkdstl.log.runtime.{ProtocolRuntime, RepeatedReport}
 
 /**
  * Which stores a process is loading, and how far each has come. Who waits for one that takes long finds it in the log,
@@ -32,7 +31,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
   def begin(name: String, version: Long): LoadingStore = {
     val store = new LoadingStore(name, version)
     synchronized(underWay += store): Unit
-    store.report()
+    store.reports.start()
     store
   }
 
@@ -59,13 +58,12 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
   /** One store, until it is loaded. */
   final class LoadingStore private[RecoveryProgress] (name: String, version: Long) {
     private val startedNanos = runtime.timer.nowNanos
+    private[RecoveryProgress] val reports = new RepeatedReport(runtime.timer)(() => logger.info(text))
 
     // Guarded by this.
     private var bytes = 0L
     private var done = 0L
     private var at = -1L
-    private var next = Option.empty[Cancellable]
-    private var ended = false
 
     /** A snapshot is fetched now, whose files have so many bytes. What was fetched of another one does not count. */
     def fetching(length: Long): Unit = synchronized {
@@ -90,10 +88,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
 
     /** It is loaded, or could not be. */
     def end(isLoaded: Boolean): Unit = {
-      synchronized {
-        ended = true
-        next.foreach(_.cancel())
-      }
+      reports.end()
       if (isLoaded) loaded.increment()
       RecoveryProgress.this.synchronized(underWay -= this): Unit
     }
@@ -102,15 +97,6 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
 
     /** None are known before its snapshot is there. */
     private[RecoveryProgress] def changelogsToDo: Long = synchronized(if (at < 0) 0 else version - at)
-
-    private[RecoveryProgress] def report(): Unit = synchronized {
-      if (!ended)
-        try next = Some(runtime.timer.schedule(ReportMillis) { () =>
-            logger.info(text)
-            report()
-          })
-        catch { case NonFatal(_) => () } // Nobody is left to be told.
-    }
 
     private def text: String = {
       val seconds = TimeUnit.NANOSECONDS.toSeconds(runtime.timer.nowNanos - startedNanos)
@@ -125,5 +111,4 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
 
 private object RecoveryProgress {
   private val logger = LoggerFactory.getLogger(classOf[RecoveryProgress])
-  private val ReportMillis = 10000L
 }

@@ -65,35 +65,32 @@ class OfferedSnapshotsSuite extends AnyFunSuite {
     assert(places(fixture.begin(otherRun)) == Seq(SnapshotPlace(1, None, 1)), "the next run knows")
   }
 
-  test("one that is said again, and is looked at while an entry comes to hold it, is not held twice") {
-    val fixture = new RunFixture
+  /** Looks at `late` while an entry comes to hold `first`, which is offered before it. */
+  private def lookedAtMeanwhile(fixture: RunFixture, first: ToDriver, late: ToDriver): (RunCoordinator, FromDriver) = {
     val run = fixture.begin()
     (0L to 2L).foreach(commit(run, _, 0 to 1))
-    assert(answer(run, offer(1, 0, Nil)) == FromDriver.Noted)
-    // Who committed it is on storage: what the driver has looked at last is another entry.
+    assert(answer(run, first) == FromDriver.Noted)
+    // Who committed the late one is on storage: what the driver has looked at last is another entry.
     assert(answer(run, offer(2, 11, Nil, partition = 1)) == FromDriver.Noted)
     val slow = new ScriptedStore.Hang
     fixture.store.script("readTail", slow)
-    val again = run.answer("1", offer(1, 0, Nil))
+    val answered = run.answer("1", late)
     commit(run, 3, 0 to 1)
     slow.release()
-    assert(result(again) == FromDriver.SnapshotHeld)
+    (run, result(answered))
+  }
+
+  test("one that is said again, and is looked at while an entry comes to hold it, is not held twice") {
+    val fixture = new RunFixture
+    val (run, again) = lookedAtMeanwhile(fixture, offer(1, 0, Nil), offer(1, 0, Nil))
+    assert(again == FromDriver.SnapshotHeld)
     commit(run, 4, 0 to 1)
     assert(fixture.entry(4).get.index.entries.forall(_.key.kind == SegmentKind.Changelog))
   }
 
   test("an older one that is looked at while an entry comes to hold a newer one is not wanted any more") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    (0L to 2L).foreach(commit(run, _, 0 to 1))
-    assert(answer(run, offer(3, 20, Nil)) == FromDriver.Noted)
-    assert(answer(run, offer(2, 11, Nil, partition = 1)) == FromDriver.Noted)
-    val slow = new ScriptedStore.Hang
-    fixture.store.script("readTail", slow)
-    val older = run.answer("1", offer(1, 0, Nil))
-    commit(run, 3, 0 to 1)
-    slow.release()
-    assert(isRefused(result(older), "a newer one"))
+    val (_, older) = lookedAtMeanwhile(new RunFixture, offer(3, 20, Nil), offer(1, 0, Nil))
+    assert(isRefused(older, "a newer one"))
   }
 
   test("that of another attempt than the committed one is refused, of the last batch and of one before it") {

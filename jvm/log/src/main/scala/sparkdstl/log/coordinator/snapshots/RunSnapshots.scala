@@ -59,12 +59,10 @@ private[coordinator] final class RunSnapshots(
     if (key.batch > newestCommitted()) Future.successful(FromDriver.NotYet)
     else for {
       (there, _) <- held.of(key.storeDirectory)
-      isHeld = there.exists(_.key == key)
-      isOld = there.exists(_.key.version > key.version)
-      isCommitted <- if (isHeld || isOld) Future.successful(true) else wasCommittedBy(key, message.attempt)
+      inEntry = SnapshotOffers.answerIfHeld(there.map(_.key), key)
+      isCommitted <- if (inEntry.nonEmpty) Future.successful(true) else wasCommittedBy(key, message.attempt)
     } yield
-      if (isHeld) FromDriver.SnapshotHeld
-      else if (isOld) refused("a newer one is in a commit entry")
+      if (inEntry.nonEmpty) inEntry.get
       else if (!isCommitted) refused(s"version ${key.version} was not committed by task attempt ${message.attempt}")
       else offers.take(new SnapshotOffer(message), lineage)
   }

@@ -57,12 +57,10 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
     val (answer, unneeded) = synchronized {
       val store = offer.key.storeDirectory
       val before = waiting.get(store)
-      val inEntry = newestHeld.get(store)
+      val inEntry = answerIfHeld(newestHeld.get(store), offer.key)
       if (ended) (FromDriver.Superseded, Set.empty[String])
       else if (asOf != lineage) (FromDriver.NotYet, Set.empty[String])
-      else if (inEntry.contains(offer.key)) (FromDriver.SnapshotHeld, Set.empty[String])
-      else if (inEntry.exists(_.version > offer.key.version))
-        (FromDriver.SnapshotRefused("a newer one is in a commit entry", Vector.empty), Set.empty[String])
+      else if (inEntry.nonEmpty) (inEntry.get, Set.empty[String])
       else if (before.exists(_.key == offer.key)) (FromDriver.Noted, Set.empty[String])
       else if (before.exists(_.key.version > offer.key.version))
         (FromDriver.SnapshotRefused("a newer one waits for its commit entry", Vector.empty), Set.empty[String])
@@ -136,6 +134,13 @@ private[coordinator] final class SnapshotOffers(budget: InlineBudget, files: Sha
 }
 
 private object SnapshotOffers {
+
+  /** What is said of a snapshot when entries hold these of its store; None if it may still be wanted. */
+  def answerIfHeld(held: Iterable[SegmentKey], key: SegmentKey): Option[FromDriver] =
+    if (held.exists(_ == key)) Some(FromDriver.SnapshotHeld)
+    else if (held.exists(_.version > key.version))
+      Some(FromDriver.SnapshotRefused("a newer one is in a commit entry", Vector.empty))
+    else None
 
   /**
    * A commit entry is written while the query waits for it. So it takes no more than this of snapshots' own bytes, and the

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package sparkdstl.log.worker
 
 import sparkdstl.log.format.SegmentEntry
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
@@ -7,7 +7,7 @@ import sparkdstl.log.transport.{SealedPart, SealedSegment}
  * Which files of a store's snapshots are in data files, and which are plain files, so that they need not be uploaded again.
  * Thread-safe.
  */
-private[store] final class UploadedFiles {
+final class UploadedFiles {
   // Guarded by this, by the name that Spark gives a file on storage.
   private var segments = Map.empty[String, SealedSegment]
   private var plain = Set.empty[String]

@@ -1,0 +1,39 @@
+package sparkdstl.log.runtime
+
+import scala.util.control.NonFatal
+
+/**
+ * Says how something goes that takes long: every ten seconds from its start on, until it has ended. Thread-safe.
+ *
+ * @param report
+ *   says it; called without a lock
+ */
+final class RepeatedReport(timer: Timer)(report: () => Unit) {
+  import RepeatedReport._
+
+  // Guarded by this.
+  private var next = Option.empty[Cancellable]
+  private var ended = false
+
+  /** It has begun. */
+  def start(): Unit = synchronized {
+    if (!ended)
+      try next = Some(timer.schedule(EveryMillis)(() => due()))
+      catch { case NonFatal(_) => () } // The process ends: nobody is left to be told.
+  }
+
+  /** It has ended; from now on no report begins. */
+  def end(): Unit = synchronized {
+    ended = true
+    next.foreach(_.cancel())
+  }
+
+  private def due(): Unit = if (!synchronized(ended)) {
+    report()
+    start()
+  }
+}
+
+private object RepeatedReport {
+  private val EveryMillis = 10000L
+}
