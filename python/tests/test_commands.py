@@ -52,6 +52,14 @@ def test_the_jar_can_be_elsewhere_or_left_out() -> None:
     assert dstl("config", "--no-jar", "--jar", "/x.jar").exit_code == 2
 
 
+@pytest.mark.parametrize("command", [(), ("config",)])
+def test_help_shows_its_text_and_no_marks_of_how_it_is_set(command: tuple[str, ...]) -> None:
+    text = dstl(*command, "--help").output
+    assert "Usage: dstl" in text
+    assert "\\b" not in text
+    assert "\b" not in text
+
+
 def test_every_option_is_a_flag_with_its_help() -> None:
     text = dstl("config", "--help").output
     for option in all_options():

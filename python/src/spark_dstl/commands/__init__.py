@@ -27,16 +27,20 @@ class Program(click.Group):
             raise click.ClickException(text) from None
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+# To click a backspace, alone in its line, begins a paragraph whose lines stay as they are.
+_HELP = """Look after Spark Structured Streaming queries whose state is in the log.
+
+\b
+Exit codes: 0 done, 1 an error, 2 the command line is wrong.
+"""
+
+
+@click.group(cls=Program, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dstl", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show where in the program an error comes from.")
 @click.pass_context
 def main(context: click.Context, debug: bool) -> None:
-    r"""Look after Spark Structured Streaming queries whose state is in the log.
-
-    \b
-    Exit codes: 0 done, 1 an error, 2 the command line is wrong.
-    """
+    """Keep what the commands need to know."""
     context.meta[_DEBUG] = debug
 
 
