@@ -98,6 +98,7 @@ def child(
     arguments: list[str], log: Path, variables: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """Start a process in a group of its own, which ends with the block. It listens on the loopback interface alone."""
+    log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(
@@ -240,7 +241,6 @@ def main() -> int:
     options = arguments()
     console = wide_console()
     options.output.mkdir(parents=True, exist_ok=True)
-    WORK.mkdir(parents=True, exist_ok=True)
     delays = Delays(
         options.median_ms,
         options.p99_ms,

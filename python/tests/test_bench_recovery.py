@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import child
 from plan import Delays
 from recovery_plan import CLUSTER, CONTENDERS, EMPTY, FULL, OURS, QUICK, Case
 from recovery_report import HEADER, Recovered
@@ -72,3 +74,10 @@ def test_without_state_an_executor_is_lost_by_a_query_without_stores_and_a_resta
 def test_the_network_s_limit_is_that_of_the_case() -> None:
     assert spec(LARGE, OURS)["delays"]["networkBytesPerSecond"] == 100_000_000
     assert spec(LOST, OURS)["delays"]["networkBytesPerSecond"] == 0
+
+
+def test_a_process_s_log_is_kept_where_no_benchmark_ran_before(tmp_path: Path) -> None:
+    log = tmp_path / "bench" / "case.log"
+    with child([sys.executable, "-c", "import sys; sys.stderr.write('why')"], log) as process:
+        process.communicate()
+    assert log.read_text(encoding="utf-8") == "why"
