@@ -74,6 +74,7 @@ final class RunCoordinator private (
     storesAtStart,
     options.commitTimeoutMs,
     runtime,
+    oldest => snapshots.bases(oldest),
     (batches, files) => snapshots.letGoWith(batches, files),
     error => {
       metrics.deletionFailed()

@@ -4,7 +4,7 @@ import java.io.IOException
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.format.{CommittedSegment, SegmentKind}
+import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.{Fail, Work}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver}
@@ -61,6 +61,39 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     assert(fixture.batches == Seq(1, 2))
     commit(run, 3, withSnapshot = false)
     assert(named(fixture, 3) == Seq(2) && versions(run) == Seq(3))
+  }
+
+  test("the log goes up to the snapshot of which the oldest retained batch is rebuilt, and nobody has to say so") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 6L).foreach(batch => commit(run, batch, withSnapshot = batch % 2 == 1))
+    def purge(below: Long): Unit = fixture.batches.filter(_ < below).foreach(batch => result(run.deleteEntry(batch)))
+    purge(3)
+    // Batch 3 and its snapshot.
+    assert(fixture.batches == (3 to 6) && versions(run) == Seq(4, 6))
+    purge(5)
+    assert(fixture.batches == (3 to 6), "the newest two snapshots stay, and what is between them")
+    commit(run, 7, withSnapshot = true)
+    assert(fixture.batches == (5 to 7))
+  }
+
+  test("a snapshot that a later entry holds than the oldest retained one does not count: going back takes it away") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 2L).foreach(commit(run, _, withSnapshot = false))
+    def isTaken(version: Long): Boolean = {
+      val zip = SegmentKey(0, 0, "", version, None, SegmentKind.Snapshot)
+      val message = ToDriver.OfferSnapshot(version - 1, Vector(segment(zip, inline(1))))
+      result(run.answer("1", message)) == FromDriver.Noted
+    }
+    assert(isTaken(3))
+    commit(run, 3, withSnapshot = false)
+    assert(isTaken(4))
+    commit(run, 4, withSnapshot = false)
+    (0L to 1L).foreach(batch => result(run.deleteEntry(batch)))
+    assert(fixture.batches == (0 to 4), "the entry of batch 3 holds version 3, and somebody may go back to batch 2")
+    result(run.deleteEntry(2))
+    assert(fixture.batches == (2 to 4))
   }
 
   test("where the newest entries have no log the one below them tells, a damaged one does not") {

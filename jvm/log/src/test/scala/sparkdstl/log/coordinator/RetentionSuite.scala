@@ -37,6 +37,7 @@ class RetentionSuite extends AnyFunSuite {
       stores,
       60000,
       runtime,
+      _ => Nil,
       allUnneeded,
       errors += _
     )

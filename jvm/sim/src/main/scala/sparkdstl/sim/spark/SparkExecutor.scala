@@ -121,8 +121,7 @@ final class SparkExecutor(
       wanted = state.version >= newestSnapshot + 2
       _ <- if (!wanted) Future.unit else if (isLogged(run)) log(run, directory) else upload(directory, state)
       present <- snapshots(directory)
-      logged <- loggedSnapshots(run, directory)
-      _ <- truncate(run, directory, present, logged)
+      _ <- truncate(run, directory, present)
     } yield ()
   }
 
@@ -146,13 +145,9 @@ final class SparkExecutor(
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
   }
 
-  private def truncate(
-      run: UUID,
-      directory: String,
-      present: Seq[(Long, Option[String], String)],
-      logged: Seq[Long]
-  ): Future[Unit] = {
-    val versions = present.map(_._1) ++ logged
+  /** Of snapshots that are files. Those that are in the log are not the executor's affair. */
+  private def truncate(run: UUID, directory: String, present: Seq[(Long, Option[String], String)]): Future[Unit] = {
+    val versions = present.map(_._1)
     val newest = versions.maxOption.getOrElse(0L)
     val lowest = versions.filter(_ <= newest - config.batchesToRetain + 1).maxOption.getOrElse(0L)
     if (lowest == 0) Future.unit

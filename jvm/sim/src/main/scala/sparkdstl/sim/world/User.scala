@@ -22,7 +22,7 @@ private[world] final class User(world: World, chance: Chance) {
    * @param stopAll ends all processes of the query: what they have asked of storage may still happen
    */
   def act(application: Application, stopAll: () => Unit): Future[Unit] = {
-    val back = model.newest - chance.between(1, 2)
+    val back = model.newest - chance.between(1, config.batchesToRetain)
     if (model.canGoBackTo(back) && chance.happens(faults(FaultKind.GoBack))) {
       stopAll()
       goBack(back)

@@ -14,7 +14,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
  * Deletes commit entries, and the data files they name, when nobody needs them any more.
  *
  * An entry of batch N is needed by a store while the lowest version that the store retains (its low-water mark) is not
- * above N + 1. A store that has not told its mark needs everything. An entry goes once Spark has asked for its deletion and no
+ * above N + 1. The mark is that of the snapshot from which the oldest batch is rebuilt that Spark has not asked to delete; a
+ * store that has none, and has told nothing, needs everything. An entry goes once Spark has asked for its deletion and no
  * store needs it. One without a log holds no state, but as long as a store needs the files that stand for it nobody else's late
  * write may take its name; where no store has anything in the log it goes when Spark asks. The newest entry goes at once
  * when somebody asks: that is a user going back.
@@ -24,6 +25,9 @@ import sparkdstl.log.runtime.ProtocolRuntime
  *
  * @param stores
  *   directories of the stores in the newest entry with a log, before this run commits one
+ * @param bases
+ *   given a batch to which the state can be brought back, the lowest version that stores need for it and for all after it,
+ *   as far as their snapshots are in entries
  * @param unneeded
  *   told of entries that are about to go and of the data files that they name; says which of these nothing else needs
  * @param onFailure
@@ -38,6 +42,7 @@ private[coordinator] final class Retention(
     stores: Set[String],
     timeoutMillis: Long,
     runtime: ProtocolRuntime,
+    bases: Long => Seq[(String, Long)],
     unneeded: (Vector[Long], Set[String]) => Future[Set[String]],
     onFailure: Throwable => Unit
 ) {
@@ -146,6 +151,7 @@ private[coordinator] final class Retention(
   }
 
   private def nextRound(): Unit = {
+    raiseMarks()
     val begun = synchronized {
       val work = if (closed || !rounds.isCompleted) None else nextWork
       work.map { of =>
@@ -162,6 +168,17 @@ private[coordinator] final class Retention(
           case Failure(error) => onFailure(error)
         }
       }
+    }
+  }
+
+  /** Whoever tells the bases may ask which entries there are: so they are asked for without the lock. */
+  private def raiseMarks(): Unit = {
+    val oldest = synchronized {
+      if (asked.isEmpty || !rounds.isCompleted) None
+      else known.iterator.filterNot(asked).nextOption()
+    }
+    oldest.map(bases).filter(_.nonEmpty).foreach { raised =>
+      synchronized(raised.foreach { case (store, version) => marks.raise(store, version) })
     }
   }
 

@@ -45,6 +45,20 @@ private[coordinator] final class HeldSnapshots(
   }
 
   /**
+   * The lowest version that each store needs so that the state after `oldest`, and after any batch since, can be rebuilt: the
+   * newest snapshot that the entry of `oldest`, or one before it, holds. One that a later entry holds would be gone if somebody
+   * went back. The newest two stay, and what leads from one to the other: one may be damaged. Stores with fewer are left out.
+   */
+  def bases(oldest: Long): Vector[(String, Long)] = synchronized {
+    for {
+      (store, all) <- byStore.iterator.filter(_._2.sizeIs > 1)
+      there = all.filter(snapshot => stands(snapshot.batch)).sortBy(_.key.version)
+      secondNewest <- there.dropRight(1).lastOption
+      base <- there.filter(_.batch <= oldest).lastOption
+    } yield store -> math.min(base.key.version, secondNewest.key.version)
+  }.toVector
+
+  /**
    * What the entry of `batch` is to tell.
    *
    * @param own

@@ -52,6 +52,9 @@ private[coordinator] final class RunSnapshots(
       (snapshots.map(SnapshotPlace.of), plainUpTo)
   }
 
+  /** See [[HeldSnapshots.bases]]. */
+  def bases(oldest: Long): Vector[(String, Long)] = held.bases(oldest)
+
   /** An executor offers a snapshot. It is taken if its version was committed by the attempt that it came from. */
   def offer(message: ToDriver.OfferSnapshot): Future[FromDriver] = {
     val key = message.key

@@ -75,7 +75,6 @@ private[store] final class DstlRocksDBFileManager(
   @volatile private var loaded = (0L, 0L)
   // Whether the log's snapshots may have changed since retention was last told of it.
   @volatile private var retentionDue = true
-  private var retained = 0L
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = files
 
@@ -213,8 +212,7 @@ private[store] final class DstlRocksDBFileManager(
       .filter(_.kind == SegmentKind.SnapshotFile)
 
   /**
-   * Tells the driver which versions nobody needs: what is below the snapshot from which the oldest version is rebuilt that
-   * Spark retains. The newest two snapshots stay, and what leads from one to the other: one may be damaged.
+   * Deletes what stock Spark has left, as it would. What is in the log the driver lets go of, which knows all snapshots there.
    */
   override def deleteOldVersions(retain: Int, maxVersionsToDelete: Int, minVersionsToDelete: Long): Unit = {
     def deletePlain(): Unit = super.deleteOldVersions(retain, maxVersionsToDelete, minVersionsToDelete)
@@ -222,7 +220,7 @@ private[store] final class DstlRocksDBFileManager(
       case (Some(worked), Some(store)) if options.materializeEnabled && WorkedRun.isLogged(Some(worked), options) =>
         if (retentionDue) {
           retentionDue = false
-          try truncate(worked, store, retain)(deletePlain())
+          try if (LoggedSnapshots.of(worked, store).plainUpTo > 0) deletePlain()
           catch {
             case error: Throwable =>
               retentionDue = true
@@ -230,22 +228,6 @@ private[store] final class DstlRocksDBFileManager(
           }
         }
       case _ => deletePlain()
-    }
-  }
-
-  private def truncate(worked: WorkedRun, store: String, retain: Int)(deletePlain: => Unit): Unit = {
-    val there = LoggedSnapshots.of(worked, store)
-    val versions = there.logged.map(_.version)
-    val lowest = for {
-      newest <- versions.lastOption
-      secondNewest <- versions.dropRight(1).lastOption
-      oldestBase <- versions.filter(_ <= newest - retain + 1).lastOption
-    } yield math.min(oldestBase, secondNewest)
-    lowest.filter(_ > retained).foreach { version =>
-      worked.worker.foreach(_.release(store, version))
-      retained = version
-      // Nothing of what stock Spark has left is needed below it either.
-      if (there.plainUpTo > 0) deletePlain
     }
   }
 
