@@ -11,7 +11,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.transport._
 import sparkdstl.sim.model.{CommitContent, Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark._
-import sparkdstl.sim.world.{StoredBytes, World}
+import sparkdstl.sim.world.{ObjectMap, StoredBytes, World}
 
 /** What can be made wrong in the toy. */
 final case class ToyFlaws(
@@ -36,8 +36,8 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
   ): ExecutorLog = new ToyExecutor(context, executor, run, driver, drop)
 
   val inspector: StorageInspector = new StorageInspector {
-    override def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup =
-      objects(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes)) match {
+    override def lookUp(key: SegmentKey, objects: ObjectMap): Lookup =
+      objects.get(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes)) match {
         case None => Lookup.NotInLog
         case Some(segments) =>
           segments.get(key.relativePath) match {
@@ -46,15 +46,13 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
             case None => Lookup.Damaged("not in its entry")
           }
       }
-    override def snapshot(
-        key: SegmentKey,
-        root: String,
-        newest: Long,
-        objects: String => Option[StoredBytes]
-    ): SnapshotLookup = objects(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes))
-      .flatMap(ToyEntry.snapshot(key, _)).fold[SnapshotLookup](SnapshotLookup.NotThere)(SnapshotLookup.Found(_))
+    override def snapshot(key: SegmentKey, newest: Long, objects: ObjectMap): SnapshotLookup =
+      objects.get(Names.commit(key.batch)).flatMap(e => ToyEntry.segments(e.bytes))
+        .flatMap(ToyEntry.snapshot(key, _)).fold[SnapshotLookup](SnapshotLookup.NotThere)(files =>
+          SnapshotLookup.Found(files.map(Lookup.Found(_)))
+        )
     override def namedBy(batch: Long, entry: StoredBytes): Set[String] = Set.empty
-    override def isDataFile(path: String, root: String): Boolean = false
+    override def isDataFile(path: String): Boolean = false
   }
 }
 
@@ -252,7 +250,7 @@ private final class ToyExecutor(
 
 /** Spark's own stubborn requests do for the toy, but for an entry that may have been written by us before. */
 private final class ToyFiles(context: ProcessContext) {
-  private val plain = new SparkFiles(context.storage, context.runtime)
+  private val plain = new SparkFiles(context.storage, context.runtime.timer)(context.inline)
 
   def list(directory: String): Future[Seq[String]] = plain.list(directory)
   def read(path: String): Future[Option[Array[Byte]]] = plain.read(path)

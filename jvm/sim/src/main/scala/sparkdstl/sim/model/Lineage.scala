@@ -38,8 +38,12 @@ final case class SnapshotPiece(name: String, content: Array[Byte])
 object SnapshotZip {
 
   /** @param atLeast the length in bytes, if the names alone have less */
-  def encode(files: Vector[SnapshotPiece], atLeast: Int = 0): Array[Byte] =
-    files.map(_.name).mkString("\n").padTo(atLeast, '\n').getBytes(UTF_8)
+  def encode(files: Vector[SnapshotPiece], atLeast: Int = 0): Array[Byte] = {
+    val names = files.map(_.name).mkString("\n").getBytes(UTF_8)
+    val bytes = java.util.Arrays.copyOf(names, math.max(names.length, atLeast))
+    java.util.Arrays.fill(bytes, names.length, bytes.length, '\n'.toByte)
+    bytes
+  }
 
   def decode(bytes: Array[Byte]): Vector[String] = new String(bytes, UTF_8).split('\n').filter(_.nonEmpty).toVector
 }

@@ -134,7 +134,7 @@ final class ReferenceModel(
     val path = change.path
     if (path.startsWith(Names.Commits + "/")) true
     else if (change.before.isEmpty || path.startsWith(Names.Offsets + "/")) false
-    else !inspector.isDataFile(path, Names.Root) || isNamed(path)
+    else !inspector.isDataFile(path) || isNamed(path)
   }
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
@@ -185,8 +185,8 @@ final class ReferenceModel(
       known.getOrElse(
         (version, id), {
           val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
-          val result = inspector.snapshot(key, Names.Root, newest, objects.get) match {
-            case SnapshotLookup.Found(files) => Right(LineageFiles.decode(files))
+          val result = inspector.snapshot(key, newest, objects) match {
+            case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
             case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
             case SnapshotLookup.NotThere =>
               objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
@@ -206,17 +206,17 @@ final class ReferenceModel(
       known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
   ): Either[String, Lineage] = {
     val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
-    val bytes = inspector.lookUp(key, Names.Root, objects.get) match {
-      case Lookup.Found(found) => Right(found)
+    val bytes = inspector.lookUp(key, objects) match {
+      case found: Lookup.Found => Right(found)
       case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
       case Lookup.NotInLog =>
         objects
           .get(s"${Names.State}/${key.relativePath}")
-          .map(_.bytes)
+          .map(stored => Lookup.Found(stored.bytes))
           .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
     }
     bytes
-      .flatMap(Change.decode(_).toRight(s"${key.relativePath} is not what was written"))
+      .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
       .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }

@@ -1,18 +1,24 @@
 package sparkdstl.sim.spark
 
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectStore
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
-import sparkdstl.sim.model.SnapshotPiece
-import sparkdstl.sim.world.{StorageKind, StoredBytes}
+import sparkdstl.sim.model.{Change, Lineage, SnapshotPiece}
+import sparkdstl.sim.world.{ObjectMap, StorageKind, StoredBytes}
 
-/** What a process gives to the log's classes that run in it. */
+/**
+ * What a process gives to the log's classes that run in it.
+ *
+ * @param inline
+ *   where what only wires them together goes on
+ */
 final class ProcessContext(
     val name: String,
     val runtime: ProtocolRuntime,
+    val inline: ExecutionContext,
     val storage: ObjectStore,
     val storageKind: StorageKind
 )
@@ -106,7 +112,14 @@ trait ExecutorLog {
 sealed trait Lookup
 
 object Lookup {
-  final case class Found(bytes: Array[Byte]) extends Lookup
+  final case class Found(bytes: Array[Byte]) extends Lookup {
+
+    /** What it is, if it is an attempt's change. */
+    lazy val change: Option[Change] = Change.decode(bytes)
+
+    /** What it is, if it is a state, or a piece of one. */
+    lazy val lineage: Lineage = Lineage.decode(bytes)
+  }
 
   /** The log has nothing to say: the plain file counts, if there is one. */
   case object NotInLog extends Lookup
@@ -119,7 +132,7 @@ object Lookup {
 sealed trait SnapshotLookup
 
 object SnapshotLookup {
-  final case class Found(files: Vector[Array[Byte]]) extends SnapshotLookup
+  final case class Found(files: Vector[Lookup.Found]) extends SnapshotLookup
   case object NotThere extends SnapshotLookup
 
   /** It is told of, and is not whole. */
@@ -129,18 +142,17 @@ object SnapshotLookup {
 /** Reads what the log left on storage, at once and without the log's own reader: for the model's checks. */
 trait StorageInspector {
 
-  /** @param objects what is at a path */
-  def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup
+  def lookUp(key: SegmentKey, objects: ObjectMap): Lookup
 
   /**
    * What a snapshot consists of, as whoever has only storage finds it: in the log alone, and only if the newest commit entries
    * tell of it.
    */
-  def snapshot(key: SegmentKey, root: String, newest: Long, objects: String => Option[StoredBytes]): SnapshotLookup
+  def snapshot(key: SegmentKey, newest: Long, objects: ObjectMap): SnapshotLookup
 
   /** The files that a batch's commit entry names, as paths. */
   def namedBy(batch: Long, entry: StoredBytes): Set[String]
 
   /** Whether a path is one of a file that is needed only while an entry names it. */
-  def isDataFile(path: String, root: String): Boolean
+  def isDataFile(path: String): Boolean
 }

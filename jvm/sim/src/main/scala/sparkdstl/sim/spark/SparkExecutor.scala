@@ -48,7 +48,9 @@ final class SparkExecutor(
     openLog: (SparkExecutor, UUID) => ExecutorLog
 ) {
   import setting.{chance, config, faults, model, verdict}
-  private implicit val executor: ExecutionContext = process.executor
+  private implicit val executor: ExecutionContext = process.inline
+
+  private val MaintainedAgain = 0.25
 
   private final class LocalStore(
       val version: Long,
@@ -62,6 +64,7 @@ final class SparkExecutor(
 
   // States that are known to be committed: only of these snapshots are made.
   private val confirmed = mutable.Map.empty[(UUID, String), LocalStore]
+  private val maintained = mutable.Map.empty[(UUID, String), LocalStore]
   private val killed = mutable.Set.empty[Long]
 
   def log(run: UUID): ExecutorLog = logs.getOrElseUpdate(run, openLog(this, run))
@@ -73,7 +76,7 @@ final class SparkExecutor(
   def closeLog(run: UUID): Unit = {
     logs.remove(run).foreach(_.close())
     stores.keys.filter(_._1 == run).toVector.foreach(stores.remove(_): Unit)
-    confirmed.keys.filter(_._1 == run).toVector.foreach(confirmed.remove(_): Unit)
+    Seq(confirmed, maintained).foreach(_.filterInPlace((of, _) => of._1 != run))
   }
 
   def kill(attempt: Long): Unit = killed += attempt
@@ -114,15 +117,19 @@ final class SparkExecutor(
 
   private def maintain(run: UUID, directory: String): Future[Unit] = {
     val state = confirmed((run, directory))
-    for {
-      before <- snapshots(directory)
-      loggedBefore <- loggedSnapshots(run, directory)
-      newestSnapshot = (before.map(_._1) ++ loggedBefore).maxOption.getOrElse(0L)
-      wanted = state.version >= newestSnapshot + 2
-      _ <- if (!wanted) Future.unit else if (isLogged(run)) log(run, directory) else upload(directory, state)
-      present <- snapshots(directory)
-      _ <- truncate(run, directory, present)
-    } yield ()
+    // A store that has not changed has little to do; but what failed may go better now.
+    if (maintained.get((run, directory)).contains(state) && !chance.happens(MaintainedAgain)) Future.unit
+    else
+      for {
+        before <- snapshots(directory)
+        logged <- loggedSnapshots(run, directory)
+        newestSnapshot = (before.map(_._1) ++ logged).maxOption.getOrElse(0L)
+        wanted = state.version >= newestSnapshot + 2
+        isUploaded = wanted && !isLogged(run)
+        _ <- if (isUploaded) upload(directory, state) else if (wanted) log(run, directory) else Future.unit
+        present <- if (isUploaded) snapshots(directory) else Future.successful(before)
+        _ <- truncate(run, directory, present)
+      } yield maintained((run, directory)) = state
   }
 
   private def isLogged(run: UUID): Boolean = config.logsSnapshots && logs.get(run).exists(_.takesSnapshots)

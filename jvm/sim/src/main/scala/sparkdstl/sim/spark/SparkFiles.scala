@@ -6,15 +6,14 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 
 import org.apache.hadoop.fs.FileAlreadyExistsException
 
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.runtime.Timer
 import sparkdstl.log.storage.{Attempt, ObjectStore, Payload}
 import sparkdstl.sim.world.KnownPaths
 
 /** The requests that Spark makes for files of its own: tried a few times, as any client does. */
-final class SparkFiles(storage: ObjectStore, runtime: ProtocolRuntime) {
+final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: ExecutionContext) {
   private val Tries = 6
   private val PatienceMillis = 20000L
-  private implicit val executor: ExecutionContext = runtime.executor
 
   private val pathOf = new KnownPaths
 
@@ -45,7 +44,7 @@ final class SparkFiles(storage: ObjectStore, runtime: ProtocolRuntime) {
     val running = attempt
     val promise = Promise[T]()
     running.result.onComplete(promise.tryComplete(_): Unit)
-    val timeout = runtime.timer.schedule(PatienceMillis) { () =>
+    val timeout = timer.schedule(PatienceMillis) { () =>
       if (promise.tryFailure(new IOException("no answer from storage"))) running.cancel()
     }
     promise.future.onComplete(_ => timeout.cancel())

@@ -9,7 +9,7 @@ import sparkdstl.log.format._
 import sparkdstl.log.storage.ObjectTail
 import sparkdstl.sim.model.{Names, SnapshotZip}
 import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StorageInspector}
-import sparkdstl.sim.world.StoredBytes
+import sparkdstl.sim.world.{ObjectMap, StoredBytes}
 
 /** Reads commit entries and data files as the format says, at once, from bytes that are there. */
 private[wiring] final class ProtocolInspector(location: QueryLocation) extends StorageInspector {
@@ -19,14 +19,16 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
   private val read = new IdentityHashMap[StoredBytes, mutable.HashMap[SegmentKey, Reading]]
   private val named = new IdentityHashMap[StoredBytes, Set[String]]
   private val files = mutable.HashMap.empty[String, String]
+  // What stood at this revision of the objects, as the entries from this batch on down tell of it.
+  private var told = Told(-1, -1L, Map.empty)
 
-  override def lookUp(key: SegmentKey, root: String, objects: String => Option[StoredBytes]): Lookup =
-    objects(Names.commit(key.batch)) match {
+  override def lookUp(key: SegmentKey, objects: ObjectMap): Lookup =
+    objects.get(Names.commit(key.batch)) match {
       case None => Lookup.NotInLog
       case Some(stored) => inspect(stored, key.batch) match {
           case Plain => Lookup.NotInLog
           case Broken(why) => Lookup.Damaged(why)
-          case Logged(segments, logStart, _, _) =>
+          case Logged(segments, _, logStart, _, _) =>
             segments.get(key) match {
               case None if key.kind == SegmentKind.Snapshot => Lookup.NotInLog
               case None => Lookup.Damaged("it is not in its batch's entry, which has a log")
@@ -41,11 +43,11 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
       segment: SegmentEntry,
       entry: StoredBytes,
       logStart: Long,
-      objects: String => Option[StoredBytes],
+      objects: ObjectMap,
       batch: Long
   ): Lookup = {
     val ofEntry = read.computeIfAbsent(entry, _ => mutable.HashMap.empty)
-    val sources = segment.parts.map(part => part.file.fold(Option(entry))(file => objects(pathOf(file))))
+    val sources = segment.parts.map(part => part.file.fold(Option(entry))(file => objects.get(pathOf(file))))
     ofEntry.get(key) match {
       case Some(before) if before.sources.corresponds(sources)(isSame) => before.found
       case _ =>
@@ -57,12 +59,13 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 
   private def pathOf(file: String): String = files.getOrElseUpdate(file, location.file(file).toString)
 
-  override def snapshot(
-      key: SegmentKey,
-      root: String,
-      newest: Long,
-      objects: String => Option[StoredBytes]
-  ): SnapshotLookup = toldOf(newest, objects).find(_.key == key).fold[SnapshotLookup](SnapshotLookup.NotThere) { held =>
+  override def snapshot(key: SegmentKey, newest: Long, objects: ObjectMap): SnapshotLookup = {
+    if (told.revision != objects.revision || told.newest != newest)
+      told = Told(objects.revision, newest, toldOf(newest, objects).reverseIterator.map(held => held.key -> held).toMap)
+    told.held.get(key).fold[SnapshotLookup](SnapshotLookup.NotThere)(held => read(key, held, objects))
+  }
+
+  private def read(key: SegmentKey, held: HeldSnapshot, objects: ObjectMap): SnapshotLookup =
     logged(held.batch, objects) match {
       case None => SnapshotLookup.NotThere
       case Some((stored, entry)) =>
@@ -73,39 +76,43 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
         read(key) match {
           case Lookup.Found(zip) =>
             val pieces = SnapshotZip.decode(zip).map { name =>
-              entry.segments.keysIterator.find(file =>
-                file.kind == SegmentKind.SnapshotFile && file.storeDirectory == key.storeDirectory &&
-                  file.qualifier.contains(name)
-              ).fold[Lookup](Lookup.Damaged(s"file $name is not in its entry"))(read)
+              entry.files.get((
+                key.operator,
+                key.partition,
+                key.storeName,
+                name
+              )).fold[Lookup](Lookup.Damaged(s"file $name is not in its entry"))(read)
             }
             pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }
-              .getOrElse(SnapshotLookup.Found(pieces.collect { case Lookup.Found(bytes) => bytes }))
+              .getOrElse(SnapshotLookup.Found(pieces.collect { case found: Lookup.Found => found }))
           case Lookup.Damaged(why) => SnapshotLookup.Damaged(why)
           case Lookup.NotInLog => SnapshotLookup.NotThere
         }
     }
-  }
 
   /** What the newest entry with a log tells, and the one whose list it continues. */
-  private def toldOf(newest: Long, objects: String => Option[StoredBytes]): Vector[HeldSnapshot] =
-    (newest to 0L by -1L).iterator.flatMap(logged(_, objects)).nextOption() match {
-      case None => Vector.empty
-      case Some((_, Logged(_, _, Some(list), batch))) =>
-        if (list.complete == batch) list.held else list.held ++ toldOf(list.complete, objects)
-      case Some((_, Logged(_, _, None, batch))) => toldOf(batch - 1, objects)
-    }
+  private def toldOf(
+      newest: Long,
+      objects: ObjectMap
+  ): Vector[HeldSnapshot] = (newest to 0L by -1L).iterator.flatMap(logged(_, objects)).nextOption() match {
+    case None => Vector.empty
+    case Some((_, Logged(_, _, _, Some(list), batch))) =>
+      if (list.complete == batch) list.held else list.held ++ toldOf(list.complete, objects)
+    case Some((_, Logged(_, _, _, None, batch))) => toldOf(batch - 1, objects)
+  }
 
-  private def logged(batch: Long, objects: String => Option[StoredBytes]): Option[(StoredBytes, Logged)] =
-    objects(Names.commit(batch)).map(stored => stored -> inspect(stored, batch))
+  private def logged(batch: Long, objects: ObjectMap): Option[(StoredBytes, Logged)] =
+    objects.get(Names.commit(batch)).map(stored => stored -> inspect(stored, batch))
       .collect { case (stored, entry: Logged) => (stored, entry) }
 
   override def namedBy(batch: Long, entry: StoredBytes): Set[String] = inspect(entry, batch) match {
-    case logged: Logged => named.computeIfAbsent(entry, _ => logged.files.map(pathOf))
+    case logged: Logged => named.computeIfAbsent(entry, _ => logged.dataFiles.map(pathOf))
     case Plain | Broken(_) => Set.empty
   }
 
-  override def isDataFile(path: String, root: String): Boolean =
-    path.startsWith(s"${location.base}/${LogLayout.DataDirectory}/")
+  private val dataDirectory = s"${location.base}/${LogLayout.DataDirectory}/"
+
+  override def isDataFile(path: String): Boolean = path.startsWith(dataDirectory)
 
   private def inspect(stored: StoredBytes, batch: Long): Entry = {
     val before = known.get(stored)
@@ -115,7 +122,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
         try
           CommitEntry.inspect(location.entry(batch), ObjectTail(stored.bytes, stored.bytes.length.toLong)) match {
             case EntryInspection.Whole(index, logStart) =>
-              Logged(index.entries.map(e => e.key -> e).toMap, logStart, index.snapshots, batch)
+              Logged.of(index, logStart, batch)
             case EntryInspection.Plain => Plain
             case EntryInspection.NeedsTail(_) => Broken("its index is longer than itself")
           }
@@ -151,6 +158,8 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
 
 private object ProtocolInspector {
 
+  final case class Told(revision: Int, newest: Long, held: Map[SegmentKey, HeldSnapshot])
+
   /** What was found, and in which objects. */
   final case class Reading(sources: Seq[Option[StoredBytes]], found: Lookup)
 
@@ -162,12 +171,25 @@ private object ProtocolInspector {
   sealed trait Entry
   case object Plain extends Entry
   final case class Broken(why: String) extends Entry
+
+  /** @param files those of snapshots, by their store and name */
   final case class Logged(
       segments: Map[SegmentKey, SegmentEntry],
+      files: Map[(Long, Int, String, String), SegmentKey],
       logStart: Long,
       snapshots: Option[SnapshotList],
       batch: Long
   ) extends Entry {
-    def files: Set[String] = segments.valuesIterator.flatMap(_.parts).flatMap(_.file).toSet
+    def dataFiles: Set[String] = segments.valuesIterator.flatMap(_.parts).flatMap(_.file).toSet
+  }
+
+  object Logged {
+    def of(index: LogFileIndex, logStart: Long, batch: Long): Logged = {
+      val files = index.entries.reverseIterator.map(_.key).collect {
+        case key @ SegmentKey(operator, partition, store, _, Some(name), SegmentKind.SnapshotFile) =>
+          (operator, partition, store, name) -> key
+      }
+      Logged(index.entries.map(e => e.key -> e).toMap, files.toMap, logStart, index.snapshots, batch)
+    }
   }
 }

@@ -117,7 +117,7 @@ private[wiring] final class ProtocolDriver(
     flaws: Flaws
 ) extends DriverLog {
   import environment.{context, location, options}
-  private implicit val executor: ExecutionContext = context.runtime.executor
+  private implicit val executor: ExecutionContext = context.inline
   private val (storage, requests) = environment.storage()
   private var coordinator: Option[RunCoordinator] = None
   private var closing = false
@@ -204,7 +204,7 @@ private[wiring] final class ProtocolExecutor(
     stores: Vector[String]
 ) extends ExecutorLog {
   import environment.{context, location, options}
-  private implicit val executor: ExecutionContext = context.runtime.executor
+  private implicit val executor: ExecutionContext = context.inline
   private val (storage, requests) = environment.storage()
   private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
 

@@ -16,7 +16,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
 
   val driver: SimProcess = world.newProcess(s"$name/driver")
   private val context = world.contextOf(driver)
-  private val files = new SparkFiles(context.storage, driver.runtime)
+  private val files = new SparkFiles(context.storage, driver.timer)(driver.inline)
   private implicit val executor: ExecutionContext = driver.executor
   private val executors = mutable.ArrayBuffer.empty[SparkExecutor]
   private val runs = mutable.Map.empty[UUID, SparkQuery]
@@ -110,7 +110,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     world.network.deliver(chosen.process) {
       chosen.run(task).onComplete { r =>
         world.network.deliver(driver)(ended(task.attempt, r))
-      }(chosen.process.executor)
+      }(chosen.process.inline)
     }
     if (chosen.process.isCrashed) loseExecutor(chosen)
     chosen
@@ -143,7 +143,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
       name,
       process,
       world.executorSetting,
-      new SparkFiles(own.storage, process.runtime),
+      new SparkFiles(own.storage, process.timer)(process.inline),
       (self, run) =>
         world.wiring.executor(own, id, RunId(Names.Root, run), driverLink(process), self.drop(run, _, _))
     )

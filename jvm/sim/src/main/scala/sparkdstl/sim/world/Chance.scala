@@ -20,6 +20,9 @@ final class Chance(seed: Long) extends RandomSource {
 
   def happens(probability: Double): Boolean = probability > 0 && random.nextDouble() < probability
 
+  /** Uniform, from 0 until `end`. */
+  def below(end: Int): Int = random.nextInt(end)
+
   /** Uniform, both ends included. */
   def between(low: Int, high: Int): Int = random.nextInt(low, high + 1)
 

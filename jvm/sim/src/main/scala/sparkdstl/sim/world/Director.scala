@@ -159,8 +159,8 @@ private[world] final class Director(world: World, chance: Chance) {
     resting = true
     // What a run of a higher epoch has left, which lost, waits for the run after this one.
     val lastRunSince = if (running.exists(_.queryBeganNanos < finalRunSince)) 0L else finalRunSince
-    world.after(30000)(applications.foreach(_.query.foreach(_.stop())))
-    world.after(60000)(stopAll())
+    world.after(8000)(applications.foreach(_.query.foreach(_.stop())))
+    world.after(15000)(stopAll())
     world.after(RestMillis) {
       model.checkAll("at the end")
       val left = world.orphans(lastRunSince)

@@ -22,25 +22,32 @@ final case class StorageChange(
 /** All objects, and what happened to them in which order. Whoever watches is told of each change once it stands. */
 final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private val objects = new java.util.TreeMap[String, StoredBytes]
+  // The same, for look-ups by name: most are.
+  private val byName = new java.util.HashMap[String, StoredBytes]
   private val changes = mutable.ArrayBuffer.empty[StorageChange]
   private var watcher: StorageChange => Unit = _ => ()
   private var serials = 0L
 
   def watch(each: StorageChange => Unit): Unit = watcher = each
 
-  def get(path: String): Option[StoredBytes] = Option(objects.get(path))
+  def get(path: String): Option[StoredBytes] = Option(byName.get(path))
 
-  def contains(path: String): Boolean = objects.containsKey(path)
+  def contains(path: String): Boolean = byName.containsKey(path)
+
+  /** How often anything has changed. */
+  def revision: Int = changes.size
 
   def publish(path: String, bytes: Array[Byte], writer: SimProcess): Unit = {
     serials += 1
     val stored = StoredBytes(bytes, scheduler.nowNanos, writer, serials)
+    byName.put(path, stored): Unit
     val before = Option(objects.put(path, stored))
     tell(StorageChange(scheduler.nowNanos, writer, path, before, Some(stored)))
   }
 
   def delete(path: String, writer: SimProcess): Unit =
-    Option(objects.remove(path)).foreach { before =>
+    Option(byName.remove(path)).foreach { before =>
+      objects.remove(path): Unit
       tell(StorageChange(scheduler.nowNanos, writer, path, Some(before), None))
     }
 

@@ -23,13 +23,12 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
   /** Asks `to`; `handle` runs there. */
   def ask[T](from: SimProcess, to: SimProcess)(handle: => Future[T]): Future[T] = {
     val promise = Promise[T]()
-    def answer(result: Try[T]): Unit = {
-      val _ = from.after(0) {
-        val _ = promise.tryComplete(result)
-      }
-    }
-    val _ = from.after(AskTimeoutMillis.toDouble) {
+    val timeout = from.after(AskTimeoutMillis.toDouble) {
       val _ = promise.tryFailure(new TimeoutException(s"${to.name} did not answer in $AskTimeoutMillis ms"))
+    }
+    def answer(result: Try[T]): Unit = from.perform {
+      timeout.cancel()
+      val _ = promise.tryComplete(result)
     }
     if (to.isCrashed) {
       val _ = wire.after(delay())(answer(Failure(new IOException(s"no connection to ${to.name}"))))
@@ -42,16 +41,14 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
               case Failure(error) => Failure(new IOException(s"${to.name} failed to answer: $error"))
             }))
           }
-        }(to.executor)
+        }(to.inline)
       }
     promise.future
   }
 
   /** Does something at another process, after the time a message takes: what Spark itself sends is not lost here. */
   def deliver(to: SimProcess)(action: => Unit): Unit = {
-    val _ = wire.after(delay()) {
-      val _ = to.after(0)(action)
-    }
+    val _ = wire.after(delay())(to.perform(action))
   }
 
   private def loses(kind: FaultKind, from: SimProcess, to: SimProcess): Boolean =

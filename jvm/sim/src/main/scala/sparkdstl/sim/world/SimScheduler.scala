@@ -10,15 +10,19 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime, Timer}
 
 /**
  * Virtual time for one world: whatever happens is an event, one after another, in order of time; what falls due at the
- * same moment is ordered by chance.
+ * same moment is ordered by chance. What follows at once takes no time.
  */
 final class SimScheduler(chance: Chance) {
-  private[world] final class Event(val process: SimProcess, val action: () => Unit) extends Cancellable {
+  private[world] final class Event(val process: SimProcess, private[world] var action: () => Unit) extends Cancellable {
     var at = 0L
     var tie = 0
     var sequence = 0L
-    private[world] var cancelled = false
-    override def cancel(): Unit = cancelled = true
+    private[world] var waits = false
+    def isCancelled: Boolean = action == null
+    override def cancel(): Unit = if (action != null) {
+      action = null
+      if (waits) cancelledLater += 1
+    }
   }
 
   private val order: Comparator[Event] = (a: Event, b: Event) => {
@@ -28,9 +32,10 @@ final class SimScheduler(chance: Chance) {
     else java.lang.Long.compare(a.sequence, b.sequence)
   }
 
-  // Most events are due at once, and most that wait are timeouts which never happen: apart, both queues are quick.
-  private val soon = new PriorityQueue[Event](64, order)
+  // Most events are due at once: any of them may be next.
+  private val ready = mutable.ArrayBuffer.empty[Event]
   private val later = new PriorityQueue[Event](256, order)
+  private var cancelledLater = 0
   private var now = 0L
   private var steps = 0L
   private var sequences = 0L
@@ -51,20 +56,38 @@ final class SimScheduler(chance: Chance) {
 
   private[world] def insert(event: Event, delayNanos: Long): Unit = {
     event.at = now + math.max(0L, delayNanos)
-    val queue = if (delayNanos <= SimScheduler.SoonNanos) soon else later
-    event.tie = chance.nextInt()
-    sequences += 1
-    event.sequence = sequences
-    val _ = queue.add(event)
+    if (delayNanos <= 0) ready += event: Unit
+    else {
+      event.tie = chance.nextInt()
+      sequences += 1
+      event.sequence = sequences
+      event.waits = true
+      // Most that wait are timeouts which never happen: without them the queue is short.
+      if (cancelledLater > 64 && cancelledLater > later.size / 2) {
+        later.removeIf(_.isCancelled): Unit
+        cancelledLater = 0
+      }
+      val _ = later.add(event)
+    }
   }
 
   /** Takes the event that is next; null when there is none. */
-  private def next(): Event = {
-    val (one, other) = (soon.peek(), later.peek())
-    if (one == null) later.poll()
-    else if (other == null || order.compare(one, other) < 0) soon.poll()
-    else later.poll()
-  }
+  private def next(): Event =
+    if (ready.isEmpty) {
+      val event = later.poll()
+      if (event != null) {
+        event.waits = false
+        if (event.isCancelled) cancelledLater -= 1
+      }
+      event
+    } else {
+      val last = ready.size - 1
+      val chosen = if (last == 0) 0 else chance.below(last + 1)
+      val event = ready(chosen)
+      ready(chosen) = ready(last)
+      ready.dropRightInPlace(1)
+      event
+    }
 
   /** Runs the next event; false when nothing is left to happen. */
   def step(verdict: Verdict): Boolean = {
@@ -72,7 +95,7 @@ final class SimScheduler(chance: Chance) {
     if (event == null) false
     else {
       now = math.max(now, event.at)
-      if (!event.cancelled) {
+      if (!event.isCancelled) {
         steps += 1
         verdict.mix(now)
         verdict.mix(event.process.number.toLong)
@@ -81,12 +104,6 @@ final class SimScheduler(chance: Chance) {
       true
     }
   }
-}
-
-private object SimScheduler {
-
-  /** What a process does next is due after this, in nanoseconds. */
-  val SoonNanos = 1000L
 }
 
 /**
@@ -100,6 +117,7 @@ final class SimProcess(
     chance: Chance,
     verdict: => Verdict
 ) {
+  private val MaxDepth = 64
   private val held = mutable.ArrayBuffer.empty[SimScheduler#Event]
   private var crashed = false
   private var paused = false
@@ -120,10 +138,22 @@ final class SimProcess(
 
   val executor: ExecutionContext = new ExecutionContext {
     override def execute(runnable: Runnable): Unit = {
-      val _ = scheduler.schedule(SimProcess.this, SimScheduler.SoonNanos)(() => runnable.run())
+      val _ = scheduler.schedule(SimProcess.this, 0)(() => runnable.run())
     }
-    override def reportFailure(cause: Throwable): Unit =
-      verdict.violate(s"$name: nobody caught $cause at ${cause.getStackTrace.take(6).mkString(" < ")}")
+    override def reportFailure(cause: Throwable): Unit = uncaught(cause)
+  }
+
+  /** For what follows at once in the same event: the world's own code, whose steps are not worth an event each. */
+  val inline: ExecutionContext = new ExecutionContext {
+    private var depth = 0
+    override def execute(runnable: Runnable): Unit =
+      if (depth == MaxDepth) executor.execute(runnable)
+      else {
+        depth += 1
+        try runnable.run()
+        finally depth -= 1
+      }
+    override def reportFailure(cause: Throwable): Unit = uncaught(cause)
   }
 
   val runtime = new ProtocolRuntime(timer, chance, executor)
@@ -131,6 +161,9 @@ final class SimProcess(
   /** Does something in this process, later. */
   def after(millis: Double)(action: => Unit): Cancellable =
     scheduler.schedule(this, (millis * 1e6).toLong)(() => action)
+
+  /** Does something in this process now, unless it has crashed, or when it goes on, if it is paused. */
+  def perform(action: => Unit): Unit = if (!crashed) run(new scheduler.Event(this, () => action))
 
   def crash(): Unit = if (!crashed) {
     verdict.note(s"$name crashes")
@@ -162,9 +195,9 @@ final class SimProcess(
       if (paused) held += event: Unit
       else
         try event.action()
-        catch {
-          case NonFatal(e) =>
-            verdict.violate(s"$name: nobody caught $e at ${e.getStackTrace.take(8).mkString(" < ")}")
-        }
+        catch { case NonFatal(e) => uncaught(e) }
     }
+
+  private def uncaught(cause: Throwable): Unit =
+    verdict.violate(s"$name: nobody caught $cause at ${cause.getStackTrace.take(8).mkString(" < ")}")
 }

@@ -212,17 +212,17 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
     def after(millis: Double)(result: => Try[T]): Unit = atServer(millis)(give(result))
 
-    def give(result: Try[T]): Unit = {
-      val _ = client.after(0) {
-        val _ = promise.tryComplete(result)
-      }
+    def give(result: Try[T]): Unit = client.perform {
+      val _ = promise.tryComplete(result)
     }
 
     val attempt: Attempt[T] = new Attempt[T](
       promise.future,
       () => {
         cancelled = true
-        if (chance.happens(0.5)) give(Failure(new InterruptedIOException(s"cancelled: $what")))
+        if (chance.happens(0.5)) {
+          val _ = client.after(0)(give(Failure(new InterruptedIOException(s"cancelled: $what"))))
+        }
       }
     )
   }

@@ -42,7 +42,7 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
   }
 
   def contextOf(process: SimProcess): ProcessContext =
-    new ProcessContext(process.name, process.runtime, new SimStorage(server, process), config.storage)
+    new ProcessContext(process.name, process.runtime, process.inline, new SimStorage(server, process), config.storage)
 
   /** Does something later, whatever process lives. */
   def after(millis: Double)(action: => Unit): Unit = {
@@ -91,7 +91,7 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
     }.flatten.toSet
     all.collect {
       case (path, stored)
-          if wiring.inspector.isDataFile(path, Names.Root) && !named(path) && stored.atNanos < writtenBeforeNanos =>
+          if wiring.inspector.isDataFile(path) && !named(path) && stored.atNanos < writtenBeforeNanos =>
         path
     }
   }
