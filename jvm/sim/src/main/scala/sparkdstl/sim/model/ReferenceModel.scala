@@ -144,81 +144,80 @@ final class ReferenceModel(
     case (path, entry) => Names.batchOf(path).exists(inspector.namedBy(_, entry)(dataFile))
   }
 
-  /** Every version that Spark still counts on can be rebuilt from storage, and is what was committed. */
+  /**
+   * Every version that Spark still counts on can be rebuilt from storage, and is what was committed. The oldest can be rebuilt
+   * even if the entries above it go, which is what going back to it means.
+   */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     stores.foreach { store =>
-      val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
+      val rebuilding = new Rebuilding(store, newest)
       var version = newest + 1
       while (version >= retainedFrom(store) && version > 0) {
-        records.get(version - 1).foreach { record =>
-          check(store, version, record, known).foreach { problem =>
-            verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
-          }
-        }
+        check(rebuilding, version, when)
         version -= 1
       }
     }
-  }
-
-  private def check(
-      store: String,
-      version: Long,
-      record: Committed,
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Option[String] = {
-    val wanted = record.states(store)
-    rebuild(store, version, record.intent.wins(store).id, known) match {
-      case Left(problem) => Some(s"cannot be rebuilt: $problem")
-      case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
-      case _ => None
+    val oldest = stores.iterator.map(retainedFrom).max
+    if (oldest > 0 && oldest <= newest) stores.foreach { store =>
+      check(new Rebuilding(store, oldest - 1), oldest, s"$when, once entries above ${oldest - 1} are deleted")
     }
   }
 
-  private def rebuild(
-      store: String,
-      version: Long,
-      id: Option[String],
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Either[String, Lineage] =
-    if (version == 0) Right(Lineage.Empty)
-    else
-      known.getOrElse(
-        (version, id), {
-          val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
-          val result = inspector.snapshot(key, newest, objects) match {
-            case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
-            case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
-            case SnapshotLookup.NotThere =>
-              objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
-                case Some(snapshot) => Right(Lineage.decode(snapshot))
-                case None => replay(store, version, id, known)
-              }
+  private def check(rebuilding: Rebuilding, version: Long, when: => String): Unit =
+    records.get(version - 1).foreach { record =>
+      val wanted = record.states(rebuilding.store)
+      val problem = rebuilding.of(version, record.intent.wins(rebuilding.store).id) match {
+        case Left(problem) => Some(s"cannot be rebuilt: $problem")
+        case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
+        case _ => None
+      }
+      problem.foreach { problem =>
+        verdict.violate(
+          s"version $version of ${rebuilding.store}, committed by ${record.intent.who}, $problem, $when"
+        )
+      }
+    }
+
+  /** States of a store, as they are found from entries up to the one of batch `newest`. */
+  private final class Rebuilding(val store: String, newest: Long) {
+    private val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
+
+    def of(version: Long, id: Option[String]): Either[String, Lineage] =
+      if (version == 0) Right(Lineage.Empty)
+      else
+        known.getOrElse(
+          (version, id), {
+            val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
+            val result = inspector.snapshot(key, newest, objects) match {
+              case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
+              case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+              case SnapshotLookup.NotThere =>
+                objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
+                  case Some(snapshot) => Right(Lineage.decode(snapshot))
+                  case None => replay(version, id)
+                }
+            }
+            known((version, id)) = result
+            result
           }
-          known((version, id)) = result
-          result
-        }
-      )
+        )
 
-  private def replay(
-      store: String,
-      version: Long,
-      id: Option[String],
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Either[String, Lineage] = {
-    val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
-    val bytes = inspector.lookUp(key, objects) match {
-      case found: Lookup.Found => Right(found)
-      case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
-      case Lookup.NotInLog =>
-        objects
-          .get(s"${Names.State}/${key.relativePath}")
-          .map(stored => Lookup.Found(stored.bytes))
-          .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
+    private def replay(version: Long, id: Option[String]): Either[String, Lineage] = {
+      val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
+      val bytes = inspector.lookUp(key, objects) match {
+        case found: Lookup.Found => Right(found)
+        case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+        case Lookup.NotInLog =>
+          objects
+            .get(s"${Names.State}/${key.relativePath}")
+            .map(stored => Lookup.Found(stored.bytes))
+            .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
+      }
+      bytes
+        .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
+        .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
+        .flatMap(change => of(version - 1, change.baseId).map(_ + change.tag))
     }
-    bytes
-      .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
-      .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
-      .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
