@@ -19,3 +19,47 @@ class JarNotFound(DstlError, FileNotFoundError):
 
 class JarNotLoaded(DstlError, RuntimeError):
     """Spark runs already, and was started without the jar or with that of another release."""
+
+
+class MissingDependency(DstlError, ImportError):
+    """Something that only the commands and functions for stored checkpoints need is not installed."""
+
+
+class CheckpointNotFound(DstlError, FileNotFoundError):
+    """There is no checkpoint of a query at the path; the message names what was looked for."""
+
+
+class UnreadableStorage(DstlError, OSError):
+    """Storage did not answer, or refused; the message names the place and what storage said."""
+
+
+class DamagedLog(DstlError):
+    """A stored object is not what was written. Nothing of it is used.
+
+    `file` and `offset` (bytes from the object's start) say where, `damage` what is wrong.
+    """
+
+    def __init__(self, file: str, offset: int, damage: str) -> None:
+        super().__init__(
+            f"{file} is damaged at offset {offset}: {damage}. Restore the object from a backup or an older object "
+            "version; `dstl verify` says which batch is intact, and how to go back to it"
+        )
+        self.file = file
+        self.offset = offset
+        self.damage = damage
+
+
+class UnsupportedLog(DstlError):
+    """A later release wrote the object, or it is larger than anything that is written; it is not damaged."""
+
+
+class MissingLogObject(DstlError, FileNotFoundError):
+    """An object that another one names is not there."""
+
+
+class QuerySeemsToRun(DstlError):
+    """A query seems to be at work on a checkpoint that was to be changed; the message says what that rests on."""
+
+
+class CannotGoBack(DstlError):
+    """The batch cannot be gone back to; the message says why, and which can."""

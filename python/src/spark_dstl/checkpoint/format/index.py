@@ -1,0 +1,187 @@
+"""The index of a log, unpacked: its sections, and the rules that hold for them."""
+
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format.fields import Fields, Malformed, wrapped
+from spark_dstl.checkpoint.format.model import (
+    ENTRY,
+    HEADER_LENGTH,
+    HeldSnapshot,
+    Index,
+    Part,
+    Segment,
+    SnapshotList,
+    Writer,
+)
+from spark_dstl.checkpoint.format.names import Store
+
+WRITER, PLACE, NAME, BASE, FILES, STORES, SEGMENTS, SNAPSHOTS = 2, 4, 6, 7, 8, 10, 12, 14
+_ALWAYS = {WRITER, FILES, STORES, SEGMENTS}
+_NEEDED = {True: _ALWAYS | {PLACE}, False: _ALWAYS | {NAME}}
+_ALLOWED = {True: _NEEDED[True] | {BASE, SNAPSHOTS}, False: _NEEDED[False]}
+_KNOWN = _ALLOWED[True] | _ALLOWED[False]
+_LARGEST = 2**63 - 1
+
+StoreNames = list[tuple[int, str]]
+
+
+class NotUnderstood(Exception):
+    """The index has a section that nobody may skip. `software` wrote it, if it says so."""
+
+    def __init__(self, feature: str, software: str | None) -> None:
+        super().__init__(feature)
+        self.software = software
+
+
+def read_index(body: bytes, kind: int, index_offset: int) -> Index:
+    """Return what an unpacked index says, of a log whose segments end at `index_offset`.
+
+    Raises `Malformed` if it breaks a rule, and `NotUnderstood` if it needs a later release.
+    """
+    is_entry = kind == ENTRY
+    sections = _sections(body)
+    found = sections.keys()
+    if not _NEEDED[is_entry] <= found or not found <= _ALLOWED[is_entry]:
+        raise Malformed(f"it has the sections {', '.join(map(str, sorted(found)))}")
+    writer = _writer(sections[WRITER])
+    name = sections[NAME].text() if not is_entry else None
+    if name is not None:
+        _checked_data_file(name)
+    batch = entry = previous = None
+    if is_entry:
+        place = sections[PLACE]
+        batch, entry = place.number(), place.uuid()
+        previous = place.uuid() if place.number(2) else None
+    base = sections[BASE].text() if BASE in found else None
+    files = [_checked_data_file(sections[FILES].text()) for _ in sections[FILES].count(1)]
+    stores = [(sections[STORES].number(), _store_name(sections[STORES].text())) for _ in sections[STORES].count(2)]
+    segments = _segments(sections[SEGMENTS], files, stores, index_offset, is_entry)
+    snapshots = (
+        _snapshots(sections[SNAPSHOTS], batch, files, stores) if SNAPSHOTS in found and batch is not None else None
+    )
+    for tag, section in sections.items():
+        if section.left:
+            raise Malformed(f"{section.left} bytes are left over in section {tag}")
+    return Index(writer, batch, entry, previous, name, base, tuple(files), segments, snapshots)
+
+
+def _sections(body: bytes) -> dict[int, Fields]:
+    fields = Fields(body)
+    sections: dict[int, Fields] = {}
+    last = -1
+    while fields.left:
+        tag = fields.number()
+        if tag <= last:
+            raise Malformed(f"section {tag} follows section {last}")
+        last = tag
+        sections[tag] = Fields(fields.take(fields.integer()))
+    unknown = [tag for tag in sections if tag % 2 == 0 and tag not in _KNOWN]
+    if unknown:
+        raise NotUnderstood(f"section {unknown[0]} of its index", _software(sections))
+    return {tag: section for tag, section in sections.items() if tag in _KNOWN}
+
+
+def _software(sections: dict[int, Fields]) -> str | None:
+    try:
+        return sections[WRITER].text()
+    except (KeyError, Malformed):
+        return None
+
+
+def _writer(fields: Fields) -> Writer:
+    software, run, epoch = fields.text(), fields.uuid(), fields.number()
+    return Writer(software, run, epoch, fields.text(), fields.text())
+
+
+def _checked_data_file(name: str) -> str:
+    if names.data_file(name) is None:
+        raise Malformed(f"{name!r} is not the name of a data file")
+    return name
+
+
+def _store_name(name: str) -> str:
+    if not names.is_store_name(name):
+        raise Malformed(f"{name!r} is not a store's name")
+    return name
+
+
+def _qualifier(fields: Fields) -> str | None:
+    kind = fields.byte()
+    if kind == 0:
+        return None
+    if kind == 1:
+        return fields.uuid()
+    if kind != 2:
+        raise Malformed(f"an id of kind {kind}")
+    qualifier = fields.text()
+    if not names.is_qualifier(qualifier):
+        raise Malformed(f"{qualifier!r} is not a checkpoint id")
+    return qualifier
+
+
+def _segments(
+    fields: Fields, files: list[str], stores: StoreNames, index_offset: int, is_entry: bool
+) -> tuple[Segment, ...]:
+    ends = [HEADER_LENGTH] * (len(files) + 1)
+    partition = version = attempt = 0
+    segments: list[Segment] = []
+    seen: set[tuple[Store, int, int, str | None]] = set()
+    for _ in fields.count(7):
+        operator, name = stores[fields.number(len(stores))]
+        partition = wrapped(partition + fields.signed())
+        version = wrapped(version + fields.signed())
+        attempt = wrapped(attempt + fields.signed())
+        kind = fields.byte()
+        qualifier = _qualifier(fields)
+        if not 0 <= partition < 2**31 or version < 0:
+            raise Malformed(f"partition {partition}, version {version}")
+        if kind not in names.SUFFIXES:
+            raise Malformed(f"a segment of kind {kind}")
+        if kind == names.SNAPSHOT_FILE and qualifier is None:
+            raise Malformed("a file of a snapshot without a name")
+        store = Store(operator, partition, name)
+        parts = _parts(fields, files, ends, index_offset, is_entry)
+        segment = Segment(store, version, attempt, kind, qualifier, parts)
+        key = (store, version, kind, qualifier)
+        if is_entry and key in seen:
+            raise Malformed(f"{segment.name} is named twice")
+        seen.add(key)
+        segments.append(segment)
+    return tuple(segments)
+
+
+def _parts(fields: Fields, files: list[str], ends: list[int], index_offset: int, is_entry: bool) -> tuple[Part, ...]:
+    parts = []
+    for _ in fields.count(7):
+        file = fields.number(len(files) + 1)
+        offset = wrapped(ends[file] + fields.signed())
+        length = fields.integer()
+        crc = fields.u32()
+        if file and not is_entry:
+            raise Malformed("it is that of a data file and names others")
+        limit = _LARGEST if file else index_offset
+        if not HEADER_LENGTH <= offset <= limit - length:
+            raise Malformed(f"{length} bytes at {offset} are outside the file's segments")
+        ends[file] = offset + length
+        parts.append(Part(files[file - 1] if file else None, offset, length, crc))
+    return tuple(parts)
+
+
+def _snapshots(fields: Fields, batch: int, files: list[str], stores: StoreNames) -> SnapshotList:
+    complete, plain_up_to = batch - fields.number(), fields.number()
+    if complete < 0 or plain_up_to > batch + 1:
+        raise Malformed(f"a list of snapshots since batch {complete}, with plain files up to version {plain_up_to}")
+    held: list[HeldSnapshot] = []
+    seen: set[tuple[Store, int, str | None]] = set()
+    for _ in fields.count(6):
+        operator, name = stores[fields.number(len(stores))]
+        store = Store(operator, fields.integer(), name)
+        version, unique = fields.number(), _qualifier(fields)
+        by = batch - fields.number()
+        if by < max(version - 1, 0) or (complete != batch and by <= complete):
+            raise Malformed(f"a snapshot of version {version} in batch {by}")
+        if (store, version, unique) in seen:
+            raise Malformed(f"the snapshot of version {version} of {store.directory} is listed twice")
+        seen.add((store, version, unique))
+        named = tuple(files[fields.number(len(files))] for _ in fields.count(1))
+        held.append(HeldSnapshot(store, version, unique, by, named))
+    return SnapshotList(complete, plain_up_to, tuple(held))

@@ -1,0 +1,204 @@
+"""A log from its end: trailer, index, header; and the commit entry around one.
+
+Each check makes the next one safe, so their order is that of docs/log-file-format.md. What fails one is
+`DamagedLog`; what only a later release understands, or is larger than anything that is written, `UnsupportedLog`.
+"""
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from spark_dstl.checkpoint.format.checksum import crc32c
+from spark_dstl.checkpoint.format.fields import Malformed, uuid_text
+from spark_dstl.checkpoint.format.index import NotUnderstood, read_index
+from spark_dstl.checkpoint.format.model import DATA_FILE, ENTRY, HEADER_LENGTH, Index, Trailer
+from spark_dstl.errors import DamagedLog, UnsupportedLog
+
+VERSION = 2
+HEADER = struct.Struct(">8sHHIII")
+TRAILER = struct.Struct(">QQIII16sHHIII8s")
+HEADER_MAGIC = b"DSTLLOG\n"
+TRAILER_MAGIC = b"DSTLEND\n"
+TRAILER_LENGTH = TRAILER.size
+MAX_INDEX_LENGTH = 256 * 1024 * 1024
+MAX_INDEX_RATIO = 64
+MAX_ENTRY_WITHOUT_TRAILER = 256 * 1024 * 1024
+_HEADER_CHECKED = 20
+_TRAILER_CHECKED = 56
+_NOTE = b'{"dstl":'
+_NO_ENTRY = "00000000-0000-0000-0000-000000000000"
+_LABELS = {ENTRY: "the log of a commit entry", DATA_FILE: "a data file"}
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The last bytes of an object of `length` bytes; all of them if it is no longer."""
+
+    content: bytes
+    length: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the object is missing."""
+        return len(self.content) == self.length
+
+
+@dataclass(frozen=True)
+class NeedsTail:
+    """So many bytes of the object's end are needed."""
+
+    length: int
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A commit entry without a log: stock Spark wrote it, or a tool."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """An index, and what is needed to find parts: the log begins `start` bytes behind the object's first."""
+
+    index: Index
+    trailer: Trailer
+    start: int
+    header_was_read: bool
+
+
+def read_entry(file: str, name: str, tail: Tail) -> Log | Plain | NeedsTail:
+    """Return the log of the commit entry `name`, given its end. `file` is what errors call it."""
+    if not _ends_in_trailer(tail):
+        return _without_trailer(file, tail)
+    log = _read_log(file, ENTRY, tail)
+    if isinstance(log, Log) and str(log.index.batch) != name:
+        raise DamagedLog(file, _index_start(tail, log.trailer), f"it is the entry of batch {log.index.batch}")
+    return log
+
+
+def read_data_file(file: str, name: str, tail: Tail) -> Log | NeedsTail:
+    """Return the log that the data file `name` is, given its end; the name is relative to the base path."""
+    log = _read_log(file, DATA_FILE, tail)
+    if isinstance(log, Log):
+        if log.start:
+            raise DamagedLog(file, 0, f"{log.start} bytes stand before its log")
+        if log.index.name != name:
+            raise DamagedLog(file, _index_start(tail, log.trailer), f"it is the data file {log.index.name}")
+    return log
+
+
+def check_header(file: str, offset: int, content: bytes, trailer: Trailer) -> None:
+    """Raise unless `content`, the bytes at `offset`, are the header of the log that `trailer` ends."""
+    if len(content) < HEADER_LENGTH or not content.startswith(HEADER_MAGIC):
+        raise DamagedLog(file, offset, "no log begins where its trailer says")
+    _, *meaning, crc = HEADER.unpack_from(content)
+    if crc32c(content[:_HEADER_CHECKED]) != crc:
+        raise DamagedLog(file, offset, "its header's checksum is wrong")
+    if tuple(meaning) != trailer.meaning:
+        raise DamagedLog(file, offset, "its header and its trailer do not say the same")
+
+
+def sparks_lines(content: bytes) -> list[bytes]:
+    """Return the lines before the log of an entry, given its beginning: two of Spark's, and a note."""
+    return [line.rstrip(b" \r") for line in content.split(b"\n", 3)[:3]]
+
+
+def _without_trailer(file: str, tail: Tail) -> Plain | NeedsTail:
+    if not tail.is_whole:
+        if tail.length > MAX_ENTRY_WITHOUT_TRAILER:
+            raise UnsupportedLog(
+                f"{file} has {tail.length} bytes and no log at its end; no commit entry is larger than "
+                f"{MAX_ENTRY_WITHOUT_TRAILER}. It was not written by Spark, or it is damaged"
+            )
+        return NeedsTail(tail.length)
+    third = tail.content.split(b"\n", 2)[2:]
+    start = third[0][: len(_NOTE)] if third else b""
+    if start and _NOTE.startswith(start):
+        raise DamagedLog(file, tail.length, "it does not end in a trailer: it was cut off")
+    return Plain()
+
+
+def _ends_in_trailer(tail: Tail) -> bool:
+    return len(tail.content) >= TRAILER_LENGTH and tail.content.endswith(TRAILER_MAGIC)
+
+
+def _index_start(tail: Tail, trailer: Trailer) -> int:
+    return tail.length - trailer.log_length + trailer.index_offset
+
+
+def _read_trailer(file: str, kind: int, tail: Tail) -> Trailer:
+    at = max(tail.length - TRAILER_LENGTH, 0)
+    if len(tail.content) < TRAILER_LENGTH:
+        raise DamagedLog(file, tail.length, f"it ends after {tail.length} bytes")
+    if not _ends_in_trailer(tail):
+        raise DamagedLog(file, at, "it does not end in a trailer; it was cut off, or is not a log")
+    content = tail.content[-TRAILER_LENGTH:]
+    log_length, offset, stored, body, index_crc, entry, *meaning, crc, _ = TRAILER.unpack(content)
+    if crc32c(content[:_TRAILER_CHECKED]) != crc:
+        raise DamagedLog(file, at, "its trailer's checksum is wrong")
+    version, found_kind, required, optional = meaning
+    if version > VERSION:
+        raise _later(file, f"format version {version}", None)
+    if version < VERSION:
+        raise DamagedLog(file, at, f"its format version is {version}")
+    if required:
+        raise _later(file, f"the flags {required:08x}", None)
+    if found_kind not in _LABELS:
+        raise _later(file, f"logs of kind {found_kind}", None)
+    if found_kind != kind:
+        raise DamagedLog(file, at, f"it is {_LABELS[found_kind]}, not {_LABELS[kind]}")
+    if log_length > tail.length or offset < HEADER_LENGTH or offset + stored + TRAILER_LENGTH != log_length:
+        raise DamagedLog(file, at, f"its trailer places an index of {stored} bytes at {offset} of {log_length}")
+    if max(stored, body) > MAX_INDEX_LENGTH:
+        raise UnsupportedLog(
+            f"{file} has an index of {max(stored, body)} bytes; the limit is {MAX_INDEX_LENGTH}. It was not written "
+            "by spark-dstl, or it is damaged"
+        )
+    if body > stored * MAX_INDEX_RATIO:
+        raise DamagedLog(file, at, f"its index of {stored} bytes would unpack to {body}")
+    return Trailer(
+        log_length, offset, stored, body, index_crc, uuid_text(entry), kind, (version, kind, required, optional)
+    )
+
+
+def _read_log(file: str, kind: int, tail: Tail) -> Log | NeedsTail:
+    trailer = _read_trailer(file, kind, tail)
+    needed = trailer.index_length + TRAILER_LENGTH
+    if len(tail.content) < needed:
+        return NeedsTail(needed)
+    start = tail.length - trailer.log_length
+    header_is_here = len(tail.content) >= trailer.log_length
+    if header_is_here:
+        begin = len(tail.content) - trailer.log_length
+        check_header(file, start, tail.content[begin : begin + HEADER_LENGTH], trailer)
+    at = start + trailer.index_offset
+    stored = tail.content[len(tail.content) - needed : len(tail.content) - TRAILER_LENGTH]
+    if crc32c(stored) != trailer.index_crc:
+        raise DamagedLog(file, at, "its index's checksum is wrong")
+    try:
+        index = read_index(_unpacked(stored, trailer.body_length), kind, trailer.index_offset)
+        if (index.entry or _NO_ENTRY) != trailer.entry:
+            raise Malformed(f"its trailer names another entry, {trailer.entry}")
+    except NotUnderstood as error:
+        raise _later(file, str(error), error.software) from error
+    except Malformed as error:
+        raise DamagedLog(file, at, f"its index cannot be read: {error}") from error
+    return Log(index, trailer, start, header_is_here)
+
+
+def _unpacked(stored: bytes, length: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        body = inflater.decompress(stored, length + 1)
+    except zlib.error as error:
+        raise Malformed(f"it does not unpack: {error}") from error
+    if len(body) != length or not inflater.eof or inflater.unused_data or inflater.unconsumed_tail:
+        raise Malformed(f"it does not unpack to {length} bytes")
+    return body
+
+
+def _later(file: str, feature: str, software: str | None) -> UnsupportedLog:
+    written = f", written by {software}," if software else ""
+    return UnsupportedLog(
+        f"{file}{written} cannot be read without understanding {feature}, which this release does not know. Use the "
+        "release of spark-dstl that wrote it, or a later one"
+    )

@@ -1,0 +1,86 @@
+"""The names of a log's objects, parsed strictly: only a name that would be given is accepted."""
+
+import re
+from typing import NamedTuple
+
+CHANGELOG, CHECKSUM, SNAPSHOT, SNAPSHOT_FILE = 0, 1, 2, 3
+SUFFIXES = {CHANGELOG: ".changelog", CHECKSUM: ".changelog.crc", SNAPSHOT: ".zip", SNAPSHOT_FILE: ".sst"}
+KINDS = {CHANGELOG: "changelog", CHECKSUM: "checksum", SNAPSHOT: "snapshot", SNAPSHOT_FILE: "snapshot file"}
+
+_NUMBER = "(?:0|[1-9][0-9]{0,17})"
+_RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NUMBER_NAME = re.compile(_NUMBER, re.ASCII)
+_DATA_FILE = re.compile(
+    rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_RUN})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
+)
+_TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial", re.ASCII)
+_UNFINISHED = re.compile(r"\..*\.tmp(?:\.crc)?", re.ASCII)
+_PLAIN = re.compile(
+    rf"(?P<operator>{_NUMBER})/(?P<partition>0|[1-9][0-9]{{0,8}})/(?:(?P<store>[^/]+)/)?"
+    rf"(?P<version>{_NUMBER})(?:_(?P<id>[^/]+?))?(?P<suffix>\.changelog|\.zip)"
+)
+
+
+class Store(NamedTuple):
+    """One (operator, partition, store name) of a query; the name is empty for Spark's default store."""
+
+    operator: int
+    partition: int
+    name: str
+
+    @property
+    def directory(self) -> str:
+        """Where Spark would keep its files, below `<checkpoint>/state`."""
+        return f"{self.operator}/{self.partition}" + (f"/{self.name}" if self.name else "")
+
+
+class PlainFile(NamedTuple):
+    """A changelog or a snapshot's zip that is a file of its own, in Spark's layout."""
+
+    store: Store
+    version: int
+    id: str | None
+    kind: int
+
+
+def number(name: str) -> int | None:
+    """Return the number that the name of a commit entry, of an entry of `offsets/` or of a claim is; else None."""
+    return int(name) if _NUMBER_NAME.fullmatch(name) else None
+
+
+def data_file(name: str) -> tuple[int, str] | None:
+    """Return epoch and run of a data file, by its name relative to the base path; None if it is not one."""
+    match = _DATA_FILE.fullmatch(name)
+    return (int(match["epoch"]), match["run"]) if match else None
+
+
+def trial(name: str) -> int | None:
+    """Return the epoch of a trial, by its name in `dstl/epochs`; None if it is none."""
+    match = _TRIAL.fullmatch(name)
+    return int(match["epoch"]) if match else None
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether it is the name of an object that has not been published, or of the checksum file beside one."""
+    return _UNFINISHED.fullmatch(name.rsplit("/", 1)[-1]) is not None
+
+
+def plain_file(path: str) -> PlainFile | None:
+    """Return what the file at a path below `state/` is; None for other files."""
+    match = _PLAIN.fullmatch(path)
+    if match is None:
+        return None
+    store = Store(int(match["operator"]), int(match["partition"]), match["store"] or "")
+    return PlainFile(
+        store, int(match["version"]), match["id"], CHANGELOG if match["suffix"] == ".changelog" else SNAPSHOT
+    )
+
+
+def is_store_name(name: str) -> bool:
+    """Whether a store's name stays inside its partition's directory."""
+    return name not in (".", "..") and "/" not in name and "\0" not in name
+
+
+def is_qualifier(qualifier: str) -> bool:
+    """Whether it can be a checkpoint id, or a snapshot file's name."""
+    return qualifier != "" and "/" not in qualifier and "\0" not in qualifier

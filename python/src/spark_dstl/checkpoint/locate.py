@@ -1,0 +1,117 @@
+"""From a path as Spark takes it to a file system of pyarrow and a path on it."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.errors import UnreadableStorage
+
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
+_CONNECT_SECONDS = 10.0
+_REQUEST_SECONDS = 60.0
+PURPOSE = "Reading checkpoints"
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """How storage is reached.
+
+    Credentials are none of these: they are found as by other programs of the provider, in the environment, in its
+    files, or by the machine's role.
+
+    `endpoint` is the URL of an S3-compatible server; by default the environment's `AWS_ENDPOINT_URL_S3`, else
+    `AWS_ENDPOINT_URL`, else Amazon's. `region` is by default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`,
+    else where the bucket is. `anonymous` sends no credentials.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    anonymous: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory: on which file system, by which path there, and what messages call it."""
+
+    files: Any
+    path: str
+    shown: str
+
+    def beneath(self, name: str) -> "Place":
+        """Return a directory below it."""
+        return Place(self.files, f"{self.path.rstrip('/')}/{name}", f"{self.shown.rstrip('/')}/{name}")
+
+    def is_inside(self, other: "Place") -> bool:
+        """Whether it is the other place, or below it."""
+        mine, theirs = (place.shown.rstrip("/") + "/" for place in (self, other))
+        return mine.startswith(theirs)
+
+
+def locate(place: str, options: StorageOptions = StorageOptions(), near: Place | None = None) -> Place:
+    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`) or of what pyarrow knows besides.
+
+    A path without a scheme is on the file system of `near`, if that is given.
+    """
+    match = _SCHEME.fullmatch(place)
+    if match is None:
+        if near is not None and not _is_local(near):
+            return Place(near.files, place, place)
+        path = str(Path(place).absolute())
+        return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    if scheme == "file":
+        # Hadoop writes file:/x as well as file:///x, and escapes nothing.
+        path = "/" + rest.lstrip("/")
+        return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
+    if scheme in ("s3", "s3a", "s3n"):
+        path = rest.strip("/")
+        return Place(_s3(path.split("/")[0], options, os.environ), path, f"{scheme}://{path}")
+    return _by_uri(place)
+
+
+def _is_local(place: Place) -> bool:
+    name: str = place.files.type_name
+    return name == "local"
+
+
+def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) -> Any:
+    filesystems = needed("pyarrow.fs", PURPOSE)
+    endpoint = options.endpoint or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    region = options.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    settings: dict[str, Any] = {
+        "anonymous": options.anonymous,
+        "connect_timeout": _CONNECT_SECONDS,
+        "request_timeout": _REQUEST_SECONDS,
+    }
+    if endpoint:
+        # A server of one's own hardly ever cares for the region, and need not be asked.
+        scheme, _, address = endpoint.rpartition("://")
+        settings |= {
+            "endpoint_override": address.rstrip("/"),
+            "scheme": scheme or "https",
+            "region": region or "us-east-1",
+        }
+    elif region:
+        settings["region"] = region
+    else:
+        try:
+            settings["region"] = filesystems.resolve_s3_region(bucket)
+        except OSError as error:
+            raise UnreadableStorage(
+                f"the region of the bucket {bucket} could not be found out: {error}. Set AWS_REGION, or the endpoint "
+                "of your server"
+            ) from error
+    return filesystems.S3FileSystem(**settings)
+
+
+def _by_uri(place: str) -> Place:
+    filesystems = needed("pyarrow.fs", PURPOSE)
+    try:
+        files, path = filesystems.FileSystem.from_uri(place)
+    except (OSError, ValueError) as error:
+        raise UnreadableStorage(f"{place} cannot be opened: {error}") from error
+    return Place(files, path, place)

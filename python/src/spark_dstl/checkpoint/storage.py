@@ -1,0 +1,168 @@
+"""Objects below one directory: listed, read from their ends and in ranges, deleted. Nothing is ever written.
+
+Names are relative to the directory and checked: none leads out of it. An object that is not there is None or
+missing in a listing, never an error: queries delete what they do not need.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.checkpoint.format.log import Tail
+from spark_dstl.checkpoint.locate import PURPOSE, Place
+from spark_dstl.errors import UnreadableStorage
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object: its name relative to the directory, its bytes, and when it was last written, by storage's clock."""
+
+    name: str
+    size: int
+    modified: datetime | None
+
+    @property
+    def last_name(self) -> str:
+        """The name without the directories."""
+        return self.name.rsplit("/", 1)[-1]
+
+
+class Storage:
+    """What lies below a directory."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def shown(self, name: str) -> str:
+        """Return what messages call the object."""
+        return f"{self.place.shown.rstrip('/')}/{name}"
+
+    def objects(self, directory: str = "", recursive: bool = False) -> list[StoredObject]:
+        """Return the objects in a directory, in the order of their names; none if there is no directory."""
+        fs = needed("pyarrow.fs", PURPOSE)
+        path = self._path(directory)
+        with self._errors(directory or ".", "listed"):
+            try:
+                found = self.place.files.get_file_info(fs.FileSelector(path, recursive=recursive, allow_not_found=True))
+            except (FileNotFoundError, NotADirectoryError):
+                # What a query deletes while it is being listed.
+                return [] if not recursive else self.objects(directory)
+        start = len(self._path("").rstrip("/")) + 1
+        objects = [StoredObject(info.path[start:], info.size, info.mtime) for info in found if info.is_file]
+        return sorted(objects, key=lambda stored: stored.name)
+
+    def directories(self, directory: str = "") -> list[str]:
+        """Return the names of the directories in a directory."""
+        fs = needed("pyarrow.fs", PURPOSE)
+        with self._errors(directory or ".", "listed"):
+            found = self.place.files.get_file_info(fs.FileSelector(self._path(directory), allow_not_found=True))
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+
+    def tail(self, name: str, length: int) -> Tail | None:
+        """Return the last bytes of an object; None if it is not there."""
+        return self._open(name, lambda file, size: Tail(_read(file, max(size - length, 0), length), size))
+
+    def range(self, name: str, offset: int, length: int) -> bytes | None:
+        """Return bytes of an object, fewer if it ends before; None if it is not there."""
+        return self._open(name, lambda file, size: _read(file, offset, min(length, max(size - offset, 0))))
+
+    def read(self, name: str, limit: int) -> bytes | None:
+        """Return an object of at most `limit` bytes; None if it is not there."""
+
+        def whole(file: Any, size: int) -> bytes:
+            if size > limit:
+                raise UnreadableStorage(f"{self.shown(name)} has {size} bytes, more than the {limit} that it may have")
+            return _read(file, 0, size)
+
+        return self._open(name, whole)
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of an object; None if it is not there."""
+        with self._errors(name, "looked at"):
+            info = self.place.files.get_file_info(self._path(name))
+        return int(info.size) if info.is_file else None
+
+    def delete(self, name: str) -> bool:
+        """Delete an object; says whether it was there."""
+        with self._errors(name, "deleted"):
+            try:
+                self.place.files.delete_file(self._path(name))
+            except FileNotFoundError:
+                return False
+        return True
+
+    def _path(self, name: str) -> str:
+        parts = name.split("/") if name else []
+        if any(part in ("", ".", "..") or "\0" in part for part in parts):
+            raise UnreadableStorage(f"{name!r} is not the name of an object below {self.place.shown}")
+        return "/".join([self.place.path.rstrip("/"), *parts])
+
+    def _open(self, name: str, use: Callable[[Any, int], R]) -> R | None:
+        with self._errors(name, "read"):
+            try:
+                with self.place.files.open_input_file(self._path(name)) as file:
+                    return use(file, file.size())
+            except FileNotFoundError:
+                return None
+
+    @contextmanager
+    def _errors(self, name: str, done: str) -> Iterator[None]:
+        arrow = needed("pyarrow", PURPOSE)
+        try:
+            yield
+        except UnreadableStorage:
+            raise
+        except (OSError, arrow.ArrowException) as error:
+            raise UnreadableStorage(
+                f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to list and read "
+                "there, and that storage can be reached"
+            ) from error
+
+
+def _read(file: Any, offset: int, length: int) -> bytes:
+    # On storage that answers in pieces a read may be short without being at the end.
+    pieces = []
+    while length > 0:
+        piece: bytes = file.read_at(length, offset)
+        if not piece:
+            break
+        pieces.append(piece)
+        offset += len(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class Readers:
+    """Threads that read ahead, so that storage's answers come in while earlier ones are worked at."""
+
+    def __init__(self, threads: int = 16) -> None:
+        self._ahead = 2 * threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="dstl-read")
+
+    def each(self, question: Callable[[T], R], about: Iterable[T]) -> Iterator[tuple[T, R]]:
+        """Ask about each, in order; at most a few answers more than were taken are held in memory."""
+        waiting: deque[tuple[T, Future[R]]] = deque()
+        try:
+            for item in about:
+                waiting.append((item, self._pool.submit(question, item)))
+                if len(waiting) >= self._ahead:
+                    first, answer = waiting.popleft()
+                    yield first, answer.result()
+            while waiting:
+                first, answer = waiting.popleft()
+                yield first, answer.result()
+        finally:
+            for _, answer in waiting:
+                answer.cancel()
+
+    def close(self) -> None:
+        """End the threads; what nobody waits for any more is left undone."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

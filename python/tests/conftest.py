@@ -1,0 +1,48 @@
+"""Shared by the unit tests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The URL of a server that speaks S3's protocol, in this process, on loopback."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
+    """Put the files below a directory into a bucket of their own; returns its URI."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    client = boto3.client("s3", endpoint_url=s3_server, region_name="us-east-1")
+    made: list[str] = []
+
+    def put(directory: Path) -> str:
+        bucket = f"bucket-{abs(hash(str(directory))) % 10**12}"
+        client.create_bucket(Bucket=bucket)
+        made.append(bucket)
+        for path in sorted(directory.rglob("*")):
+            if path.is_file():
+                client.put_object(
+                    Bucket=bucket, Key=f"checkpoints/q/{path.relative_to(directory)}", Body=path.read_bytes()
+                )
+        return f"s3a://{bucket}/checkpoints/q"
+
+    return put

@@ -1,0 +1,113 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_dstl.checkpoint import dependencies
+from spark_dstl.checkpoint.locate import StorageOptions, locate
+from spark_dstl.checkpoint.storage import Readers, Storage
+from spark_dstl.errors import MissingDependency, UnreadableStorage
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "dstl/data/1-x").mkdir(parents=True)
+    (tmp_path / "commits/0").write_bytes(b"0123456789")
+    (tmp_path / "commits/1").write_bytes(b"")
+    (tmp_path / "dstl/data/1-x/a.log").write_bytes(b"a")
+    return tmp_path
+
+
+@pytest.fixture(params=["local", "uri", "s3"])
+def storage(request: pytest.FixtureRequest, directory: Path, s3: Callable[[Path], str]) -> Storage:
+    place = {"local": str(directory), "uri": f"file:{directory}", "s3": ""}[request.param]
+    return Storage(locate(place or s3(directory)))
+
+
+def test_objects_are_listed_with_their_sizes(storage: Storage) -> None:
+    assert [(stored.name, stored.size) for stored in storage.objects("commits")] == [
+        ("commits/0", 10),
+        ("commits/1", 0),
+    ]
+    assert [stored.name for stored in storage.objects("dstl", recursive=True)] == ["dstl/data/1-x/a.log"]
+    assert storage.objects("not/there") == []
+    assert storage.directories() == ["commits", "dstl"]
+
+
+def test_ends_and_ranges_are_read(storage: Storage) -> None:
+    tail = storage.tail("commits/0", 4)
+    assert tail is not None
+    assert (tail.content, tail.length, tail.is_whole) == (b"6789", 10, False)
+    assert storage.range("commits/0", 2, 3) == b"234"
+    assert storage.range("commits/0", 8, 30) == b"89"
+    assert storage.range("commits/0", 30, 3) == b""
+    assert storage.read("commits/1", 0) == b""
+    assert storage.size("commits/0") == 10
+
+
+def test_what_is_not_there_is_none_and_no_error(storage: Storage) -> None:
+    assert storage.tail("commits/7", 4) is None
+    assert storage.range("commits/7", 0, 4) is None
+    assert storage.size("commits/7") is None
+    assert storage.delete("commits/7") in (True, False)
+
+
+def test_what_is_larger_than_it_may_be_is_not_read(storage: Storage) -> None:
+    with pytest.raises(UnreadableStorage, match="has 10 bytes, more than the 9"):
+        storage.read("commits/0", 9)
+
+
+@pytest.mark.parametrize("name", ["../x", "commits/../../x", "commits//0", "./x", "a\0b"])
+def test_no_name_leads_out_of_the_directory(directory: Path, name: str) -> None:
+    storage = Storage(locate(str(directory)))
+    for use in (storage.size, storage.delete, storage.objects):
+        with pytest.raises(UnreadableStorage, match="is not the name of an object below"):
+            use(name)
+
+
+def test_objects_are_deleted(storage: Storage) -> None:
+    assert storage.delete("commits/0")
+    assert [stored.name for stored in storage.objects("commits")] == ["commits/1"]
+
+
+def test_an_endpoint_can_be_given_and_goes_before_the_environment(
+    s3_server: str, s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = s3(directory)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    storage = Storage(locate(uri, StorageOptions(endpoint=s3_server)))
+    assert storage.size("commits/0") == 10
+
+
+def test_an_error_names_the_object_and_no_secret(
+    s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = s3(directory)
+    # Nobody listens there.
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    with pytest.raises(UnreadableStorage, match=f"{uri}/commits could not be listed: .*Check the path") as raised:
+        Storage(locate(uri)).objects("commits")
+    assert "testing" not in str(raised.value)
+
+
+def test_answers_come_in_order_and_only_some_are_held() -> None:
+    readers = Readers(threads=2)
+    asked = []
+
+    def question(item: int) -> int:
+        asked.append(item)
+        return item * item
+
+    answers = readers.each(question, range(100))
+    assert next(answers) == (0, 0)
+    assert len(asked) < 10
+    assert [answer for _, answer in answers] == [item * item for item in range(1, 100)]
+    readers.close()
+
+
+def test_what_is_not_installed_is_named_with_how_to_install_it() -> None:
+    with pytest.raises(
+        MissingDependency, match=r'Reading needs the package no-such-thing: pip install "spark-dstl\[inspect\]"'
+    ):
+        dependencies.needed("no_such_thing.part", "Reading")
