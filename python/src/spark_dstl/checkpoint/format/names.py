@@ -54,6 +54,11 @@ def data_file(name: str) -> tuple[int, str] | None:
     return (int(match["epoch"]), match["run"]) if match else None
 
 
+def is_run(text: str) -> bool:
+    """Whether it is the id of a run."""
+    return re.fullmatch(_RUN, text) is not None
+
+
 def trial(name: str) -> int | None:
     """Return the epoch of a trial, by its name in `dstl/epochs`; None if it is none."""
     match = _TRIAL.fullmatch(name)

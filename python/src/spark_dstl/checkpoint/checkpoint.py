@@ -1,0 +1,237 @@
+"""`Checkpoint`: what a user asks of a checkpoint, and `open_checkpoint`, which finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import rows, sparkfiles, summary, tables
+from spark_dstl.checkpoint.locate import Place, StorageOptions, locate
+from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.rows import Row
+from spark_dstl.checkpoint.storage import Readers, Storage
+from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, numbered, silent
+from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def open_checkpoint(
+    path: str,
+    *,
+    base_path: str | None = None,
+    options: StorageOptions | None = None,
+    progress: Progress = silent,
+) -> Checkpoint:
+    """Open the checkpoint at `path` for reading.
+
+    `path` is what the query has as `checkpointLocation`: a local path, or a URI of S3 (`s3://`, `s3a://`) or of
+    another storage that pyarrow knows. The query may run meanwhile: what is seen are its committed batches. Nothing is
+    ever written. `base_path` is where data files are, if that is not where the newest commit entry says; `options` say
+    how storage is reached; `progress` is told what is read, how much of it, and of how much.
+
+    Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
+    and `MissingDependency` if pyarrow is not installed.
+    """
+    options = options or StorageOptions()
+    storage = Storage(locate(path, options))
+    return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress)
+
+
+def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[str]:
+    """Return the paths of the checkpoints at `path` and in the directories in it."""
+    storage = Storage(locate(path, options or StorageOptions()))
+    if storage.size("metadata") is not None:
+        return [path]
+    return [
+        f"{path.rstrip('/')}/{directory}"
+        for directory in storage.directories()
+        if storage.size(f"{directory}/metadata") is not None and storage.directories(directory)
+    ]
+
+
+class Checkpoint:
+    """The checkpoint of one query, as it lies on storage.
+
+    Tables are `pyarrow.Table`s; what can be long is a `pyarrow.RecordBatchReader`, which reads as it is iterated over
+    and keeps a few commit entries in memory at a time. Columns are those of `tables.COLUMNS`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        query: str,
+        base_path: str | None = None,
+        options: StorageOptions | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        self.storage = storage
+        self.query = query
+        self.progress = progress
+        self.readers = Readers()
+        self._base_path = base_path
+        self._options = options or StorageOptions()
+        self._survey: Survey | None = None
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads that read."""
+        self.readers.close()
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return self.storage.place.shown
+
+    def survey(self) -> Survey:
+        """Return what one look at all of it has found. The first call reads every commit entry, later ones nothing."""
+        if self._survey is None:
+            self._survey = look(self.storage, self.readers, self.progress)
+        return self._survey
+
+    def look_again(self) -> Survey:
+        """Forget what was found, and look again."""
+        self._survey = None
+        return self.survey()
+
+    def base(self, named: str | None) -> Storage:
+        """Return where data files are, given the base path that the newest commit entry names."""
+        wanted = self._base_path or named
+        if wanted is None:
+            return Storage(self.storage.place.beneath("dstl"))
+        place: Place = locate(wanted, self._options, near=self.storage.place)
+        return Storage(replace(place, shown=wanted) if place.shown != wanted and "://" in wanted else place)
+
+    @property
+    def base_was_given(self) -> bool:
+        """Whether the caller said where data files are."""
+        return self._base_path is not None
+
+    def summary(self) -> summary.Summary:
+        """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""
+        return summary.summarize(self)
+
+    def operators(self) -> pyarrow.Table:
+        """Return a row for each store name of each stateful operator, as Spark noted them."""
+        return tables.table("operators", self._operators())
+
+    def stores(self) -> pyarrow.Table:
+        """Return a row for each store: what is in the log, what in plain files, and what it is rebuilt from."""
+        survey = self.survey()
+        found = (rows.of_store(store, survey.stores[store], survey) for store in sorted(survey.stores))
+        return tables.table("stores", found)
+
+    def versions(self) -> pyarrow.Table:
+        """Return a row for each state version of which there is anything: where, how much, whether Spark retains it."""
+        return tables.table("versions", rows.of_versions(self.survey()))
+
+    def snapshots(self) -> pyarrow.Table:
+        """Return a row for each snapshot of a store, in commit entries and in plain files."""
+        return tables.table("snapshots", rows.of_snapshots(self.survey()))
+
+    def claims(self) -> pyarrow.Table:
+        """Return a row for each claim of an epoch: who began a run, and when."""
+        stored = numbered(self.storage.objects("dstl/epochs"))
+        found = self.readers.each(lambda epoch: sparkfiles.claim(self.storage, epoch), stored)
+        listed = [
+            {"epoch": epoch, "run": claim.run, "host": claim.host, "claimed_at": stored[epoch].modified}
+            for epoch, claim in found
+            if claim is not None
+        ]
+        return tables.table("claims", listed)
+
+    def entries(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
+        """Return a row for each commit entry, or for that of one batch. What is damaged says so in `damage`."""
+        return tables.stream("entries", self._entries(batch))
+
+    def segments(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
+        """Return a row for each segment that commit entries name, or that of one batch. A damaged entry raises."""
+        return tables.stream("segments", self._segments(batch))
+
+    def objects(self) -> pyarrow.RecordBatchReader:
+        """Return a row for each object of the checkpoint and of its base path."""
+        return tables.stream("objects", self._objects())
+
+    def overview(self) -> Row:
+        """Return the row of `queries` for this one. Reads no commit entry."""
+        there = entries_of(self.storage)
+        return {
+            "path": self.path,
+            "query": self.query,
+            "batches": len(there),
+            "oldest": min(there, default=None),
+            "newest": max(there, default=None),
+            "committed_at": there[max(there)].modified if there else None,
+            "entry_bytes": sum(stored.size for stored in there.values()),
+        }
+
+    def newest_base(self) -> Storage:
+        """Return where data files are, without reading more than the newest entries."""
+        reader = EntryReader(self.storage)
+        for batch in reversed(entries_of(self.storage)):
+            with suppress(DamagedLog, UnsupportedLog):
+                entry = reader.read(batch)
+                if entry is not None and entry.index is not None:
+                    return self.base(entry.index.base)
+        return self.base(None)
+
+    def _operators(self) -> Iterator[Row]:
+        for operator in sparkfiles.operators(self.storage):
+            for name, partitions in operator.stores.items():
+                named = {"operator": operator.id, "operator_name": operator.name}
+                yield {**named, "store": name, "partitions": partitions}
+
+    def _entries(self, batch: int | None) -> Iterator[Row]:
+        there = entries_of(self.storage)
+        reader = EntryReader(self.storage)
+        wanted = there if batch is None else {one: there[one] for one in there if one == batch}
+        if batch is not None and not wanted:
+            raise self._no_entry(batch, list(there))
+
+        def read(one: int) -> Row | None:
+            try:
+                found = reader.read(one)
+            except (DamagedLog, UnsupportedLog) as error:
+                stored = there[one]
+                return {"batch": one, "committed_at": stored.modified, "bytes": stored.size, "damage": str(error)}
+            return rows.of_entry(found, there[one]) if found else None
+
+        for done, (_, row) in enumerate(self.readers.each(read, wanted), start=1):
+            self.progress("Reading commit entries", done, len(wanted))
+            # One that has gone was let go by the query.
+            if row is not None:
+                yield row
+
+    def _segments(self, batch: int | None) -> Iterator[Row]:
+        there = list(entries_of(self.storage))
+        if batch is not None and batch not in there:
+            raise self._no_entry(batch, there)
+        reader = EntryReader(self.storage)
+        wanted = there if batch is None else [batch]
+        for done, (_, entry) in enumerate(self.readers.each(reader.read, wanted), start=1):
+            self.progress("Reading commit entries", done, len(wanted))
+            if entry is not None:
+                yield from rows.of_segments(entry)
+
+    def _no_entry(self, batch: int, there: list[int]) -> CheckpointNotFound:
+        known = f"there are those of batches {there[0]} to {there[-1]}" if there else "there is none yet"
+        return CheckpointNotFound(f"{self.path} has no commit entry of batch {batch}; {known}")
+
+    def _objects(self) -> Iterator[Row]:
+        for directory in ("commits", "offsets", "sources", "state", "dstl"):
+            yield from rows.of_objects(self.storage.objects(directory, recursive=True))
+        yield from rows.of_objects(self.storage.objects())
+        base = self.newest_base()
+        if not base.place.is_inside(self.storage.place):
+            yield from rows.of_objects(base.objects("data", recursive=True), below=f"{base.place.shown.rstrip('/')}/")

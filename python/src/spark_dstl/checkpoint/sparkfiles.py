@@ -1,0 +1,135 @@
+"""What Spark itself writes into a checkpoint: texts of JSON, read with limits, of any of its versions."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.errors import CheckpointNotFound
+
+_MAX_METADATA = 64 * 1024
+_MAX_OPERATOR = 16 * 1024 * 1024
+_MAX_OFFSETS = 64 * 1024 * 1024
+_MAX_CLAIM = 4096
+_DEFAULT_STORE = "default"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful operator as Spark noted it: its stores by name, with the number of partitions of each."""
+
+    id: int
+    name: str
+    stores: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An epoch, and who has claimed it; run and host are None if the object does not say so."""
+
+    epoch: int
+    run: str | None
+    host: str | None
+
+
+def query_id(storage: Storage) -> str:
+    """Return the id of the query that a checkpoint belongs to. Raises `CheckpointNotFound` if it is none."""
+    content = storage.read("metadata", _MAX_METADATA)
+    if content is None:
+        raise CheckpointNotFound(
+            f"{storage.place.shown} is not a query's checkpoint: it has no object `metadata`. Name the directory that "
+            "is given to the query as checkpointLocation"
+        )
+    found = _object(content)
+    if found is None or not isinstance(found.get("id"), str):
+        raise CheckpointNotFound(f"{storage.shown('metadata')} is not what Spark writes: it names no query")
+    identity: str = found["id"]
+    return identity
+
+
+def operators(storage: Storage) -> list[Operator]:
+    """Return the stateful operators, by their ids; what cannot be read is left out."""
+    found: dict[int, Operator] = {}
+    # The newest description of each comes last: `metadata`, or `v2/<batch>`.
+    for directory in storage.directories("state"):
+        number = names.number(directory)
+        if number is None:
+            continue
+        below = f"state/{directory}/_metadata"
+        candidates = [stored.name for stored in storage.objects(below) if stored.last_name == "metadata"]
+        later = [stored.name for stored in storage.objects(f"{below}/v2") if names.number(stored.last_name) is not None]
+        candidates += sorted(later, key=lambda name: int(name.rsplit("/", 1)[-1]))
+        for name in candidates:
+            operator = _operator(storage.read(name, _MAX_OPERATOR) or b"")
+            if operator is not None:
+                found[number] = operator
+    return [found[number] for number in sorted(found)]
+
+
+def offsets(storage: Storage, batch: int) -> dict[str, Any]:
+    """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is not there."""
+    content = storage.read(f"offsets/{batch}", _MAX_OFFSETS)
+    lines = (content or b"").split(b"\n", 2)
+    return (_object(lines[1]) if len(lines) > 1 else None) or {}
+
+
+def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
+    """Return the state store checkpoint ids that a commit entry names, by operator and partition; of all its stores."""
+    found = _object(metadata_line.encode("utf-8")) or {}
+    ids = found.get("stateUniqueIds")
+    if not isinstance(ids, dict):
+        return {}
+    return {
+        (int(operator), partition): frozenset(one for one in stores if isinstance(one, str))
+        for operator, partitions in ids.items()
+        if operator.isdecimal() and isinstance(partitions, list)
+        for partition, stores in enumerate(partitions)
+        if isinstance(stores, list)
+    }
+
+
+def watermark_millis(metadata_line: str) -> int | None:
+    """Return the watermark after a batch, in milliseconds since 1970; None if the entry does not say."""
+    found = (_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")
+    return found if isinstance(found, int) else None
+
+
+def is_metadata(line: str) -> bool:
+    """Whether the line is the JSON object that Spark writes into a commit entry."""
+    return _object(line.encode("utf-8")) is not None
+
+
+def claim(storage: Storage, epoch: int) -> Claim | None:
+    """Return who has claimed an epoch; None if there is no such object."""
+    name = f"dstl/epochs/{epoch}"
+    # An object that is too large is none that was written.
+    content = storage.range(name, 0, _MAX_CLAIM)
+    if content is None:
+        return None
+    words = content.decode("utf-8", "replace").split()
+    if len(words) != 3 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
+        return Claim(epoch, None, None)
+    return Claim(epoch, words[1], words[2])
+
+
+def _operator(content: bytes) -> Operator | None:
+    lines = content.split(b"\n", 1)
+    found = _object(lines[1]) if len(lines) == 2 else None
+    try:
+        info = (found or {})["operatorInfo"]
+        stores = {
+            "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): int(store["numPartitions"])
+            for store in (found or {})["stateStoreInfo"]
+        }
+        return Operator(int(info["operatorId"]), str(info["operatorName"]), stores)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _object(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,153 @@
+"""A checkpoint on one screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import rows, sparkfiles
+from spark_dstl.checkpoint.format.names import CHANGELOG
+from spark_dstl.checkpoint.survey import numbered
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number of objects, and their bytes."""
+
+    objects: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a restart reads to have the newest version of all stores.
+
+    `entries` are the commit entries to be read, `data_files` the data files of which something is needed,
+    `changelogs` how many are replayed in all and `longest` how many for the store that has most to replay.
+    """
+
+    version: int | None
+    entries: int
+    data_files: int
+    snapshot_bytes: int
+    changelogs: int
+    changelog_bytes: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `dstl show` tells. Times are by the storage's clock."""
+
+    path: str
+    query: str
+    provider: str | None
+    base_path: str | None
+    stores: int
+    oldest_batch: int | None
+    newest_batch: int | None
+    begun_batch: int | None
+    oldest_retained_batch: int | None
+    committed_at: datetime | None
+    committed_by: str | None
+    owner_epoch: int | None
+    owner_run: str | None
+    owner_host: str | None
+    owned_since: datetime | None
+    damaged_entries: int
+    stores_without_snapshot: int
+    oldest_snapshot: int | None
+    oldest_snapshot_at: datetime | None
+    recovery: Recovery
+    sizes: dict[str, Size] = field(default_factory=dict)
+
+
+def summarize(checkpoint: Checkpoint) -> Summary:
+    """Read all commit entries, list everything, and add up."""
+    survey = checkpoint.survey()
+    newest = survey.entries[survey.newest] if survey.newest is not None else None
+    claims = numbered(checkpoint.storage.objects("dstl/epochs"))
+    owner = sparkfiles.claim(checkpoint.storage, max(claims)) if claims else None
+    stores = [rows.of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
+    based = [row for row in stores if row["snapshot"] is not None]
+    oldest = min(based, key=lambda row: int(row["snapshot"]), default=None)
+    begun = max(survey.offsets, default=None)
+    offsets = sparkfiles.offsets(checkpoint.storage, begun) if begun is not None else {}
+    settings = offsets.get("conf")
+    provider = settings.get("spark.sql.streaming.stateStore.providerClass") if isinstance(settings, dict) else None
+    writer = newest.writer if newest else None
+    return Summary(
+        path=checkpoint.path,
+        query=checkpoint.query,
+        provider=str(provider).rsplit(".", 1)[-1] if provider else None,
+        base_path=survey.base,
+        stores=len(stores),
+        oldest_batch=min(survey.entries, default=None),
+        newest_batch=survey.newest,
+        begun_batch=begun,
+        oldest_retained_batch=min(survey.retained, default=None),
+        committed_at=newest.modified if newest else None,
+        committed_by=f"{writer.run} on {writer.host}, epoch {writer.epoch}" if writer else None,
+        owner_epoch=owner.epoch if owner else None,
+        owner_run=owner.run if owner else None,
+        owner_host=owner.host if owner else None,
+        owned_since=claims[owner.epoch].modified if owner else None,
+        damaged_entries=sum(entry.error is not None for entry in survey.entries.values()),
+        stores_without_snapshot=len(stores) - len(based),
+        oldest_snapshot=oldest["snapshot"] if oldest else None,
+        oldest_snapshot_at=oldest["snapshot_at"] if oldest else None,
+        recovery=_recovery(stores, checkpoint),
+        sizes=_sizes(checkpoint),
+    )
+
+
+def _recovery(stores: list[rows.Row], checkpoint: Checkpoint) -> Recovery:
+    survey = checkpoint.survey()
+    version = rows.newest_version(survey)
+    entries: set[int] = set()
+    files: set[str] = set()
+    for facts in survey.stores.values():
+        base, _, _ = rows.newest_snapshot(facts, survey, version)
+        entries.update(one - 1 for one in facts.logged if one > (base or 0))
+        held = next((held for (of, _), held in facts.held.items() if of == base), None)
+        if held is not None:
+            entries.add(held.batch)
+            segments = (held.zip, *held.files.values())
+            files.update(part.file for one in segments for part in one.parts if part.file is not None)
+    for file, named in survey.parts.items():
+        if any(one.segment.kind == CHANGELOG and one.batch in entries for one in named):
+            files.add(file)
+    return Recovery(
+        version=version,
+        entries=len(entries & survey.entries.keys()),
+        data_files=len(files),
+        snapshot_bytes=sum(row["snapshot_bytes"] or 0 for row in stores),
+        changelogs=sum(row["replay_changelogs"] for row in stores),
+        changelog_bytes=sum(row["replay_bytes"] for row in stores),
+        longest=max((row["replay_changelogs"] for row in stores), default=0),
+    )
+
+
+def _sizes(checkpoint: Checkpoint) -> dict[str, Size]:
+    found: dict[str, Size] = {}
+
+    def add(kind: str, size: int) -> None:
+        so_far = found.get(kind, Size())
+        found[kind] = Size(so_far.objects + 1, so_far.bytes + size)
+
+    survey = checkpoint.survey()
+    for entry in survey.entries.values():
+        add("commit entry", entry.size)
+    for stored in survey.offsets.values():
+        add("offsets", stored.size)
+    for stored in survey.state.values():
+        add(f"plain {rows.kind_of(stored.name)}", stored.size)
+    for stored in checkpoint.base(survey.base).objects("data", recursive=True):
+        add(rows.kind_of(f"dstl/{stored.name}"), stored.size)
+    for stored in checkpoint.storage.objects("dstl/epochs"):
+        add(rows.kind_of(stored.name), stored.size)
+    return dict(sorted(found.items()))

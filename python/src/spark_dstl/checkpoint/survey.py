@@ -1,0 +1,189 @@
+"""One look at a checkpoint: all its commit entries, and what lies beside them.
+
+A query may run meanwhile. So entries are listed first, and everything that they name afterwards; an entry that has
+gone when its turn comes was let go by the query, and is left out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format.model import Part, Segment, SnapshotList, Writer
+from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, SNAPSHOT_FILE, PlainFile, Store
+from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
+from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject
+from spark_dstl.errors import DamagedLog, UnsupportedLog
+
+Progress = Callable[[str, int, int], None]
+
+
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class EntryFacts:
+    """A commit entry without its segments. `error` says why it could not be read; then nothing else is known of it."""
+
+    batch: int
+    size: int
+    modified: datetime | None
+    error: DamagedLog | UnsupportedLog | None = None
+    writer: Writer | None = None
+    entry: str | None = None
+    previous: str | None = None
+    base: str | None = None
+    ids: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    changelogs: int = 0
+    is_spark: bool = True
+    list: SnapshotList | None = None
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a log in it, be it an empty one."""
+        return self.writer is not None
+
+
+@dataclass(frozen=True)
+class HeldZip:
+    """A snapshot that an entry holds: its zip, and the files of that store that the same entry names."""
+
+    batch: int
+    zip: Segment
+    files: dict[str, Segment]
+
+    @property
+    def length(self) -> int:
+        """Bytes of all of it."""
+        return self.zip.length + sum(file.length for file in self.files.values())
+
+
+@dataclass
+class StoreFacts:
+    """One store: bytes of its changelogs by version, in the log and as plain files; its snapshots."""
+
+    logged: dict[int, int] = field(default_factory=dict)
+    held: dict[tuple[int, str | None], HeldZip] = field(default_factory=dict)
+    plain: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+    zips: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NamedPart:
+    """A part that an entry names in a data file."""
+
+    batch: int
+    segment: Segment
+    part: Part
+
+
+@dataclass
+class Survey:
+    """What was found. `vanished` are entries that were let go while they were read."""
+
+    entries: dict[int, EntryFacts] = field(default_factory=dict)
+    stores: dict[Store, StoreFacts] = field(default_factory=dict)
+    parts: dict[str, list[NamedPart]] = field(default_factory=dict)
+    vanished: set[int] = field(default_factory=set)
+    offsets: dict[int, StoredObject] = field(default_factory=dict)
+    state: dict[str, StoredObject] = field(default_factory=dict)
+    base: str | None = None
+
+    @property
+    def newest(self) -> int | None:
+        """The newest batch that has an entry."""
+        return max(self.entries, default=None)
+
+    @property
+    def retained(self) -> list[int]:
+        """Batches whose state Spark keeps: those with an entry in `commits/` and in `offsets/`, in ascending order."""
+        return sorted(self.entries.keys() & self.offsets.keys())
+
+    def of(self, store: Store) -> StoreFacts:
+        """Return what is known of a store."""
+        return self.stores.setdefault(store, StoreFacts())
+
+
+def entries_of(storage: Storage) -> dict[int, StoredObject]:
+    """Return the commit entries that there are, by their batches, in ascending order."""
+    return numbered(storage.objects("commits"))
+
+
+def numbered(stored: list[StoredObject]) -> dict[int, StoredObject]:
+    """Return objects whose names are numbers, by these, in ascending order."""
+    found = ((names.number(one.last_name), one) for one in stored)
+    return dict(sorted((number, one) for number, one in found if number is not None))
+
+
+def look(storage: Storage, readers: Readers, progress: Progress = silent, with_state: bool = True) -> Survey:
+    """Read all commit entries, then list `offsets/` and, if asked, `state/`. Damage is noted, not raised."""
+    survey = Survey()
+    reader = EntryReader(storage)
+    there = entries_of(storage)
+
+    def read(stored: tuple[int, StoredObject]) -> LoadedEntry | DamagedLog | UnsupportedLog | None:
+        try:
+            return reader.read(stored[0])
+        except (DamagedLog, UnsupportedLog) as error:
+            return error
+
+    for done, ((batch, stored), found) in enumerate(readers.each(read, there.items()), start=1):
+        if found is None:
+            survey.vanished.add(batch)
+        elif isinstance(found, LoadedEntry):
+            _note(survey, found, stored)
+        else:
+            survey.entries[batch] = EntryFacts(batch, stored.size, stored.modified, error=found)
+        progress("Reading commit entries", done, len(there))
+    logged = [entry for entry in survey.entries.values() if entry.has_log]
+    survey.base = logged[-1].base if logged else None
+    survey.offsets = numbered(storage.objects("offsets"))
+    if with_state:
+        _note_state(survey, storage)
+    return survey
+
+
+def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
+    index = entry.index
+    changelogs = 0
+    files: dict[Store, dict[str, Segment]] = {}
+    zips: list[Segment] = []
+    for segment in entry.segments:
+        if segment.kind == CHANGELOG:
+            changelogs += 1
+            survey.of(segment.store).logged[segment.version] = segment.length
+        elif segment.kind == SNAPSHOT:
+            zips.append(segment)
+        elif segment.kind == SNAPSHOT_FILE:
+            files.setdefault(segment.store, {})[f"{segment.qualifier}.sst"] = segment
+        for part in segment.parts:
+            if part.file is not None:
+                survey.parts.setdefault(part.file, []).append(NamedPart(entry.batch, segment, part))
+    for packed in zips:
+        held = HeldZip(entry.batch, packed, files.get(packed.store, {}))
+        survey.of(packed.store).held[packed.version, packed.qualifier] = held
+    survey.entries[entry.batch] = EntryFacts(
+        entry.batch,
+        entry.size,
+        stored.modified,
+        writer=index.writer if index else None,
+        entry=index.entry if index else None,
+        previous=index.previous if index else None,
+        base=index.base if index else None,
+        ids=sparkfiles.unique_ids(entry.metadata_line),
+        changelogs=changelogs,
+        is_spark=sparkfiles.is_metadata(entry.metadata_line),
+        list=index.snapshots if index else None,
+    )
+
+
+def _note_state(survey: Survey, storage: Storage) -> None:
+    for stored in storage.objects("state", recursive=True):
+        path = stored.name.removeprefix("state/")
+        survey.state[path] = stored
+        plain: PlainFile | None = names.plain_file(path)
+        if plain is not None:
+            facts = survey.of(plain.store)
+            (facts.plain if plain.kind == CHANGELOG else facts.zips)[plain.version, plain.id] = stored
