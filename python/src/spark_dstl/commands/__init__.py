@@ -5,6 +5,9 @@ from typing import Any
 import click
 
 from spark_dstl.commands.config import config
+from spark_dstl.commands.log import log
+from spark_dstl.commands.ls import ls
+from spark_dstl.commands.show import show
 from spark_dstl.errors import DstlError
 from spark_dstl.version import __version__
 
@@ -31,7 +34,8 @@ class Program(click.Group):
 _HELP = """Look after Spark Structured Streaming queries whose state is in the log.
 
 \b
-Exit codes: 0 done, 1 an error, 2 the command line is wrong.
+Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
+4 refused, because a query seems to run.
 """
 
 
@@ -45,3 +49,6 @@ def main(context: click.Context, debug: bool) -> None:
 
 
 main.add_command(config)
+main.add_command(log)
+main.add_command(ls)
+main.add_command(show)

@@ -1,0 +1,63 @@
+"""`dstl ls`: what there is in a checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import click
+
+from spark_dstl.checkpoint import tables
+from spark_dstl.checkpoint.checkpoint import find_checkpoints
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.commands import console
+from spark_dstl.errors import CheckpointNotFound
+
+# Columns that a terminal has room for.
+SHOWN: Mapping[str, Sequence[str]] = {
+    "queries": ("path", "query", "batches", "newest", "committed_at"),
+    "operators": ("operator", "operator_name", "store", "partitions"),
+    "stores": (
+        "operator", "partition", "store", "version", "log_changelogs", "log_bytes", "log_snapshots",
+        "plain_changelogs", "plain_snapshots", "plain_bytes", "snapshot", "replay_changelogs", "replay_bytes",
+    ),
+    "versions": (
+        "batch", "version", "committed_at", "retained", "log_changelogs", "log_bytes", "log_snapshots",
+        "plain_changelogs", "plain_snapshots", "plain_bytes",
+    ),
+    "snapshots": ("operator", "partition", "store", "version", "place", "batch", "written_at", "bytes", "files"),
+    "claims": ("epoch", "run", "host", "claimed_at"),
+    "objects": ("name", "kind", "bytes", "written_at"),
+}  # fmt: skip
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dstl ls s3a://bucket/checkpoints/clicks
+  dstl ls /checkpoints queries
+  dstl ls /checkpoints/clicks versions --format csv > versions.csv
+"""
+)
+@console.located
+@click.argument("table", type=click.Choice(list(SHOWN)), required=False)
+@console.rows_options
+def ls(path: str, base_path: str | None, storage: StorageOptions, table: str | None, form: str) -> None:
+    """List what there is in the checkpoint at PATH: in the log, in snapshots, and in plain files.
+
+    TABLE is queries, operators, stores, versions, snapshots, claims or objects; by default stores, or queries if PATH
+    is a directory of checkpoints. Batch N makes version N+1. Nothing is written, and the query may run.
+    """
+    found = find_checkpoints(path, storage) if table in (None, "queries") else [path]
+    if table == "queries" or (table is None and found != [path]):
+        if not found:
+            raise CheckpointNotFound(
+                f"there is no checkpoint at {path}, nor in the directories in it. Name the directory that is given to "
+                "the query as checkpointLocation, or the one above it"
+            )
+        with ExitStack() as stack:
+            opened = [stack.enter_context(console.opened(one, base_path, storage)) for one in found]
+            rows = tables.stream("queries", (checkpoint.overview() for checkpoint in opened))
+            console.print_rows(form, rows, SHOWN["queries"])
+        return
+    chosen = table or "stores"
+    with console.opened(path, base_path, storage) as checkpoint:
+        console.print_rows(form, getattr(checkpoint, chosen)(), SHOWN[chosen])

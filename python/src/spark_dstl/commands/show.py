@@ -1,0 +1,88 @@
+"""`dstl show`: a checkpoint on one screen."""
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+import click
+
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.summary import Summary
+from spark_dstl.commands import console
+
+
+@click.command(
+    epilog="""\b
+Example:
+  dstl show s3a://bucket/checkpoints/clicks
+"""
+)
+@console.located
+@console.report_option
+def show(path: str, base_path: str | None, storage: StorageOptions, output: str) -> None:
+    """Show the checkpoint at PATH on one screen.
+
+    Its sizes and objects, its last commit, who has claimed it, its oldest snapshot, and what a restart would read. The
+    owner is the run that began last; whether it still runs cannot be seen. Nothing is written, and the query may run.
+    """
+    with console.opened(path, base_path, storage) as checkpoint:
+        found = checkpoint.summary()
+    console.print_report(output, found, lambda: _lines(found, datetime.now(timezone.utc)))
+
+
+def _lines(found: Summary, now: datetime) -> Iterator[str]:
+    recovery = found.recovery
+    yield from console.fields(
+        (
+            ("checkpoint", found.path),
+            ("query", found.query),
+            ("provider", found.provider),
+            ("base path", found.base_path),
+            ("stores", found.stores),
+            ("batches", _batches(found)),
+            ("last commit", _ago(found.committed_at, now)),
+            ("committed by", found.committed_by),
+            ("owner", _owner(found, now)),
+            ("oldest snapshot", _oldest(found, now)),
+            ("no snapshot", f"{found.stores_without_snapshot} stores" if found.stores_without_snapshot else None),
+            ("damaged entries", f"{found.damaged_entries}; see dstl verify" if found.damaged_entries else None),
+            (
+                "a restart reads",
+                f"{recovery.entries} commit entries and parts of {recovery.data_files} data files: "
+                f"{console.size(recovery.snapshot_bytes)} of snapshots, and {recovery.changelogs} changelogs of "
+                f"{console.size(recovery.changelog_bytes)}, {recovery.longest} for the store with most",
+            ),
+        )
+    )
+    yield ""
+    total = sum(size.bytes for size in found.sizes.values())
+    sized = [(kind, size.objects, size.bytes) for kind, size in found.sizes.items()]
+    sized.append(("all", sum(objects for _, objects, _ in sized), total))
+    width = max(len(kind) for kind, _, _ in sized)
+    for kind, objects, count in sized:
+        yield f"{kind:<{width}}  {objects:>8} objects  {console.size(count):>10}"
+
+
+def _batches(found: Summary) -> str:
+    if found.newest_batch is None:
+        return "none committed"
+    under_way = "" if found.begun_batch in (None, found.newest_batch) else f"; batch {found.begun_batch} has begun"
+    retained = found.oldest_retained_batch
+    kept = "" if retained is None else f", state retained from {retained} on"
+    return f"{found.oldest_batch} to {found.newest_batch}{kept}{under_way}"
+
+
+def _ago(when: datetime | None, now: datetime) -> str | None:
+    return None if when is None else f"{console.moment(when)}, {console.since(when, now)} ago"
+
+
+def _owner(found: Summary, now: datetime) -> str:
+    if found.owner_epoch is None:
+        return "nobody has claimed it: no run with the log has begun"
+    who = f"run {found.owner_run} on {found.owner_host}" if found.owner_run else "its claim cannot be read"
+    return f"epoch {found.owner_epoch}, {who}, since {_ago(found.owned_since, now)}"
+
+
+def _oldest(found: Summary, now: datetime) -> str | None:
+    if found.oldest_snapshot is None:
+        return None
+    return f"version {found.oldest_snapshot}, of {_ago(found.oldest_snapshot_at, now)}"

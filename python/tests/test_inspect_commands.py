@@ -1,0 +1,192 @@
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import WrittenCheckpoint
+
+from spark_dstl.checkpoint import dependencies
+from spark_dstl.commands import console, main
+from spark_dstl.errors import MissingDependency
+
+READING = (
+    ("ls",),
+    ("ls", "versions"),
+    ("ls", "objects"),
+    ("show",),
+    ("log",),
+    ("log", "--segments"),
+    ("log", "--batch", "4"),
+)
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def run(path: str | Path, command: tuple[str, ...], *more: str) -> Result:
+    return dstl(command[0], str(path), *command[1:], *more)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(6):
+        checkpoint.batch(batch, large=batch == 3, snapshots=batch == 4)
+    return checkpoint
+
+
+def cut(written: WrittenCheckpoint, batch: int) -> None:
+    entry = written.root / f"commits/{batch}"
+    entry.write_bytes(entry.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("command", READING)
+def test_commands_that_look_write_nothing(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
+    def state() -> list[tuple[Path, int]]:
+        return [(path, path.stat().st_mtime_ns) for path in sorted(written.root.rglob("*"))]
+
+    before = state()
+    result = run(written.root, command)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert state() == before
+
+
+@pytest.mark.parametrize("command", READING)
+def test_commands_read_s3(written: WrittenCheckpoint, s3: Callable[[Path], str], command: tuple[str, ...]) -> None:
+    result = run(s3(written.root), command)
+    assert result.exit_code == 0, result.output
+    assert result.output.strip()
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "log"])
+def test_help_has_an_example(command: str) -> None:
+    text = dstl(command, "--help").output
+    assert f"  dstl {command} s3a://bucket/checkpoints/clicks" in text
+
+
+def test_rows_come_in_every_format(written: WrittenCheckpoint) -> None:
+    lines = run(written.root, ("log",), "--format", "jsonl").output.splitlines()
+    assert [json.loads(line)["batch"] for line in lines] == list(range(6))
+    assert run(written.root, ("log",), "--output", "json").output.splitlines() == lines
+    table = run(written.root, ("log",), "--format", "csv").output.splitlines()
+    assert table[0].startswith("batch,committed_at,bytes,has_log")
+    assert len(table) == 7
+    content = run(written.root, ("log", "--segments"), "--format", "arrow").stdout_bytes
+    assert pa.ipc.open_stream(content).read_all().num_rows == 2 * 6 + 4
+    content = run(written.root, ("ls", "stores"), "--format", "parquet").stdout_bytes
+    assert pq.read_table(io.BytesIO(content)).num_rows == 2
+    text = run(written.root, ("ls",)).output.splitlines()
+    assert text[0].split()[:2] == ["operator", "partition"]
+    assert len(text) == 3
+
+
+def test_an_entry_is_shown_with_its_segments(written: WrittenCheckpoint) -> None:
+    text = run(written.root, ("log", "--batch", "4")).output
+    assert "host" in text
+    assert "driver.example" in text
+    assert text.count(".sst") == 2
+    assert "0/1/5.changelog" in text
+    result = run(written.root, ("log", "--batch", "9"))
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert "has no commit entry of batch 9; there are those of batches 0 to 5" in result.output
+
+
+@pytest.mark.parametrize("command", [("log",), ("log", "--batch", "2"), ("log", "--format", "jsonl")])
+def test_a_damaged_entry_is_shown_and_is_an_exit_code(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
+    cut(written, 2)
+    result = run(written.root, command)
+    assert result.exit_code == console.DAMAGED
+    assert "it does not end in a trailer: it was cut off" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_show_tells_who_when_and_how_much(written: WrittenCheckpoint) -> None:
+    cut(written, 2)
+    text = run(written.root, ("show",)).output
+    assert "owner            epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
+    assert "damaged entries  1; see dstl verify" in text
+    assert "oldest snapshot  version 5" in text
+    assert "2 changelogs of 80 B, 1 for the store with most" in text
+    found = json.loads(run(written.root, ("show",), "--output", "json").output)
+    assert found["recovery"]["changelogs"] == 2
+    assert found["sizes"]["data file"]["objects"] == 2
+
+
+def test_checkpoints_in_a_directory_are_listed_as_queries(tmp_path: Path, written: WrittenCheckpoint) -> None:
+    other = WrittenCheckpoint(tmp_path / "other").begin()
+    text = run(tmp_path, ("ls",)).output
+    assert str(written.root) in text
+    assert str(other.root) in text
+    result = run(tmp_path / "q/commits", ("ls",))
+    assert result.exit_code == 1
+    assert "there is no checkpoint at" in result.output
+
+
+def test_a_checkpoint_without_batches_is_shown(tmp_path: Path) -> None:
+    empty = WrittenCheckpoint(tmp_path / "q").begin()
+    for command in (("ls",), ("show",), ("log",), ("ls", "versions")):
+        result = run(empty.root, command)
+        assert result.exit_code == 0, result.output
+
+
+def test_an_error_is_one_line_unless_its_place_is_asked_for(tmp_path: Path) -> None:
+    result = run(tmp_path, ("show",))
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert result.output.startswith("Error: ")
+    assert dstl("--debug", "show", str(tmp_path)).exception is not None
+
+
+def test_nobody_complains_when_the_reader_of_a_pipe_goes(written: WrittenCheckpoint) -> None:
+    for batch in range(6, 200):
+        written.batch(batch)
+    command = f"{sys.executable} -m spark_dstl log {written.root} --segments --format jsonl | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["batch"] == 0
+    assert done.stderr == ""
+
+
+def test_binary_rows_are_not_for_terminals(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
+    result = run(written.root, ("log",), "--format", "parquet")
+    assert result.exit_code == 2
+    assert "redirect it to a file" in result.output
+
+
+def test_progress_is_shown_on_a_terminal_after_a_second(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
+    with console.ProgressLine(clock=lambda: now[0]) as progress:
+        progress("Reading", 1, 10)
+        assert capsys.readouterr().err == ""
+        now[0] = 1.5
+        progress("Reading", 10, 10)
+    assert "Reading" in capsys.readouterr().err
+    monkeypatch.setattr(console, "is_terminal", lambda _stream: False)
+    with console.ProgressLine(clock=lambda: now[0]) as progress:
+        now[0] = 9.0
+        progress("Reading", 3, 10)
+    out, err = capsys.readouterr()
+    assert (out, "Reading" in err) == ("", False)
+
+
+def test_without_pyarrow_it_is_said_what_to_install(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(module: str) -> object:
+        raise ImportError(module)
+
+    monkeypatch.setattr(dependencies, "import_module", missing)
+    result = run(written.root, ("show",))
+    assert result.exit_code == 1
+    assert 'pip install "spark-dstl[inspect]"' in result.output
+    assert isinstance(dstl("--debug", "show", str(written.root)).exception, MissingDependency)
