@@ -8,12 +8,19 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from spark_dstl.checkpoint import rows, sparkfiles, summary, tables
+from spark_dstl.checkpoint import leftovers as left_over
+from spark_dstl.checkpoint import rollback as going_back
+from spark_dstl.checkpoint import rows, sparkfiles, tables
+from spark_dstl.checkpoint.leftovers import Leftovers
 from spark_dstl.checkpoint.locate import Place, StorageOptions, locate
 from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.rollback import Rollback
 from spark_dstl.checkpoint.rows import Row
 from spark_dstl.checkpoint.storage import Readers, Storage
+from spark_dstl.checkpoint.summary import Summary, summarize
 from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, numbered, silent
+from spark_dstl.checkpoint.verification import verify as verification
+from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
 
 if TYPE_CHECKING:
@@ -59,6 +66,7 @@ class Checkpoint:
 
     Tables are `pyarrow.Table`s; what can be long is a `pyarrow.RecordBatchReader`, which reads as it is iterated over
     and keeps a few commit entries in memory at a time. Columns are those of `tables.COLUMNS`.
+    Only `apply_rollback` and `delete_leftovers` change anything.
     """
 
     def __init__(
@@ -118,9 +126,34 @@ class Checkpoint:
         """Whether the caller said where data files are."""
         return self._base_path is not None
 
-    def summary(self) -> summary.Summary:
+    def summary(self) -> Summary:
         """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""
-        return summary.summarize(self)
+        return summarize(self)
+
+    def verify(self, deep: bool = False) -> Verification:
+        """Check every checksum of entries, indexes and data files' own, every reference, and every retained version.
+
+        With `deep`, also every byte that a commit entry names, everything in snapshots' zips, plain files that Spark
+        keeps checksums for, and `offsets/`. What needs RocksDB is not checked: the content of SST files, and whether
+        changelogs can be decoded. A query may run: damage counts only if a second look finds it again.
+        """
+        return verification.verify(self, deep)
+
+    def plan_rollback(self, to: int) -> Rollback:
+        """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt."""
+        return going_back.plan(self, to)
+
+    def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
+        """Go back. Raises `QuerySeemsToRun` if one seems to, unless you say with `stopped` that it is stopped."""
+        return going_back.apply(self, planned, stopped)
+
+    def leftovers(self) -> Leftovers:
+        """Return what nothing needs once the query is stopped."""
+        return left_over.find(self)
+
+    def delete_leftovers(self, found: Leftovers, stopped: bool = False) -> Leftovers:
+        """Delete leftovers. Raises `QuerySeemsToRun` if one seems to, unless `stopped` says that it is stopped."""
+        return left_over.delete(self, found, stopped)
 
     def operators(self) -> pyarrow.Table:
         """Return a row for each store name of each stateful operator, as Spark noted them."""

@@ -1,15 +1,17 @@
 """Commit entries, data files and segments, found on storage and checked."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.format import log as logs
-from spark_dstl.checkpoint.format.checksum import of_part
+from spark_dstl.checkpoint.format.checksum import before_part, crc32c
 from spark_dstl.checkpoint.format.log import Log, NeedsTail, Plain
 from spark_dstl.checkpoint.format.model import HEADER_LENGTH, Index, Part, Segment
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
 
 TAIL = 64 * 1024
+_PIECE = 4 * 1024 * 1024
 # Two lines of Spark's, the second with the ids of all stores in it, and the note.
 _MAX_BEGINNING = 64 * 1024 * 1024
 
@@ -105,21 +107,33 @@ class SegmentReader:
             raise MissingLogObject(f"the base path of {part.file} is not known")
         return self._base, part.file, part.offset
 
+    def check(self, entry: LoadedEntry, segment: Segment, part: Part) -> int:
+        """Read a part piece by piece and return its bytes' number; raises as `part` does."""
+        return sum(map(len, self._pieces(entry, segment, part)))
+
     def part(self, entry: LoadedEntry, segment: Segment, part: Part) -> bytes:
         """Return the bytes of a part. Raises `DamagedLog` if they are others, `MissingLogObject` if none are there."""
+        return b"".join(self._pieces(entry, segment, part))
+
+    def _pieces(self, entry: LoadedEntry, segment: Segment, part: Part) -> Iterator[bytes]:
         storage, name, offset = self.place(entry, part)
-        content = storage.range(name, offset, part.length)
-        if content is None:
-            raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
-        if len(content) != part.length:
-            raise DamagedLog(
-                storage.shown(name), offset, f"it ends before {offset + part.length}, within {segment.name}"
-            )
-        if of_part(segment.name, content) != part.crc:
+        value, taken = before_part(segment.name), 0
+        while True:
+            piece = storage.range(name, offset + taken, min(part.length - taken, _PIECE))
+            if piece is None:
+                raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
+            value = crc32c(piece, start=value)
+            taken += len(piece)
+            if not piece and taken < part.length:
+                end = offset + part.length
+                raise DamagedLog(storage.shown(name), offset, f"it ends before {end}, within {segment.name}")
+            yield piece
+            if taken == part.length:
+                break
+        if value != part.crc:
             raise DamagedLog(
                 storage.shown(name), offset, f"the {part.length} bytes of {segment.name} have another checksum"
             )
-        return content
 
     def content(self, entry: LoadedEntry, segment: Segment, limit: int) -> bytes:
         """Return all bytes of a segment of at most `limit` bytes."""

@@ -25,7 +25,10 @@ def silent(_what: str, _done: int, _of: int) -> None:
 
 @dataclass(frozen=True)
 class EntryFacts:
-    """A commit entry without its segments. `error` says why it could not be read; then nothing else is known of it."""
+    """A commit entry without its segments. `error` says why it could not be read; then nothing else is known of it.
+
+    `strange` is what it says that cannot be, `ids` the state store checkpoint ids that Spark's line names.
+    """
 
     batch: int
     size: int
@@ -38,7 +41,8 @@ class EntryFacts:
     ids: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     changelogs: int = 0
     is_spark: bool = True
-    list: SnapshotList | None = None
+    strange: tuple[str, ...] = ()
+    listed: SnapshotList | None = None
 
     @property
     def has_log(self) -> bool:
@@ -148,12 +152,19 @@ def look(storage: Storage, readers: Readers, progress: Progress = silent, with_s
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
     index = entry.index
     changelogs = 0
+    ids = sparkfiles.unique_ids(entry.metadata_line)
+    strange: list[str] = []
     files: dict[Store, dict[str, Segment]] = {}
     zips: list[Segment] = []
     for segment in entry.segments:
         if segment.kind == CHANGELOG:
             changelogs += 1
             survey.of(segment.store).logged[segment.version] = segment.length
+            counting = ids.get((segment.store.operator, segment.store.partition))
+            if segment.version != entry.batch + 1:
+                strange.append(f"it has the changelog {segment.name}, which is of another batch")
+            elif counting is not None and segment.qualifier not in counting:
+                strange.append(f"it has the changelog {segment.name}, and Spark's second line names others")
         elif segment.kind == SNAPSHOT:
             zips.append(segment)
         elif segment.kind == SNAPSHOT_FILE:
@@ -172,10 +183,11 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         entry=index.entry if index else None,
         previous=index.previous if index else None,
         base=index.base if index else None,
-        ids=sparkfiles.unique_ids(entry.metadata_line),
+        ids=ids,
+        strange=tuple(strange),
         changelogs=changelogs,
         is_spark=sparkfiles.is_metadata(entry.metadata_line),
-        list=index.snapshots if index else None,
+        listed=index.snapshots if index else None,
     )
 
 

@@ -5,10 +5,13 @@ from typing import Any
 import click
 
 from spark_dstl.commands.config import config
+from spark_dstl.commands.console import failure
+from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
+from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
-from spark_dstl.errors import DstlError
+from spark_dstl.commands.verify import verify
 from spark_dstl.version import __version__
 
 _DEBUG = f"{__name__}.debug"
@@ -26,8 +29,7 @@ class Program(click.Group):
         except Exception as error:
             if ctx.meta[_DEBUG]:
                 raise
-            text = str(error) if isinstance(error, DstlError) else f"{type(error).__name__}: {error}"
-            raise click.ClickException(text) from None
+            raise failure(error) from None
 
 
 # To click a backspace, alone in its line, begins a paragraph whose lines stay as they are.
@@ -49,6 +51,9 @@ def main(context: click.Context, debug: bool) -> None:
 
 
 main.add_command(config)
+main.add_command(gc)
 main.add_command(log)
 main.add_command(ls)
+main.add_command(rollback)
 main.add_command(show)
+main.add_command(verify)

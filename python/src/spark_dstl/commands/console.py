@@ -21,6 +21,7 @@ import click
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.errors import DstlError, QuerySeemsToRun
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Row = Mapping[str, Any]
@@ -66,6 +67,15 @@ def report_option(command: Command) -> Command:
         default="text",
         show_default=True,
         help="For people, or an object.",
+    )(command)
+
+
+def stopped_option(command: Command) -> Command:
+    """Give a command the option to say that no query runs; it gets `stopped`."""
+    return click.option(
+        "--stopped",
+        is_flag=True,
+        help="You have made sure that the query is stopped: what was written lately is no sign.",
     )(command)
 
 
@@ -207,6 +217,16 @@ def since(when: datetime | None, now: datetime) -> str | None:
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+def failure(error: Exception) -> click.ClickException:
+    """Return what ends the command because of an error: one line, and an exit code."""
+    text = str(error) if isinstance(error, DstlError) else f"{type(error).__name__}: {error}"
+    return _Refused(text) if isinstance(error, QuerySeemsToRun) else click.ClickException(text)
+
+
+class _Refused(click.ClickException):
+    exit_code = REFUSED
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from spark_dstl.checkpoint.dependencies import needed
 _ENGINE = None
 
 
-def crc32c(*pieces: bytes) -> int:
-    """Return the CRC32C of the pieces, one after another."""
+def crc32c(*pieces: bytes, start: int = 0) -> int:
+    """Return the CRC32C of the pieces, one after another, and after those whose CRC32C is `start`."""
     global _ENGINE
     if _ENGINE is None:
         _ENGINE = needed("google_crc32c", "Checking a log")
-    value: int = 0
+    value = start
     for piece in pieces:
         value = _ENGINE.extend(value, piece)
     return value
@@ -18,5 +18,10 @@ def crc32c(*pieces: bytes) -> int:
 
 def of_part(segment: str, content: bytes) -> int:
     """Return the checksum of a part of a segment: it covers the segment's name as well."""
+    return crc32c(content, start=before_part(segment))
+
+
+def before_part(segment: str) -> int:
+    """Return the checksum of what goes before the bytes of a part of a segment."""
     name = segment.encode("utf-8")
-    return crc32c(len(name).to_bytes(4, "big"), name, content)
+    return crc32c(len(name).to_bytes(4, "big"), name)

@@ -1,0 +1,81 @@
+"""Whether a query seems to be at work on a checkpoint.
+
+Nothing on storage says that a query runs: no lock, no lease. What can be seen is that something was written a short
+time ago, or while one looks. A query that waits for input writes nothing, and is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.errors import QuerySeemsToRun
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+# A request of a query may be under way for `commit.timeout`, 10 minutes by default.
+QUIET = timedelta(minutes=15)
+LOOK_SECONDS = 5.0
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(timezone.utc)
+
+
+def minutes(length: timedelta) -> int:
+    """Return a length of time in minutes."""
+    return int(length.total_seconds() // 60)
+
+
+def _watched(checkpoint: Checkpoint) -> Iterator[StoredObject]:
+    for directory in ("commits", "offsets", "dstl/epochs", "sources"):
+        yield from checkpoint.storage.objects(directory, recursive=directory == "sources")
+    yield from checkpoint.newest_base().objects("data", recursive=True)
+
+
+def signs(checkpoint: Checkpoint, at: datetime | None = None) -> str | None:
+    """Return what makes it seem that a query runs: the newest object, if it was written lately; else None."""
+    newest = max(
+        (stored for stored in _watched(checkpoint) if stored.modified is not None),
+        key=lambda stored: stored.modified or datetime.min.replace(tzinfo=timezone.utc),
+        default=None,
+    )
+    if newest is None or newest.modified is None:
+        return None
+    age = (at or now()) - newest.modified
+    if age >= QUIET:
+        return None
+    return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago"
+
+
+def refuse_if_seen(checkpoint: Checkpoint, known_to_be_stopped: bool) -> None:
+    """Raise `QuerySeemsToRun` if something was written lately; not if the query is known to be stopped."""
+    if not known_to_be_stopped and (sign := signs(checkpoint)) is not None:
+        raise QuerySeemsToRun(
+            f"a query seems to run on {checkpoint.path}: {sign}. Stop it. If you have made sure that it is stopped, "
+            f"say so with --stopped, or wait: what was written more than {minutes(QUIET)} minutes ago is no sign"
+        )
+
+
+def refuse_if_running(checkpoint: Checkpoint, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
+    """Raise `QuerySeemsToRun` if something was written lately, or is written while this looks for some seconds.
+
+    With `known_to_be_stopped` only the latter counts.
+    """
+    refuse_if_seen(checkpoint, known_to_be_stopped)
+    before = _state(checkpoint)
+    wait(LOOK_SECONDS)
+    changed = before ^ _state(checkpoint)
+    if changed:
+        name = max(name for name, _, _ in changed)
+        raise QuerySeemsToRun(
+            f"a query runs on {checkpoint.path}: {name} changed within {LOOK_SECONDS:.0f} s. Stop it first"
+        )
+
+
+def _state(checkpoint: Checkpoint) -> set[tuple[str, int, datetime | None]]:
+    return {(stored.name, stored.size, stored.modified) for stored in _watched(checkpoint)}

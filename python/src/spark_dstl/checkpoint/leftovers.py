@@ -1,0 +1,124 @@
+"""What queries have left behind: which objects of a stopped query's checkpoint nothing needs, and how they go."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.storage import Storage, StoredObject
+from spark_dstl.checkpoint.survey import entries_of, numbered
+from spark_dstl.errors import DstlError, QuerySeemsToRun
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+_MAX_OWNER = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An object that nothing needs. Its name is relative to the base path, if it is `in_base`, or the checkpoint."""
+
+    name: str
+    shown: str
+    size: int
+    why: str
+    in_base: bool
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """All of them. `deleted` counts those that are gone."""
+
+    path: str
+    objects: list[Leftover]
+    newest: int | None
+    deleted: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return sum(one.size for one in self.objects)
+
+
+def find(checkpoint: Checkpoint) -> Leftovers:
+    """Return what nothing needs. Raises `DstlError` if that cannot be told, because an entry cannot be read."""
+    survey = checkpoint.look_again()
+    for batch, entry in survey.entries.items():
+        if entry.error is not None:
+            raise DstlError(
+                f"it cannot be told what commits/{batch} names, and so not what nothing needs: {entry.error}. Restore "
+                "it, or go back to a batch before it"
+            )
+    base = checkpoint.base(survey.base)
+    listed = base.objects("data", recursive=True)
+    unneeded = [stored for stored in listed if names.data_file(stored.name) and stored.name not in survey.parts]
+    unfinished = [stored for stored in listed if names.is_unfinished(stored.name)]
+    if unneeded or unfinished:
+        _check_owner(checkpoint, base)
+    found = [_leftover(base, one, "no commit entry names it", in_base=True) for one in unneeded]
+    found += [_leftover(base, one, "it was never finished", in_base=True) for one in unfinished]
+    found += [_leftover(checkpoint.storage, one, why, in_base=False) for one, why in _in_checkpoint(checkpoint)]
+    return Leftovers(checkpoint.path, found, survey.newest)
+
+
+def _in_checkpoint(checkpoint: Checkpoint) -> Iterator[tuple[StoredObject, str]]:
+    listed = checkpoint.storage.objects("dstl/epochs")
+    claims = numbered(listed)
+    for stored in listed:
+        epoch = names.number(stored.last_name)
+        if epoch is not None and epoch < max(claims):
+            yield stored, "a claim of a run that has ended"
+        elif names.trial(stored.last_name) is not None:
+            yield stored, "left of a try how the storage creates"
+    for directory in ("commits", "offsets", "dstl/epochs"):
+        for stored in checkpoint.storage.objects(directory):
+            if names.is_unfinished(stored.name):
+                yield stored, "it was never finished"
+    survey = checkpoint.survey()
+    newest = -1 if survey.newest is None else survey.newest
+    for facts in survey.stores.values():
+        for (version, unique), stored in facts.zips.items():
+            if unique is None and version > newest + 1:
+                yield stored, f"a snapshot of version {version}, which is not committed"
+
+
+def _leftover(storage: Storage, stored: StoredObject, why: str, in_base: bool) -> Leftover:
+    return Leftover(stored.name, storage.shown(stored.name), stored.size, why, in_base)
+
+
+def _check_owner(checkpoint: Checkpoint, base: Storage) -> None:
+    """Raise unless the base path is this query's: inside its checkpoint, or marked as its own."""
+    if base.place.is_inside(checkpoint.storage.place):
+        return
+    content = base.read("owner.json", _MAX_OWNER)
+    try:
+        owner = json.loads(content or b"{}").get("query")
+    except (ValueError, AttributeError):
+        owner = None
+    if owner != checkpoint.query:
+        raise DstlError(
+            f"{base.place.shown} is not marked as the base path of query {checkpoint.query}: owner.json there names "
+            f"{owner or 'none'}. What is left over there may be another query's, and is not deleted"
+        )
+
+
+def delete(
+    checkpoint: Checkpoint, found: Leftovers, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Leftovers:
+    """Delete leftovers. Raises `QuerySeemsToRun` if a query seems to run; `stopped` says that none does."""
+    activity.refuse_if_running(checkpoint, stopped, wait)
+    newest = max(entries_of(checkpoint.storage), default=None)
+    if newest != found.newest:
+        raise QuerySeemsToRun(f"{checkpoint.path} has changed: its newest batch is {newest} and was {found.newest}")
+    base = checkpoint.base(checkpoint.survey().base)
+    deleted = 0
+    for done, one in enumerate(found.objects, start=1):
+        deleted += (base if one.in_base else checkpoint.storage).delete(one.name)
+        checkpoint.progress("Deleting", done, len(found.objects))
+    return replace(found, deleted=deleted)

@@ -1,0 +1,106 @@
+"""Going back to an earlier batch: which objects to delete, and in which order.
+
+Spark starts from the newest entry of `offsets/`, and expects that its batch, or the one before it, is the newest in
+`commits/`. So batches go one by one, the newest first, and of each `commits/` goes before `offsets/`: wherever this is
+interrupted the batch that is left half deleted is one that has begun and not been committed, as after a crash.
+
+A plain snapshot that has no checkpoint id in its name would be taken for the state of a batch that is run again. It
+goes before the commit entry of its batch: as long as that stands, the state is rebuilt from an earlier one and the log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
+from spark_dstl.checkpoint.verification.verify import can_go_back, verify
+from spark_dstl.errors import CannotGoBack, QuerySeemsToRun
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """What going back takes: the names of objects, in the order in which they are deleted. `deleted` counts them."""
+
+    path: str
+    to: int
+    newest: int
+    objects: list[str]
+    deleted: int = 0
+
+
+def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep) -> Rollback:
+    """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt."""
+    found = verify(checkpoint, wait=wait)
+    survey = checkpoint.survey()
+    if survey.newest is None:
+        raise CannotGoBack(f"{checkpoint.path} has no committed batch")
+    why = can_go_back(survey, to, found.lost)
+    if why is not None:
+        rather = (
+            f"The newest batch that can be gone back to is {found.newest_intact}"
+            if found.newest_intact is not None
+            else "There is no batch that can be gone back to: restore the checkpoint from a backup"
+        )
+        raise CannotGoBack(f"batch {to} of {checkpoint.path} cannot be gone back to: {why}. {rather}")
+    return Rollback(checkpoint.path, to, survey.newest, list(_deletions(checkpoint, survey, to)))
+
+
+def _deletions(checkpoint: Checkpoint, survey: Survey, to: int) -> list[str]:
+    zips: dict[int, list[str]] = {}
+    for facts in survey.stores.values():
+        for (version, unique), stored in facts.zips.items():
+            if unique is None and version > to + 1:
+                zips.setdefault(version - 1, []).append(stored.name)
+    batches = {batch for batch in (*survey.entries, *survey.offsets, *zips) if batch > to}
+    there = {stored.name for directory in ("commits", "offsets") for stored in checkpoint.storage.objects(directory)}
+    there |= {f"state/{path}" for path in survey.state}
+    ordered: list[str] = []
+    for batch in sorted(batches, reverse=True):
+        wanted = [*sorted(zips.get(batch, [])), f"commits/{batch}", f"offsets/{batch}"]
+        for name in wanted:
+            if name in there:
+                # What is kept beside a file says nothing once the file is gone, and nothing misses it before.
+                ordered += [one for one in _beside(name) if one in there]
+                ordered.append(name)
+    return ordered
+
+
+def _beside(name: str) -> list[str]:
+    """Return the names of checksum files: of Hadoop's on local disks, of Spark's, and Hadoop's of those."""
+    directory, _, last = name.rpartition("/")
+    return [f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc"]
+
+
+def apply(
+    checkpoint: Checkpoint, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Rollback:
+    """Delete what was planned. Raises `QuerySeemsToRun` if a query seems to, or shows itself meanwhile.
+
+    `stopped` says that the caller has made sure that none does. Interrupted at any point, it can be done again.
+    """
+    activity.refuse_if_running(checkpoint, stopped, wait)
+    newest = max(entries_of(checkpoint.storage), default=None)
+    if newest != rollback.newest:
+        raise QuerySeemsToRun(
+            f"{checkpoint.path} has changed: its newest batch is {newest} and was {rollback.newest}. Stop the query, "
+            "and begin again"
+        )
+    deleted = 0
+    for done, name in enumerate(rollback.objects, start=1):
+        deleted += checkpoint.storage.delete(name)
+        checkpoint.progress("Deleting", done, len(rollback.objects))
+    checkpoint.look_again()
+    above = [batch for batch in numbered(checkpoint.storage.objects("commits")) if batch > rollback.to]
+    if above:
+        raise QuerySeemsToRun(
+            f"commits/{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
+            "on it. Stop it, and go back again"
+        )
+    return Rollback(rollback.path, rollback.to, rollback.newest, rollback.objects, deleted)

@@ -1,0 +1,60 @@
+"""`dstl rollback`: go back to an earlier batch."""
+
+from collections.abc import Iterator
+
+import click
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.rollback import Rollback
+from spark_dstl.commands import console
+
+_QUIET = activity.minutes(activity.QUIET)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dstl rollback s3a://bucket/checkpoints/clicks --to 1041
+  dstl rollback s3a://bucket/checkpoints/clicks --to 1041 --apply
+""",
+    help=f"""Go back to batch M in the checkpoint at PATH, whose query is stopped.
+
+Without --apply it only says what that takes. Deleted are the entries of commits/ and offsets/ above M, the newest
+first, and plain snapshots of later versions that Spark would take for new ones. Interrupted at any point it leaves a
+checkpoint that starts, and can be done again. When the query is started it runs the batches after M again, and its sink
+gets their output again. Data files that only the deleted entries name are left over: the query's next run deletes them,
+or dstl gc.
+
+Refused with exit code 1 if the state of batch M cannot be rebuilt, and with 4 if a query seems to run. That rests on
+when something was last written: within {_QUIET} minutes, or while this looks for {activity.LOOK_SECONDS:.0f} seconds. A
+query that waits for input is not seen, so make sure yourself that it is stopped.
+""",
+)
+@console.located
+@click.option("--to", type=click.IntRange(min=0), required=True, metavar="M", help="The batch to go back to.")
+@click.option("--apply", is_flag=True, help="Do it.")
+@console.stopped_option
+@console.report_option
+def rollback(
+    path: str, base_path: str | None, storage: StorageOptions, to: int, apply: bool, stopped: bool, output: str
+) -> None:
+    """Go back; the help is above."""
+    with console.opened(path, base_path, storage) as checkpoint:
+        if apply:
+            # Before anything is read, which may take long.
+            activity.refuse_if_seen(checkpoint, stopped)
+        planned = checkpoint.plan_rollback(to)
+        done = checkpoint.apply_rollback(planned, stopped) if apply else planned
+    console.print_report(output, done, lambda: _lines(done, apply))
+
+
+def _lines(done: Rollback, applied: bool) -> Iterator[str]:
+    if not done.objects:
+        yield f"Batch {done.to} is the newest: there is nothing to delete."
+    elif applied:
+        yield f"Went back from batch {done.newest} to {done.to}: {done.deleted} objects deleted."
+    else:
+        for name in done.objects:
+            yield f"would delete {name}"
+        yield f"Goes back from batch {done.newest} to {done.to}. Nothing is deleted yet: stop the query, add --apply."

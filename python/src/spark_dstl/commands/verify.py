@@ -1,0 +1,91 @@
+"""`dstl verify`: whether a checkpoint is what it must be."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import click
+
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.verification.findings import Finding, Verification
+from spark_dstl.commands import console
+
+_MOST = 50
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dstl verify s3a://bucket/checkpoints/clicks
+  dstl verify /checkpoints/clicks --deep --output json
+"""
+)
+@console.located
+@click.option("--deep", is_flag=True, help="Read and check every byte that a commit entry names.")
+@console.report_option
+def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool, output: str) -> None:
+    """Check the checkpoint at PATH, and say which batch is intact.
+
+    Checked are the checksums of commit entries and data files (header, index, trailer), that entries are built on one
+    another, that all they name is there and long enough, the zips of snapshots and the list of files in each, and that
+    each batch whose state Spark retains can be rebuilt: from a snapshot, and an unbroken chain of changelogs after it.
+
+    --deep reads all data as well: the checksum of every segment, in entries and data files; all that is in snapshots'
+    zips; plain files for which Spark keeps a checksum; offsets/. Neither opens a store: whether RocksDB accepts an SST
+    file, and whether a changelog can be decoded, is not checked, nor are sources/ and the schemas in state/.
+
+    Exits with 3 if there is damage; then it names each, the newest batch that is intact, and the command that goes back
+    to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it lets go of
+    meanwhile is no damage, and what seems to be left over may be what it is about to name.
+    """
+    with console.opened(path, base_path, storage) as checkpoint:
+        found = checkpoint.verify(deep)
+    document = dataclasses.asdict(found) | {"intact": found.is_intact, "way_back": found.way_back}
+    console.print_report(output, document, lambda: _lines(found))
+    if not found.is_intact:
+        raise click.exceptions.Exit(console.DAMAGED)
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    yield from _findings("damage", found.damages)
+    for batch, why in list(found.lost.items())[:_MOST]:
+        yield f"lost: batch {batch}: {why}"
+    yield from _more("lost", len(found.lost))
+    yield from _findings("left over", found.leftovers)
+    if found.leftovers:
+        running = f"A query seems to run ({found.running}): it may be about to name them." if found.running else None
+        yield running or f"Once the query is stopped, dstl gc {found.path} --dry-run says what can go."
+    yield from _findings("note", found.notes)
+    counts = found.counts
+    checked = f", {console.size(counts.checked_bytes)} of data" if found.deep else ""
+    yield (
+        f"Checked {counts.entries} commit entries, {counts.segments} changelogs and snapshots in them, "
+        f"{counts.data_files} data files, {counts.snapshots} snapshots and {counts.stores} stores{checked}."
+    )
+    yield from _verdict(found)
+
+
+def _verdict(found: Verification) -> Iterator[str]:
+    if found.newest_batch is None and found.is_intact:
+        yield "No batch is committed yet."
+    elif found.is_intact:
+        yield f"Intact. The newest batch is {found.newest_batch}."
+    elif found.newest_intact is None:
+        yield "DAMAGED. No batch can be gone on from: restore the checkpoint from a backup or older object versions."
+    elif found.way_back is None:
+        yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can go on from it."
+    else:
+        yield f"DAMAGED. The newest batch that is intact is {found.newest_intact}, of {found.newest_batch}."
+        yield "Restore what is damaged from a backup or older object versions; or stop the query and go back:"
+        yield f"  {found.way_back}"
+
+
+def _findings(kind: str, findings: list[Finding]) -> Iterator[str]:
+    for one in findings[:_MOST]:
+        where = "" if one.offset is None else f" at offset {one.offset}"
+        yield f"{kind}: {one.object}{where}: {one.what}"
+    yield from _more(kind, len(findings))
+
+
+def _more(kind: str, count: int) -> Iterator[str]:
+    if count > _MOST:
+        yield f"{kind}: {count - _MOST} more, which --output json lists"

@@ -1,0 +1,248 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import RUN, Written, WrittenCheckpoint, aged, zip_of
+
+import spark_dstl
+from spark_dstl import CannotGoBack, DstlError, QuerySeemsToRun
+from spark_dstl.checkpoint import activity, leftovers, rollback
+from spark_dstl.checkpoint.verification import verify
+from spark_dstl.commands import console, main
+
+
+def no_wait(_seconds: float) -> None:
+    """Take no time."""
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    """Batches 0 to 6, and 7 begun; 5 in a data file; plain snapshots of versions 3 and 6, as with stock's provider."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    for batch in range(7):
+        checkpoint.batch(batch, large=batch == 5)
+    checkpoint.offsets(7)
+    store = checkpoint.root / "state/0/0"
+    store.mkdir(parents=True)
+    for version in (3, 6):
+        (store / f"{version}.zip").write_bytes(zip_of({}))
+        (store / f"{version}.zip.crc").write_text("{}")
+    for name in ("commits/.6.crc", "offsets/.6.crc", "state/0/0/.6.zip.crc"):
+        (checkpoint.root / name).write_bytes(b"crc")
+    aged(checkpoint.root)
+    return checkpoint
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def batches(root: Path, directory: str) -> list[int]:
+    return sorted(int(path.name) for path in (root / directory).iterdir() if path.name.isdigit())
+
+
+def names(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_without_apply_it_only_says_what_goes(written: WrittenCheckpoint) -> None:
+    before = names(written.root)
+    result = dstl("rollback", str(written.root), "--to", "3")
+    assert result.exit_code == 0, result.output
+    assert names(written.root) == before
+    lines = result.output.splitlines()
+    assert lines[0] == "would delete offsets/7"
+    assert lines[-2] == "would delete offsets/4"
+    assert "stop the query, add --apply" in lines[-1]
+
+
+def test_it_goes_back(written: WrittenCheckpoint) -> None:
+    result = dstl("rollback", str(written.root), "--to", "3", "--apply")
+    assert result.exit_code == 0, result.output
+    assert "Went back from batch 6 to 3: 12 objects deleted." in result.output
+    assert batches(written.root, "commits") == batches(written.root, "offsets") == [0, 1, 2, 3]
+    left = names(written.root)
+    assert "state/0/0/3.zip" in left
+    assert "state/0/0/3.zip.crc" in left
+    assert not {name for name in left if "6.zip" in name or ".6.crc" in name}
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        found = checkpoint.verify()
+    assert (found.is_intact, found.newest_intact) == (True, 3)
+    again = dstl("rollback", str(written.root), "--to", "3", "--apply", "--stopped")
+    assert "Batch 3 is the newest: there is nothing to delete." in again.output
+
+
+def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_again(
+    written: WrittenCheckpoint, tmp_path: Path
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan(checkpoint, 3, no_wait).objects
+    for done in range(len(planned) + 1):
+        copy = tmp_path / f"after-{done}"
+        shutil.copytree(written.root, copy)
+        for name in planned[:done]:
+            (copy / name).unlink()
+        committed, begun = batches(copy, "commits")[-1], batches(copy, "offsets")[-1]
+        # As after a crash: Spark goes on from there.
+        assert begun - committed in (0, 1)
+        with spark_dstl.open(str(copy)) as checkpoint:
+            found = verify.verify(checkpoint, wait=no_wait)
+            assert (found.is_intact, found.newest_intact) == (True, committed), (planned[:done], found.damages)
+            # No plain snapshot of a version that is to be made anew.
+            assert not [one for one in found.leftovers if "which is not committed" in one.what]
+            rollback.apply(checkpoint, rollback.plan(checkpoint, 3, no_wait), stopped=True, wait=no_wait)
+        assert batches(copy, "commits") == batches(copy, "offsets") == [0, 1, 2, 3]
+        assert not (copy / "state/0/0/6.zip").exists()
+
+
+def test_a_batch_that_cannot_be_rebuilt_is_not_gone_back_to(written: WrittenCheckpoint) -> None:
+    content = bytearray((written.root / "commits/4").read_bytes())
+    content[-70] ^= 1
+    (written.root / "commits/4").write_bytes(bytes(content))
+    (written.root / "state/0/0/6.zip").unlink()
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pytest.raises(CannotGoBack, match=r"commits/4 cannot be read\. The newest .* gone back to is 3"):
+            rollback.plan(checkpoint, 5, no_wait)
+        with pytest.raises(CannotGoBack, match="there is no commits/9"):
+            rollback.plan(checkpoint, 9, no_wait)
+    result = dstl("rollback", str(written.root), "--to", "3", "--apply")
+    assert result.exit_code == 0, result.output
+
+
+def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
+    (written.root / "offsets/1").unlink()
+    (written.root / "offsets/0").unlink()
+    result = dstl("rollback", str(written.root), "--to", "2")
+    assert result.exit_code == 1
+    assert "there is no offsets/1, without which Spark does not start" in result.output
+    assert "The newest batch that can be gone back to is 6" in result.output
+
+
+@pytest.mark.parametrize("command", [("rollback", "--to", "3", "--apply"), ("gc", "--apply")])
+def test_it_is_refused_while_a_query_seems_to_run(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
+    written.offsets(7)
+    before = names(written.root)
+    result = dstl(command[0], str(written.root), *command[1:])
+    assert result.exit_code == console.REFUSED
+    assert "a query seems to run" in result.output
+    assert "offsets/7 was written" in result.output
+    assert "--stopped" in result.output
+    assert names(written.root) == before
+    assert dstl(command[0], str(written.root), *command[1:], "--stopped").exit_code == 0
+
+
+def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckpoint) -> None:
+    def query(_seconds: float) -> None:
+        written.batch(7)
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan(checkpoint, 3, no_wait)
+        with pytest.raises(QuerySeemsToRun, match=r"offsets/7 changed within"):
+            rollback.apply(checkpoint, planned, stopped=True, wait=query)
+        assert batches(written.root, "commits") == list(range(8))
+        with pytest.raises(QuerySeemsToRun, match="its newest batch is 7 and was 6"):
+            rollback.apply(checkpoint, planned, stopped=True, wait=no_wait)
+
+
+def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan(checkpoint, 3, no_wait)
+        delete = checkpoint.storage.delete
+
+        def late(name: str) -> bool:
+            if name == "offsets/4":
+                written.batch(7)
+            return delete(name)
+
+        monkeypatch.setattr(checkpoint.storage, "delete", late)
+        with pytest.raises(QuerySeemsToRun, match=r"commits/7 .* was written while"):
+            rollback.apply(checkpoint, planned, stopped=True, wait=no_wait)
+
+
+def left_behind(written: WrittenCheckpoint) -> set[str]:
+    """Leave behind what queries leave; returns it."""
+    before = names(written.root)
+    written.data_file([Written(0, 0, 99, b"x" * 100)])
+    for name in (
+        f"dstl/data/1-{RUN}/.1-9-5eed.log.abc.tmp",
+        "dstl/epochs/1-5eed.trial",
+        "commits/.7.abc.tmp",
+        "state/0/0/12.zip",
+    ):
+        (written.root / name).write_bytes(b"x")
+    written.epoch = 2
+    written.claim()
+    aged(written.root)
+    return (names(written.root) - before - {"dstl/epochs/2"}) | {"dstl/epochs/1"}
+
+
+def test_what_is_left_over_goes_and_nothing_else(written: WrittenCheckpoint) -> None:
+    left = left_behind(written)
+    before = names(written.root)
+    result = dstl("gc", str(written.root))
+    assert result.exit_code == 0, result.output
+    assert names(written.root) == before
+    for name in left:
+        assert f"would delete {written.root}/{name}: " in result.output
+    document = json.loads(dstl("gc", str(written.root), "--dry-run", "--output", "json").output)
+    assert len(document["objects"]) == len(left)
+    result = dstl("gc", str(written.root), "--apply")
+    assert result.exit_code == 0, result.output
+    assert before - names(written.root) == left
+    assert "Nothing is left over." in dstl("gc", str(written.root)).output
+
+
+def test_nothing_goes_if_an_entry_cannot_be_read(written: WrittenCheckpoint) -> None:
+    left_behind(written)
+    (written.root / "commits/5").write_bytes((written.root / "commits/5").read_bytes()[:-1])
+    aged(written.root)
+    result = dstl("gc", str(written.root), "--apply")
+    assert result.exit_code == 1
+    assert "it cannot be told what commits/5 names" in result.output
+
+
+@pytest.mark.parametrize("owner", [None, "{}", '{"query": "another"}', "garbage"])
+def test_a_base_path_that_is_not_marked_as_the_querys_is_left_alone(
+    written: WrittenCheckpoint, tmp_path: Path, owner: str | None
+) -> None:
+    left_behind(written)
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    written.entry(6, written.changes(6), base=f"file:{tmp_path}")
+    aged(written.root)
+    if owner is not None:
+        (tmp_path / "owner.json").write_text(owner)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pytest.raises(DstlError, match="is not marked as the base path of query"):
+            leftovers.find(checkpoint)
+        (tmp_path / "owner.json").write_text(json.dumps({"query": checkpoint.query, "checkpoint": "x"}))
+        assert len(leftovers.find(checkpoint).objects) == 6
+
+
+def test_on_s3_as_well(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
+    left_behind(written)
+    uri = s3(written.root)
+    assert dstl("rollback", uri, "--to", "3", "--apply").exit_code == console.REFUSED
+    result = dstl("rollback", uri, "--to", "3", "--apply", "--stopped")
+    assert result.exit_code == 0, result.output
+    result = dstl("gc", uri, "--apply", "--stopped")
+    # With batch 5 its data file has become a leftover.
+    assert "6 of 6 objects" in result.output, result.output
+    result = dstl("verify", uri)
+    assert result.output.endswith("Intact. The newest batch is 3.\n"), result.output
+
+
+@pytest.mark.parametrize("command", ["rollback", "gc"])
+def test_help_has_an_example_and_says_what_seems_rests_on(command: str) -> None:
+    text = " ".join(dstl(command, "--help").output.split())
+    assert f"dstl {command} s3a://bucket/checkpoints/clicks" in text
+    assert "seems to run" in text

@@ -1,0 +1,409 @@
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import google_crc32c
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, crc_of, entry_id, zip_of
+
+import spark_dstl
+from spark_dstl.checkpoint.verification import verify
+from spark_dstl.checkpoint.verification.findings import Verification
+from spark_dstl.commands import console, main
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    """Batches 0 to 9 in the log; 3 and 7 in data files, and 4 with snapshots of version 5, their files in another."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(10):
+        checkpoint.batch(batch, large=batch in (3, 7), snapshots=batch == 4)
+    aged(checkpoint.root)
+    return checkpoint
+
+
+def verified(root: Path, deep: bool = False, then: Callable[[float], None] = lambda _seconds: None) -> Verification:
+    with spark_dstl.open(str(root)) as checkpoint:
+        return verify.verify(checkpoint, deep, then)
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def entry(root: Path, batch: int) -> Path:
+    return root / f"commits/{batch}"
+
+
+def data(root: Path, sequence: int) -> Path:
+    return root / f"dstl/data/1-{RUN}/1-{sequence}-5eed.log"
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0x10
+    path.write_bytes(bytes(content))
+
+
+def cut(path: Path, length: int) -> None:
+    path.write_bytes(path.read_bytes()[:length])
+
+
+def purge(root: Path, upto: int) -> None:
+    """What Spark does with old batches: entries below a batch are let go."""
+    for batch in range(upto):
+        entry(root, batch).unlink()
+        (root / f"offsets/{batch}").unlink()
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_checkpoint_that_is_as_it_was_written_is_intact(written: WrittenCheckpoint, deep: bool) -> None:
+    found = verified(written.root, deep)
+    assert found.is_intact
+    assert (found.newest_batch, found.newest_intact, found.way_back, found.running) == (9, 9, None, None)
+    assert (found.leftovers, found.notes) == ([], [])
+    assert (found.counts.entries, found.counts.data_files, found.counts.snapshots) == (10, 3, 2)
+    assert (found.counts.checked_bytes > 0) == deep
+
+
+def truncate_entry(length: int) -> Callable[[Path], None]:
+    return lambda root: cut(entry(root, 6), length)
+
+
+def flip_entry(at: int) -> Callable[[Path], None]:
+    return lambda root: flip(entry(root, 6), at)
+
+
+HEADER = 2078  # where the log of an entry begins
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    {
+        "emptied": (truncate_entry(0), "does not begin with Spark's version line"),
+        "cut in Spark's lines": (truncate_entry(2), "does not begin|not what Spark writes|no plain changelog"),
+        "cut in the note": (truncate_entry(60), "it was cut off"),
+        "cut in the log": (truncate_entry(HEADER + 60), "it was cut off"),
+        "cut by a byte": (truncate_entry(-1), "it was cut off"),
+        "a bit of the header": (flip_entry(HEADER + 9), "its header's checksum is wrong"),
+        "a bit of the header's magic": (flip_entry(HEADER), "no log begins where its trailer says"),
+        "a bit of the index": (flip_entry(-70), "its index's checksum is wrong"),
+        "a bit of the trailer": (flip_entry(-60), "its trailer's checksum is wrong"),
+        "a bit of the trailer's magic": (flip_entry(-3), "it was cut off"),
+        "another entry's content": (
+            lambda root: entry(root, 6).write_bytes(entry(root, 5).read_bytes()), "it is the entry of batch 5",
+        ),
+        "missing": (lambda root: entry(root, 6).unlink(), "it is missing: there are earlier and later ones"),
+    }.values(),
+)  # fmt: skip
+def test_a_damaged_entry_is_named_with_the_batch_to_go_back_to(
+    written: WrittenCheckpoint, damage: Callable[[Path], None], what: str
+) -> None:
+    damage(written.root)
+    found = verified(written.root)
+    assert not found.is_intact
+    named = [f"{one.what} {one.object}" for one in found.damages] + list(found.lost.values())
+    assert any(re.search(what, one) for one in named), named
+    assert (found.newest_intact, sorted(found.lost)) == (5, [6, 7, 8, 9])
+    assert found.way_back == f"dstl rollback {written.root} --to 5"
+    assert all(one.object.startswith(str(written.root)) for one in found.damages)
+
+
+def test_the_command_says_what_is_damaged_and_the_way_back(written: WrittenCheckpoint) -> None:
+    flip(entry(written.root, 6), -70)
+    result = dstl("verify", str(written.root))
+    assert result.exit_code == console.DAMAGED
+    assert f"damage: {entry(written.root, 6)} at offset " in result.output
+    assert "lost: batch 6: state of 0/0, and of 1 more stores: version 7: commits/6 cannot be read" in result.output
+    assert "The newest batch that is intact is 5, of 9." in result.output
+    assert result.output.endswith(f"  dstl rollback {written.root} --to 5\n")
+    document = json.loads(dstl("verify", str(written.root), "--output", "json").output)
+    assert (document["intact"], document["newest_intact"]) == (False, 5)
+    assert document["damages"][0]["offset"] > HEADER
+
+
+def test_a_flipped_bit_of_a_segment_is_found_by_reading_it(written: WrittenCheckpoint) -> None:
+    flip(entry(written.root, 6), HEADER + 30)
+    assert verified(written.root).is_intact
+    found = verified(written.root, deep=True)
+    (damage,) = found.damages
+    assert (damage.object, damage.offset) == (str(entry(written.root, 6)), HEADER + 24)
+    assert damage.what == "the 40 bytes of 0/0/7.changelog have another checksum"
+    assert found.newest_intact == 5
+
+
+@pytest.mark.parametrize(
+    ("damage", "what", "deep"),
+    {
+        "missing": (lambda file: file.unlink(), "it is missing: commits/7 names it for 0/0/8.changelog", False),
+        "cut off": (lambda file: cut(file, 60), "it ends after 60 bytes, before 0/0/8.changelog", False),
+        "a bit of a segment": (lambda file: flip(file, 30), "the 40 bytes of 0/0/8.changelog have another", True),
+    }.values(),
+)
+def test_damage_of_a_data_file_loses_the_batches_that_need_it(
+    written: WrittenCheckpoint, damage: Callable[[Path], None], what: str, deep: bool
+) -> None:
+    damage(data(written.root, 3))
+    found = verified(written.root, deep)
+    assert any(what in one.what for one in found.damages), found.damages
+    assert (found.newest_intact, sorted(found.lost)) == (6, [7, 8, 9])
+
+
+def test_damage_of_a_data_files_own_index_loses_nothing(written: WrittenCheckpoint) -> None:
+    flip(data(written.root, 3), -70)
+    found = verified(written.root)
+    assert [one.what for one in found.damages] == ["its index's checksum is wrong"]
+    assert (found.newest_intact, found.lost, found.way_back) == (9, {}, None)
+    result = dstl("verify", str(written.root))
+    assert result.exit_code == console.DAMAGED
+    assert "The newest batch, 9, is intact: the query can go on from it." in result.output
+
+
+def test_a_data_file_with_the_content_of_another_is_damage(written: WrittenCheckpoint) -> None:
+    data(written.root, 3).write_bytes(data(written.root, 1).read_bytes())
+    assert any("it is the data file" in one.what for one in verified(written.root).damages)
+
+
+def test_a_snapshot_that_cannot_be_loaded_loses_what_only_it_can_rebuild(written: WrittenCheckpoint) -> None:
+    data(written.root, 2).unlink()
+    found = verified(written.root)
+    assert any("it is missing: commits/4 names it" in one.what for one in found.damages)
+    # All changelogs are still there.
+    assert (found.lost, found.newest_intact) == ({}, 9)
+    purge(written.root, 4)
+    found = verified(written.root)
+    assert (sorted(found.lost), found.newest_intact) == ([4, 5, 6, 7, 8, 9], None)
+
+
+def test_without_the_snapshot_purged_batches_cannot_be_rebuilt(written: WrittenCheckpoint) -> None:
+    purge(written.root, 4)
+    assert verified(written.root).newest_intact == 9
+    flip(entry(written.root, 4), HEADER + 24 + 80 + 10)
+    found = verified(written.root)
+    assert any("0/0/5.zip have another checksum" in one.what for one in found.damages)
+    assert found.lost[9] == "state of 0/0: nothing of version 4 is there, and no snapshot of version 5"
+    assert found.newest_intact is None
+    assert "restore the checkpoint from a backup" in dstl("verify", str(written.root)).output
+
+
+def snapshot_of(written: WrittenCheckpoint, zipped: bytes) -> Verification:
+    """What is found where a commit entry holds this as a snapshot of the store 0/0."""
+    held = Held(0, 0, 11, 10)
+    packed = Written(0, 0, 11, zipped, kind=2)
+    written.entry(10, [*written.changes(10), packed], listed=Listed(held=[*written.held, held]))
+    return verified(written.root, deep=True)
+
+
+def test_what_a_snapshots_zip_names_must_be_there(written: WrittenCheckpoint) -> None:
+    found = snapshot_of(written, zip_of({"000008-x.sst": b"content"}))
+    (damage,) = found.damages
+    assert "0/0/11.zip cannot be loaded: 000008-x.sst is missing" in damage.what
+    plain = written.root / "state/0/0/SSTs/000008-x.sst"
+    plain.parent.mkdir(parents=True)
+    plain.write_bytes(b"too long content")
+    assert "000008-x.sst has 16 bytes and not 7" in verified(written.root).damages[0].what
+    plain.write_bytes(b"content")
+    assert verified(written.root).is_intact
+
+
+@pytest.mark.parametrize(
+    ("zipped", "what"),
+    {
+        "no zip": (b"not a zip", "it is not the zip of a snapshot"),
+        "a name that leads out": (zip_of({"../../x.sst": b""}), "it names a file '../../x.sst'"),
+        "a cut zip": (zip_of({})[:-10], "it is not the zip of a snapshot"),
+    }.values(),
+)
+def test_a_zip_that_is_none_is_damage(written: WrittenCheckpoint, zipped: bytes, what: str) -> None:
+    found = snapshot_of(written, zipped)
+    assert any(what in one.what for one in found.damages), found.damages
+    # The state is rebuilt from the snapshot before.
+    assert found.lost == {}
+
+
+def test_an_entry_of_another_lineage_is_damage(written: WrittenCheckpoint) -> None:
+    written.entry(6, written.changes(6), run=1)
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(entry(written.root, batch)) for batch in (6, 7)]
+    assert "it was built on another entry of batch 5" in found.damages[0].what
+    assert found.newest_intact == 5
+
+
+def test_a_stock_entry_in_between_needs_plain_changelogs(written: WrittenCheckpoint) -> None:
+    written.plain_entry(6, changelogs=False)
+    found = verified(written.root)
+    assert found.newest_intact == 5
+    assert "commits/6 has no log, and there is no plain changelog" in found.lost[6]
+    written.plain_entry(6)
+    assert verified(written.root).is_intact
+
+
+def test_an_entry_that_lacks_a_store_is_damage(written: WrittenCheckpoint) -> None:
+    written.entry(6, written.changes(6)[:1])
+    found = verified(written.root)
+    assert found.lost[6] == "state of 0/1: version 7: commits/6 has changelogs of other stores, and none of this one"
+    assert found.newest_intact == 5
+
+
+def test_ids_that_sparks_line_does_not_name_are_damage(written: WrittenCheckpoint) -> None:
+    path = entry(written.root, 9)
+    ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"], ["b"]]}}
+    path.write_bytes(path.read_bytes().replace(b'{"nextBatchWatermarkMs":0}', json.dumps(ids).encode()))
+    found = verified(written.root)
+    assert "Spark's second line names others" in found.damages[0].what
+
+
+def test_a_snapshot_that_is_listed_and_not_held_is_damage(written: WrittenCheckpoint) -> None:
+    written.entry(9, written.changes(9), listed=Listed(held=[Held(0, 0, 7, 6)]))
+    found = verified(written.root)
+    assert "it lists a snapshot of version 7 of 0/0 in commits/6, which has none" in found.damages[0].what
+
+
+def test_an_entry_of_a_later_release_is_told_from_damage(written: WrittenCheckpoint) -> None:
+    golden = Path(__file__).resolve().parents[2] / "jvm/log/src/test/resources/golden/v2/later-version.entry"
+    if not golden.exists():
+        pytest.skip("only in a checkout of the whole project")
+    entry(written.root, 9).write_bytes(golden.read_bytes())
+    found = verified(written.root)
+    assert "format version 3, which this release does not know" in found.damages[0].what
+    assert found.newest_intact == 8
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"claim not-a-run host\n", b"\xff" * 10_000])
+def test_a_garbage_claim_is_damage_and_loses_nothing(written: WrittenCheckpoint, content: bytes) -> None:
+    (written.root / "dstl/epochs/1").write_bytes(content)
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(written.root / "dstl/epochs/1")]
+    assert (found.newest_intact, found.lost) == (9, {})
+
+
+@pytest.mark.parametrize(("missing", "intact"), [(9, 8), (5, 9), (8, 7)])
+def test_offsets_that_are_missing_are_damage(written: WrittenCheckpoint, missing: int, intact: int) -> None:
+    (written.root / f"offsets/{missing}").unlink()
+    found = verified(written.root)
+    assert any(f"offsets/{missing}" in one.object for one in found.damages)
+    assert found.newest_intact == intact
+
+
+def test_offsets_that_are_no_text_are_found_by_reading_them(written: WrittenCheckpoint) -> None:
+    (written.root / "offsets/3").write_bytes(b"\0\1")
+    assert verified(written.root).is_intact
+    assert "offsets/3" in verified(written.root, deep=True).damages[0].object
+
+
+def test_a_plain_file_is_checked_against_sparks_checksum(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    for batch in range(3):
+        written.plain_entry(batch)
+        changelog = written.root / f"state/0/0/{batch + 1}.changelog"
+        value = google_crc32c.value(changelog.read_bytes())
+        signed = value - 2**32 if value >= 2**31 else value
+        checksum = {"algorithm": "CRC32C", "value": signed, "mainFileSize": 40}
+        changelog.with_name(f"{changelog.name}.crc").write_text(json.dumps(checksum))
+    assert verified(written.root, deep=True).is_intact
+    flip(written.root / "state/0/0/2.changelog", 3)
+    assert verified(written.root).is_intact
+    found = verified(written.root, deep=True)
+    assert "it is not what Spark wrote" in found.damages[0].what
+    assert found.newest_intact == 0
+
+
+def test_what_nothing_names_is_left_over_and_no_damage(written: WrittenCheckpoint) -> None:
+    written.data_file([Written(0, 0, 99, b"x")])
+    run = written.root / f"dstl/data/1-{RUN}"
+    (run / ".1-9-5eed.log.abc.tmp").write_bytes(b"")
+    (written.root / "dstl/epochs/1-5eed.trial").write_bytes(b"")
+    (written.root / "commits/.10.abc.tmp").write_bytes(b"")
+    (written.root / "state/0/0").mkdir(parents=True)
+    (written.root / "state/0/0/12.zip").write_bytes(zip_of({}))
+    written.epoch = 2
+    written.claim()
+    found = verified(written.root)
+    assert found.is_intact
+    assert {Path(one.object).name for one in found.leftovers} == {
+        "1-4-5eed.log", ".1-9-5eed.log.abc.tmp", "1-5eed.trial", ".10.abc.tmp", "12.zip", "1",
+    }  # fmt: skip
+    assert found.running is not None
+    result = dstl("verify", str(written.root))
+    assert result.exit_code == 0
+    assert "A query seems to run" in result.output
+    aged(written.root)
+    assert f"Once the query is stopped, dstl gc {written.root} --dry-run" in dstl("verify", str(written.root)).output
+
+
+@pytest.mark.parametrize("name", ["commits/6.bak", "dstl/data/readme.txt", "dstl/epochs/x"])
+def test_a_foreign_file_is_noted(written: WrittenCheckpoint, name: str) -> None:
+    (written.root / name).write_text("x")
+    found = verified(written.root)
+    assert found.is_intact
+    assert [one.object for one in found.notes] == [str(written.root / name)]
+
+
+def test_checksum_files_of_hadoop_are_part_of_local_checkpoints(written: WrittenCheckpoint) -> None:
+    for name in ("commits/.3.crc", "offsets/.3.crc", ".metadata.crc", "dstl/epochs/.1.crc"):
+        (written.root / name).write_bytes(b"crc")
+    found = verified(written.root)
+    assert (found.is_intact, found.notes, found.leftovers) == (True, [], [])
+
+
+def test_what_a_running_query_lets_go_while_it_is_looked_at_is_no_damage(written: WrittenCheckpoint) -> None:
+    """Its data files go first, then the entry that names them."""
+    data(written.root, 1).unlink()
+    assert not verified(written.root).is_intact
+
+    def retention(_seconds: float) -> None:
+        purge(written.root, 4)
+
+    assert verified(written.root, then=retention).is_intact
+
+
+def test_what_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:
+    """A deletion that was interrupted, and that the next run does again."""
+    purge(written.root, 2)
+    for batch in (2, 3, 4):
+        (written.root / f"offsets/{batch}").unlink()
+    data(written.root, 1).unlink()
+    entry(written.root, 2).unlink()
+    found = verified(written.root)
+    assert found.is_intact, (found.damages, found.lost)
+    assert "which no retained version needs" in found.notes[0].what
+
+
+def test_a_base_path_that_was_moved_can_be_named(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    written.entry(9, written.changes(9), base=f"file:{tmp_path}/base")
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    found = verified(written.root)
+    assert any("if it was moved, say where it is with --base-path" in one.what for one in found.damages)
+    result = dstl("verify", str(written.root), "--base-path", str(tmp_path))
+    assert result.exit_code == 0, result.output
+
+
+def test_a_checkpoint_on_s3_is_verified(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
+    flip(entry(written.root, 6), HEADER + 30)
+    uri = s3(written.root)
+    assert dstl("verify", uri).exit_code == 0
+    result = dstl("verify", uri, "--deep")
+    assert result.exit_code == console.DAMAGED
+    assert f"damage: {uri}/commits/6 at offset {HEADER + 24}: the 40 bytes of 0/0/7.changelog" in result.output
+    assert f"dstl rollback {uri} --to 5" in result.output
+
+
+def test_numbers_that_are_out_of_proportion_take_no_time(written: WrittenCheckpoint) -> None:
+    entry(written.root, 9).rename(written.root / "commits/999999999999999999")
+    (written.root / "offsets/999999999999999998").write_text("v1\n{}")
+    found = verified(written.root)
+    assert found.newest_intact == 8
+    assert not found.is_intact
+
+
+def test_help_says_what_deep_does_not_check() -> None:
+    text = " ".join(dstl("verify", "--help").output.split())
+    assert "whether RocksDB accepts an SST file, and whether a changelog can be decoded, is not checked" in text
+    assert "dstl verify s3a://bucket/checkpoints/clicks" in text
+
+
+def test_the_ids_of_the_writer_of_the_tests_are_those_of_one_lineage() -> None:
+    assert entry_id(3) != entry_id(3, 1)
+    assert crc_of("0/1/4.changelog", b"a change") == 0xC73E4723
