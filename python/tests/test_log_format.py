@@ -182,6 +182,10 @@ NO_FILE = written.section(8, b"\0")
             WRITER + PLACE + NO_FILE + STORE + written.section(12, b"\1\0\2\2\2\x09\0\0"),
             "a segment of kind 9",
         ),
+        "a segment that is named twice": (
+            WRITER + PLACE + NO_FILE + STORE + written.section(12, b"\2" + 2 * b"\0\0\0\0\0\0\0"),
+            "0/0/0.changelog is named twice",
+        ),
         "a name that leads out": (
             WRITER
             + PLACE
@@ -209,10 +213,10 @@ def test_a_section_that_nobody_may_skip_goes_before_all_other_rules() -> None:
 
 def test_an_index_that_would_unpack_to_much_is_refused_before_memory_is_taken() -> None:
     content = bytearray(one_segment())
-    for length, error in ((2**31, UnsupportedLog), (10**6, DamagedLog)):
+    for length, error, why in ((2**31, UnsupportedLog, "the limit is"), (10**6, DamagedLog, "would unpack to 1000000")):
         struct.pack_into(">I", content, len(content) - 68 + 20, length)
         struct.pack_into(">I", content, len(content) - 12, google_crc32c.value(bytes(content[-68:-12])))
-        with pytest.raises(error):
+        with pytest.raises(error, match=why):
             entry(bytes(content))
 
 

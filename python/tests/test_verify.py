@@ -359,6 +359,17 @@ def test_what_a_running_query_lets_go_while_it_is_looked_at_is_no_damage(written
     assert verified(written.root, then=retention).is_intact
 
 
+def test_what_only_the_second_look_finds_is_no_damage_yet(written: WrittenCheckpoint) -> None:
+    """It may be let go right now: a third look would tell."""
+    data(written.root, 1).unlink()
+
+    def later(_seconds: float) -> None:
+        data(written.root, 3).unlink()
+
+    found = verified(written.root, then=later)
+    assert [Path(one.object).name for one in found.damages] == [data(written.root, 1).name]
+
+
 def test_what_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:
     """A deletion that was interrupted, and that the next run does again."""
     purge(written.root, 2)
