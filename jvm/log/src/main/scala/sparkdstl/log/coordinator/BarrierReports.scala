@@ -1,14 +1,23 @@
 package sparkdstl.log.coordinator
 
-import sparkdstl.log.format.EncodedEntry
+import sparkdstl.log.format.{EncodedEntry, SegmentEntry, SegmentKind}
 import sparkdstl.log.transport.BarrierReport
 
 private[coordinator] object BarrierReports {
 
-  /** How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are none of the barrier's. */
-  def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): BarrierReport = {
+  /**
+   * How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are none of the barrier's.
+   *
+   * @param logBytes
+   *   tells how large the log is, given the bytes that the batch has added
+   */
+  def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long)(
+      logBytes: Long => Long
+  ): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)
     val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)
+    val (ofSnapshots, ofChanges) = entry.index.entries.partition(isOfSnapshot)
+    val changesOutside = ofChanges.iterator.flatMap(_.parts).filter(_.file.nonEmpty).map(_.length.toLong).sum
     BarrierReport(
       batch,
       waitMillis,
@@ -16,7 +25,13 @@ private[coordinator] object BarrierReports {
       entry.payload.length,
       inside.iterator.map(_.length.toLong).sum,
       outside.iterator.map(_.length.toLong).sum,
-      segments.size
+      logBytes(entry.payload.length + changesOutside),
+      ofSnapshots.iterator.flatMap(_.parts).map(_.length.toLong).sum,
+      segments.size,
+      ofSnapshots.count(_.key.kind == SegmentKind.Snapshot)
     )
   }
+
+  private def isOfSnapshot(segment: SegmentEntry): Boolean =
+    segment.key.kind == SegmentKind.Snapshot || segment.key.kind == SegmentKind.SnapshotFile
 }

@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
-import sparkdstl.log.coordinator.retention.{OrphanSweep, Retention}
+import sparkdstl.log.coordinator.retention.{LogSize, OrphanSweep, Retention}
 import sparkdstl.log.coordinator.snapshots.RunSnapshots
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, LogLayout, QueryLocation, SegmentPart, Writer}
@@ -81,6 +81,7 @@ final class RunCoordinator private (
       logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
     }
   )
+  private val logSize = new LogSize(start.entryBytes)
   private val chain = new EntryChain(start.entries.lastOption, start.newest)
   private lazy val snapshots: RunSnapshots = new RunSnapshots(
     entries,
@@ -115,6 +116,9 @@ final class RunCoordinator private (
 
   /** How many commit entries this run knows of. */
   def retainedEntries: Int = retention.batches.size
+
+  /** How many bytes these have, with the changes that they name in data files. */
+  def retainedBytes: Long = logSize.bytes(retention.batches)
 
   /** How many snapshots wait for a commit entry. */
   def waitingSnapshots: Int = snapshots.waiting
@@ -305,7 +309,9 @@ final class RunCoordinator private (
 
   private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
     val files = entry.index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
-    val report = BarrierReports.of(batch, entry, waitMillis, writeMillis)
+    val report = BarrierReports.of(batch, entry, waitMillis, writeMillis) {
+      logSize.committed(batch, _, retention.batches)
+    }
     val unseen = math.max(chain.newest + 1, batch - UnseenEntries) until batch
     chain.committed(batch, entry.index)
     synchronized {

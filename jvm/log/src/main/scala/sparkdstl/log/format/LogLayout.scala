@@ -86,6 +86,10 @@ object LogLayout {
   def batchesIn(commits: Seq[StoredObject]): Vector[Long] =
     commits.flatMap(entry => parseBatch(entry.path.getName)).sorted.toVector
 
+  /** By batch, how many bytes its entry has. */
+  def bytesIn(commits: Seq[StoredObject]): Map[Long, Long] =
+    commits.flatMap(entry => parseBatch(entry.path.getName).map(_ -> entry.length)).toMap
+
   private val TrialEnding = ".trial"
 
   private def parseNumber(name: String): Option[Long] = Option.when(NumberName.matches(name))(name.toLong)

@@ -227,9 +227,12 @@ object MessageCodec {
       report.writeMillis,
       report.entryBytes,
       report.inlineBytes,
-      report.uploadedBytes
+      report.uploadedBytes,
+      report.logBytes,
+      report.snapshotBytes
     ).foreach(out.writeLong)
     out.writeInt(report.segments)
+    out.writeInt(report.snapshots)
   }
 
   private def readBarrier(in: DataInputStream): BarrierReport = BarrierReport(
@@ -239,6 +242,9 @@ object MessageCodec {
     in.readLong(),
     in.readLong(),
     in.readLong(),
+    in.readLong(),
+    in.readLong(),
+    in.readInt(),
     in.readInt()
   )
 

@@ -191,6 +191,12 @@ object ToExecutor {
  *   for the commit entry
  * @param entryBytes
  *   of the commit entry
+ * @param logBytes
+ *   how large the log is with it, see [[sparkdstl.log.coordinator.retention.LogSize]]
+ * @param snapshots
+ *   of stores, that the entry was the first to hold
+ * @param snapshotBytes
+ *   that were written for these; what they share with earlier ones is not among them
  */
 final case class BarrierReport(
     batch: Long,
@@ -199,5 +205,8 @@ final case class BarrierReport(
     entryBytes: Long,
     inlineBytes: Long,
     uploadedBytes: Long,
-    segments: Int
+    logBytes: Long,
+    snapshotBytes: Long,
+    segments: Int,
+    snapshots: Int
 )

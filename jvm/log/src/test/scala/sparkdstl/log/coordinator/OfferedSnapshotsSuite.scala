@@ -57,7 +57,14 @@ class OfferedSnapshotsSuite extends AnyFunSuite {
     assert(index.entries.map(_.key.kind).toSet ==
       Set(SegmentKind.Changelog, SegmentKind.Snapshot, SegmentKind.SnapshotFile))
     assert(index.snapshots.get.held.map(of => (of.key, of.files)) == Seq(zip(1, 0) -> Vector(file(1))))
-    assert(run.barrier.exists(_.segments == 1), "the barrier's figures are of the batch alone")
+    val report = run.barrier.get
+    assert(report.segments == 1, "the barrier's figures are of the batch alone")
+    val ofSnapshot = index.entries.filter(_.key.kind != SegmentKind.Changelog).flatMap(_.parts)
+    assert(report.snapshots == 1 && report.snapshotBytes == ofSnapshot.map(_.length.toLong).sum)
+    assert(
+      report.snapshotBytes > ofSnapshot.filter(_.file.isEmpty).map(_.length.toLong).sum,
+      "files and what is inline"
+    )
     assert(answer(run, offer(1, 0, Seq(file(1)))) == FromDriver.SnapshotHeld, "said again, late")
     commit(run, 2)
     assert(fixture.entry(2).get.index.entries.size == 1)

@@ -46,6 +46,28 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(fixture.budget.inUse == 0)
   }
 
+  test(
+    "the size of the log is that of the entries which stand, an earlier run's as well, and of changes in data files"
+  ) {
+    val fixture = new RunFixture
+    def entryBytes: Long =
+      result(fixture.store.memory.list(fixture.location.commits).result).map(_.length).sum
+    val earlier = fixture.begin(otherRun)
+    (0L to 2L).foreach(commit(earlier, _))
+    result(earlier.close())
+    val run = fixture.begin()
+    assert(run.retainedBytes == entryBytes)
+    fixture.put(file(1))
+    answer(run, seal(7, 3, 0, SealedPart.Stored(part(1))))
+    result(run.commit(3, content, Seq(7)))
+    assert(run.retainedBytes == entryBytes + part(1).length)
+    assert(run.barrier.map(_.logBytes).contains(run.retainedBytes))
+    answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
+    (0L to 1L).foreach(batch => result(run.deleteEntry(batch)))
+    assert(fixture.batches == Seq(2L, 3L))
+    assert(run.retainedBytes == entryBytes + part(1).length)
+  }
+
   test("a commit waits for what is being uploaded, and asks for it every second") {
     val fixture = new RunFixture
     val run = fixture.begin()

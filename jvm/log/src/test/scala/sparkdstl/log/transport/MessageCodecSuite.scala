@@ -72,8 +72,9 @@ class MessageCodecSuite extends AnyFunSuite {
     offer
   )
 
-  private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(6, Gen.long), integer).map { case (longs, segments) =>
-    BarrierReport(longs(0), longs(1), longs(2), longs(3), longs(4), longs(5), segments)
+  private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(8, Gen.long), integer, integer).map {
+    case (longs, segments, snapshots) =>
+      BarrierReport(longs(0), longs(1), longs(2), longs(3), longs(4), longs(5), longs(6), longs(7), segments, snapshots)
   }
 
   private val place: Gen[SnapshotPlace] =

@@ -18,6 +18,8 @@ import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
  *
  * @param entries
  *   batches that have a commit entry, in ascending order
+ * @param entryBytes
+ *   of each of these
  * @param newest
  *   the newest of these
  * @param epoch
@@ -29,6 +31,7 @@ import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
  */
 private[coordinator] final case class StartOfRun(
     entries: Vector[Long],
+    entryBytes: Map[Long, Long],
     newest: EntryFound,
     epoch: Long,
     exclusive: Boolean,
@@ -53,12 +56,13 @@ private[coordinator] final class RunStart(
   def begin(): Future[StartOfRun] = {
     val atNanos = runtime.timer.nowNanos
     for {
-      batches <- listOf(location.commits).map(LogLayout.batchesIn)
+      committed <- listOf(location.commits)
+      batches = LogLayout.batchesIn(committed)
       newest <- batches.lastOption.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read)
       claimed <- listOf(location.epochs).map(_.flatMap(o => LogLayout.parseEpoch(o.path.getName)))
       epoch <- claim((claimed.toVector ++ epochOf(newest)).maxOption.getOrElse(0L) + 1)
       exclusive <- probe(epoch)
-    } yield StartOfRun(batches, newest, epoch, exclusive, atNanos)
+    } yield StartOfRun(batches, LogLayout.bytesIn(committed), newest, epoch, exclusive, atNanos)
   }
 
   private def epochOf(found: EntryFound): Option[Long] = found match {

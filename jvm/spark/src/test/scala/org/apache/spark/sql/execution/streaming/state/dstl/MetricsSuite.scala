@@ -31,6 +31,7 @@ class MetricsSuite extends ComparisonSuite {
       assert(grew("commits.inlineBytes") > 0 && grew("commits.entryBytes") > grew("commits.inlineBytes"))
       // An entry for the offsets and one for the commit of each batch, and the claim of an epoch.
       assert(grew("requests.create.count") >= 2 * (batches.size - 2) + 1)
+      assert(now("commits.retainedBytes") >= grew("commits.entryBytes"))
       assert(grew("requests.create.attempts") >= grew("requests.create.count"))
       assert(now("requests.create.latencyP99Ms") >= now("requests.create.latencyP50Ms"))
       // The second start has rebuilt its stores.

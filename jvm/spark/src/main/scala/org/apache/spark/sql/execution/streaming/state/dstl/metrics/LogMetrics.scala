@@ -16,8 +16,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.ReplayCounters
 
 /**
  * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks;
- * what belongs to the whole query is reported by the first partition's task alone, and is about the newest barrier that
- * the executor has heard of: that of the batch before, or the one before that.
+ * what belongs to the whole query is reported by one task alone, that of the first operator's first partition, and is about the
+ * newest barrier that the executor has heard of: that of the batch before, or the one before that. So Spark's UI, which adds up the
+ * operators' values, shows it as it is.
  *
  * The provider declares them, so Spark makes them metrics of the operator; they are set in the task's own copy of these. So stores
  * need no wrapper. Where one task has two stateful operators, the values are the first one's.
@@ -37,6 +38,17 @@ private[dstl] object LogMetrics {
     StateStoreCustomTimingMetric("dstlCommitEntryWriteMs", "log: time to write the newest commit entry")
   private val EntryBytes = StateStoreCustomSizeMetric("dstlCommitEntryBytes", "log: size of the newest commit entry")
   private val Segments = StateStoreCustomSumMetric("dstlSegments", "log: segments in the newest commit entry")
+  private val LogBytes =
+    StateStoreCustomSizeMetric(
+      "dstlLogBytes",
+      "log: bytes of all commit entries and of the changes they name elsewhere"
+    )
+  private val Snapshots = StateStoreCustomSumMetric("dstlSnapshots", "log: snapshots new in the newest commit entry")
+  private val SnapshotBytes =
+    StateStoreCustomSizeMetric(
+      "dstlSnapshotBytes",
+      "log: bytes written for the snapshots new in the newest commit entry"
+    )
 
   val all: Seq[StateStoreCustomMetric] = Seq(
     SealTime,
@@ -48,11 +60,25 @@ private[dstl] object LogMetrics {
     BarrierWait,
     EntryTime,
     EntryBytes,
-    Segments
+    Segments,
+    LogBytes,
+    Snapshots,
+    SnapshotBytes
   )
 
-  /** To be called on the task's thread, once the task has sealed. */
-  def report(task: TaskContext, sealNanos: Long, blockedNanos: Long, barrier: Option[BarrierReport]): Unit = {
+  /**
+   * To be called on the task's thread, once the task has sealed.
+   *
+   * @param stores
+   *   directories of the stores that the task has changed
+   */
+  def report(
+      task: TaskContext,
+      stores: Seq[String],
+      sealNanos: Long,
+      blockedNanos: Long,
+      barrier: Option[BarrierReport]
+  ): Unit = {
     val replayed = ReplayCounters.current
     val own = Seq(
       SealTime -> TimeUnit.NANOSECONDS.toMillis(sealNanos),
@@ -61,18 +87,24 @@ private[dstl] object LogMetrics {
       ReplayedBytes -> replayed.bytes
     )
     replayed.reset()
-    val ofQuery = barrier.filter(_ => task.partitionId() == 0).toSeq.flatMap { report =>
+    val ofQuery = barrier.filter(_ => stores.exists(isFirst)).toSeq.flatMap { report =>
       Seq(
         InlineBytes -> report.inlineBytes,
         UploadedBytes -> report.uploadedBytes,
         BarrierWait -> report.waitMillis,
         EntryTime -> report.writeMillis,
         EntryBytes -> report.entryBytes,
-        Segments -> report.segments.toLong
+        Segments -> report.segments.toLong,
+        LogBytes -> report.logBytes,
+        Snapshots -> report.snapshots.toLong,
+        SnapshotBytes -> report.snapshotBytes
       )
     }
     add(task, own ++ ofQuery)
   }
+
+  /** Whether the store is one of the first partition of the query's first operator. */
+  private def isFirst(store: String): Boolean = s"$store/".startsWith("0/0/")
 
   private def add(task: TaskContext, values: Seq[(StateStoreCustomMetric, Long)]): Unit = {
     val metrics = task.taskMetrics().accumulators().collect { case metric: SQLMetric => metric }

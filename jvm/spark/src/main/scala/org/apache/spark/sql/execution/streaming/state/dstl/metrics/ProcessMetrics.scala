@@ -104,6 +104,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     figure("failedDeletions")(_.failedDeletions)
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
     gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
+    gauge("commits.retainedBytes")(environment.driver.runs.all.map(_.retainedBytes).sum)
     gauge("commits.waitingSnapshots")(environment.driver.runs.all.map(_.waitingSnapshots.toLong).sum)
     gauge("recovery.storesAwaited")(environment.driver.runs.all.map(_.awaitedStores.toLong).sum)
     gauge("commits.runs")(environment.driver.runs.all.size.toLong)

@@ -78,7 +78,8 @@ private[dstl] object TaskLog extends Logging {
         FailPoints.hit("executor.mid-task", writer.batch)
         Waiting.on(writer.seal())
         report(context, worker, writer)
-        LogMetrics.report(context, System.nanoTime() - started, writer.blockedNanos, worker.lastBarrier)
+        val sealNanos = System.nanoTime() - started
+        LogMetrics.report(context, writer.storeDirectories, sealNanos, writer.blockedNanos, worker.lastBarrier)
       } catch {
         case refused: SealRefusedException if refused.stale.nonEmpty =>
           logInfo(s"Task attempt ${writer.attempt} runs again: ${refused.getMessage}")
