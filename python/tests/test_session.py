@@ -19,6 +19,7 @@ from spark_dstl import (
     jvm,
 )
 
+CHARTS = "spark.sql.streaming.ui.enabledCustomMetricList"
 PREFIX = "spark.sql.streaming.stateStore.dstl."
 STATE = "org.apache.spark.sql.execution.streaming.state"
 
@@ -53,7 +54,24 @@ def test_it_sets_everything_that_a_session_needs(jar: Path) -> None:
         "spark.sql.streaming.checkpointFileManagerClass": f"{STATE}.dstl.DstlCheckpointFileManager",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         f"{PREFIX}commit.timeout": "5min",
+        CHARTS: "dstlBarrierWaitMs,dstlCommitEntryWriteMs,dstlBackPressureTimeMs,dstlLogBytes,dstlSnapshotBytes,"
+        "dstlReplayedBytes",
     }
+
+
+def test_charts_that_are_asked_for_already_stay_and_none_is_named_twice() -> None:
+    builder = SparkSession.builder.config(CHARTS, "rocksdbSstFileSize, DSTLLOGBYTES")
+    configure(configure(builder))
+    names = options_of(builder)[CHARTS].split(",")
+    assert names[:2] == ["rocksdbSstFileSize", "DSTLLOGBYTES"]
+    assert sorted(name.lower() for name in names) == sorted({name.lower() for name in names})
+    assert "dstlBarrierWaitMs" in names
+
+
+def test_no_charts_are_asked_for_where_spark_s_provider_has_no_such_figures_or_the_server_runs_already() -> None:
+    assert CHARTS not in conf(transform_with_state=True)
+    assert CHARTS not in options_of(configure(SparkSession.builder, transform_with_state=True))
+    assert CHARTS not in options_of(configure(SparkSession.builder.remote("sc://spark.example:15002")))
 
 
 def test_the_settings_for_a_cluster_are_those_of_a_session(jar: Path) -> None:
@@ -95,10 +113,12 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_running_session_is_told_everything_but_the_jar() -> None:
+def test_a_running_session_is_told_everything_but_what_spark_reads_when_it_starts() -> None:
     session = RunningSession()
-    assert configure_session(cast(Any, session), transform_with_state=True, commit_timeout="5min") is cast(Any, session)
-    assert session.settings == conf(jar=False, transform_with_state=True, commit_timeout="5min")
+    assert configure_session(cast(Any, session), commit_timeout="5min") is cast(Any, session)
+    expected = conf(jar=False, commit_timeout="5min")
+    del expected[CHARTS]
+    assert session.settings == expected
 
 
 @pytest.mark.usefixtures("loaded")

@@ -61,7 +61,11 @@ def configure(
     `spark.jars` stays as it is. A Spark Connect server (`sc://`) runs somewhere else, and is not asked:
     `configure_session` does.
 
-    A list of jars in `spark-defaults.conf` gives way to that of the builder, so name those jars on the builder as well.
+    Spark's UI is asked to draw charts of the log on the page of each query, beside those that
+    `spark.sql.streaming.ui.enabledCustomMetricList` of the builder names.
+
+    A list of jars or charts in `spark-defaults.conf` gives way to that of the builder, so name these on the builder as
+    well.
 
     Raises `InvalidOption` for a value that its option cannot take; `UnsupportedSpark` if Spark is missing or not one
     that this release works with; `JarNotLoaded` if a JVM runs without the jar; `JarNotFound`. `builder` is then as
@@ -206,7 +210,8 @@ def configure_session(
     """Make the queries that `session` starts from now on keep state in the log, and return `session`.
 
     For a session that exists already, such as one of Spark Connect; other sessions are not affected. Spark must have
-    been started with the jar, with `--jars` or `spark.jars`. The keywords are those of `configure`.
+    been started with the jar, with `--jars` or `spark.jars`. The keywords are those of `configure`. Which charts its UI
+    has Spark reads when it starts, from what `conf` returns.
 
     Raises `InvalidOption`, `UnsupportedSpark`, or `JarNotLoaded` if Spark runs without the jar. `session` is then as
     it was.
@@ -250,6 +255,8 @@ def conf(
     local_recovery_max_size: Size | None = None,
 ) -> dict[str, str]:
     """Return the Spark settings that keep state in the log, for `spark-submit --conf` and the settings of a cluster.
+
+    They are to be given when Spark starts; among them is the list of charts that Spark's UI is to draw.
 
     `jar` is where Spark finds the jar, a path or a URI that each of its machines can read: by default that of this
     package, on this machine; with False there is no `spark.jars`, for a cluster that has the jar from elsewhere. The

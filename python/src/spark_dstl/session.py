@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from spark_dstl.charts import chart_settings
 from spark_dstl.errors import InvalidOption, JarNotLoaded
 from spark_dstl.jar import jar_path
 from spark_dstl.jvm import check_connect_server, check_jvm, running_jvm
@@ -25,6 +26,7 @@ def configure_builder(
     check_installed_spark()
     settings = _session_settings(transform_with_state, options)
     if not _uses_connect_server(builder):
+        settings |= chart_settings(transform_with_state, _options_of(builder))
         jvm = running_jvm()
         if jvm is not None:
             check_jvm(jvm)
@@ -54,7 +56,7 @@ def configure_settings(
     jar: str | os.PathLike[str] | bool, transform_with_state: bool, **options: Any
 ) -> dict[str, str]:
     """Do what `spark_dstl.conf` says."""
-    settings = _session_settings(transform_with_state, options)
+    settings = _session_settings(transform_with_state, options) | chart_settings(transform_with_state, {})
     if jar is False:
         return settings
     place = str(jar_path()) if jar is True else os.fspath(jar)

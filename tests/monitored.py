@@ -1,0 +1,88 @@
+"""Drivers that somebody looks at: started, and where they show what they do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from driver_process import Driver, start_driver
+from scenarios import Aggregation
+from settings import base_confs
+
+HERE = Path(__file__).resolve().parent
+BATCHES = 5
+# Of the page's own time, in which it fetches nothing that takes long.
+SCRIPTS_MILLISECONDS = 10_000
+BROWSER_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a driver shows what it does, and what it has left in files."""
+
+    driver: Driver
+    work: Path
+    ui: str
+    application: str
+    query: str
+    run: str
+
+    @property
+    def page(self) -> str:
+        """The address of the query's page in the UI."""
+        return f"{self.ui}/StreamingQuery/statistics/?id={self.run}"
+
+    @property
+    def progress(self) -> Path:
+        """The progress of each batch, a line each."""
+        return self.work / "progress.jsonl"
+
+    def get(self, path: str) -> str:
+        """What the UI answers."""
+        with urllib.request.urlopen(f"{self.ui}{path}", timeout=BROWSER_SECONDS) as answer:
+            return str(answer.read().decode())
+
+
+@contextmanager
+def monitored(
+    work: Path, confs: Mapping[str, str] | None = None, master: str = "local[2]", transform_with_state: bool = False
+) -> Iterator[Place]:
+    """Run a query over `BATCHES` batches in a driver with a UI, which stays until the block ends."""
+    Aggregation.generate(files=BATCHES, rows=60).write(work / "input")
+    started = {
+        **base_confs(master, work),
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.sql.shuffle.partitions": "2",
+        **(confs or {}),
+    }
+    spec = work / "spec.json"
+    said = {"work": str(work), "confs": started, "transform_with_state": transform_with_state}
+    spec.write_text(json.dumps(said), encoding="utf-8")
+    command = [sys.executable, str(HERE / "monitored_driver.py"), str(spec)]
+    with start_driver(command, {}, work, "monitored", stdin=subprocess.PIPE) as driver:
+        place = work / "place.json"
+        driver.wait_until(place.exists, "word of where the UI is")
+        yield Place(driver, work, **json.loads(place.read_text(encoding="utf-8")))
+
+
+def browser() -> str | None:
+    """The program of a browser, if this machine has one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def rendered(program: str, address: str) -> str:
+    """The page at an address as a browser has it once the page's scripts have run."""
+    command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    budget = f"--virtual-time-budget={SCRIPTS_MILLISECONDS}"
+    done = subprocess.run(
+        [*command, budget, "--dump-dom", address], capture_output=True, text=True, timeout=BROWSER_SECONDS, check=True
+    )
+    return done.stdout
