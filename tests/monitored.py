@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from driver_process import Driver, start_driver
 from scenarios import Aggregation
@@ -40,6 +41,12 @@ class Place:
         return f"{self.ui}/StreamingQuery/statistics/?id={self.run}"
 
     @property
+    def metrics(self) -> dict[str, Any]:
+        """What `spark_dstl.metrics` has said of the newest batch."""
+        found: dict[str, Any] = json.loads((self.work / "metrics.json").read_text(encoding="utf-8"))
+        return found
+
+    @property
     def progress(self) -> Path:
         """The progress of each batch, a line each."""
         return self.work / "progress.jsonl"
@@ -52,9 +59,17 @@ class Place:
 
 @contextmanager
 def monitored(
-    work: Path, confs: Mapping[str, str] | None = None, master: str = "local[2]", transform_with_state: bool = False
+    work: Path,
+    confs: Mapping[str, str] | None = None,
+    master: str = "local[2]",
+    transform_with_state: bool = False,
+    remote: str = "",
 ) -> Iterator[Place]:
-    """Run a query over `BATCHES` batches in a driver with a UI, which stays until the block ends."""
+    """Run a query over `BATCHES` batches in a driver with a UI, which stays until the block ends.
+
+    With `remote` the driver is a client of the Spark Connect server there, which has the UI.
+    """
+    work.mkdir(exist_ok=True)
     Aggregation.generate(files=BATCHES, rows=60).write(work / "input")
     started = {
         **base_confs(master, work),
@@ -64,7 +79,7 @@ def monitored(
         **(confs or {}),
     }
     spec = work / "spec.json"
-    said = {"work": str(work), "confs": started, "transform_with_state": transform_with_state}
+    said = {"work": str(work), "confs": started, "transform_with_state": transform_with_state, "remote": remote}
     spec.write_text(json.dumps(said), encoding="utf-8")
     command = [sys.executable, str(HERE / "monitored_driver.py"), str(spec)]
     with start_driver(command, {}, work, "monitored", stdin=subprocess.PIPE) as driver:

@@ -1,17 +1,20 @@
 """A driver that somebody looks at: `monitored_driver.py <spec.json>`.
 
-Runs an aggregation over all its input, with Spark's UI, writes down where that is, and stays until its standard input
-ends. Whatever else the test wants of the process is in the settings.
+Runs an aggregation over all its input, with Spark's UI or on a Spark Connect server, writes down where that is and what
+it has shown, and stays until its standard input ends. Whatever else the test wants of the process is in the settings.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import spark_dstl
 from query_driver import aggregation, replace
@@ -21,28 +24,48 @@ def main() -> None:
     """Do what the specification says."""
     spec: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     work = Path(spec["work"])
-    builder: SparkSession.Builder = SparkSession.builder.appName("monitored")
-    for key, value in spec["confs"].items():
-        builder = builder.config(key, value)
-    spark = spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"]).getOrCreate()
+    spark = session(spec)
+    # A batch for each file, and no others.
+    spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    listener = spark_dstl.MetricsListener(progress_file=work / "progress.jsonl")
+    spark.streams.addListener(listener)
     query = (
         aggregation(spark, work / "input")
         .writeStream.outputMode("update")
+        .queryName("windows")
         .format("noop")
         .option("checkpointLocation", str(work / "checkpoint"))
         .start()
     )
     query.processAllAvailable()
-    progress = [json.dumps(json.loads(one.json)) for one in query.recentProgress]
-    replace(work / "progress.jsonl", "".join(f"{line}\n" for line in progress))
-    address = spark.sparkContext.uiWebUrl
-    assert address is not None
-    application = spark.sparkContext.applicationId
-    place = {"ui": address, "application": application, "query": str(query.id), "run": str(query.runId)}
+    replace(work / "metrics.json", json.dumps(told(query, listener), default=str))
+    listener.write_parquet(work / "history.parquet")
+    place = {"ui": "", "application": "", "query": str(query.id), "run": str(query.runId)}
+    if not spec["remote"]:
+        place |= {"ui": spark.sparkContext.uiWebUrl or "", "application": spark.sparkContext.applicationId}
     replace(work / "place.json", json.dumps(place))
     sys.stdin.read()
     query.stop()
     spark.stop()
+
+
+def session(spec: dict[str, Any]) -> SparkSession:
+    """A session as the specification wants it."""
+    builder: SparkSession.Builder = SparkSession.builder.appName("monitored")
+    if spec["remote"]:
+        return spark_dstl.configure_session(builder.remote(spec["remote"]).getOrCreate())
+    for key, value in spec["confs"].items():
+        builder = builder.config(key, value)
+    return spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"]).getOrCreate()
+
+
+def told(query: StreamingQuery, listener: spark_dstl.MetricsListener) -> dict[str, Any]:
+    """What the query says of its newest batch, once the listener has been told of it."""
+    while True:
+        newest = spark_dstl.metrics(query)
+        if newest is not None and newest in listener.metrics:
+            return dataclasses.asdict(newest)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """A durable short-term log for the state of Spark Structured Streaming queries.
 
 `configure` makes a session keep its state in the log, `configure_session` one that is running already; `conf` returns
-the settings for `spark-submit` and for clusters, and `jar_path` says where the jar is that these need. `open` reads a
-checkpoint, without Spark; it needs `pip install "spark-dstl[inspect]"`.
+the settings for `spark-submit` and for clusters, and `jar_path` says where the jar is that these need. `metrics` tells
+what the newest batch of a query did, and a `MetricsListener` keeps that of many. `open` reads a checkpoint, without
+Spark; it needs `pip install "spark-dstl[inspect]"`.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
@@ -15,17 +18,24 @@ from spark_dstl.errors import (
     DamagedLog,
     DstlError,
     InvalidOption,
+    InvalidProgress,
     JarNotFound,
     JarNotLoaded,
     MissingDependency,
     MissingLogObject,
+    MissingPackage,
+    NotWatchable,
     QuerySeemsToRun,
     UnreadableStorage,
     UnsupportedLog,
     UnsupportedSpark,
 )
 from spark_dstl.jar import jar_path
+from spark_dstl.monitoring.query_metrics import QueryMetrics, metrics
 from spark_dstl.version import __version__
+
+if TYPE_CHECKING:
+    from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
     "CannotGoBack",
@@ -34,10 +44,15 @@ __all__ = [
     "DamagedLog",
     "DstlError",
     "InvalidOption",
+    "InvalidProgress",
     "JarNotFound",
     "JarNotLoaded",
+    "MetricsListener",
     "MissingDependency",
     "MissingLogObject",
+    "MissingPackage",
+    "NotWatchable",
+    "QueryMetrics",
     "QuerySeemsToRun",
     "StorageOptions",
     "UnreadableStorage",
@@ -48,5 +63,16 @@ __all__ = [
     "configure",
     "configure_session",
     "jar_path",
+    "metrics",
     "open",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import what is made of PySpark's classes only when somebody asks for it."""
+        if name == "MetricsListener":
+            from spark_dstl.monitoring.listener import MetricsListener
+
+            return MetricsListener
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

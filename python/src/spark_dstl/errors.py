@@ -17,6 +17,23 @@ class JarNotFound(DstlError, FileNotFoundError):
     """The jar is not where it should be."""
 
 
+class InvalidProgress(DstlError, ValueError):
+    """What should be the progress of a streaming query is not; the message names the place and shows its beginning."""
+
+
+class MissingPackage(DstlError, ImportError):
+    """A Python package that only some functions need is not installed; the message says how to get it."""
+
+    def __init__(self, package: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} need the package {package}, which is not installed: `pip install 'spark-dstl[monitoring]'`"
+        )
+
+
+class NotWatchable(DstlError, RuntimeError):
+    """What is to be watched is not there, or not what it should be; the message names the place."""
+
+
 class JarNotLoaded(DstlError, RuntimeError):
     """Spark runs already, and was started without the jar or with that of another release."""
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.charts import chart_settings
 from spark_dstl.errors import InvalidOption, JarNotLoaded
 from spark_dstl.jar import jar_path
 from spark_dstl.jvm import check_connect_server, check_jvm, running_jvm
+from spark_dstl.monitoring.ui_charts import chart_settings
 from spark_dstl.options import spark_settings
 from spark_dstl.release import check_installed_spark, check_spark_version
 

@@ -1,0 +1,1 @@
+"""What the log and its queries do, for those who look after them."""

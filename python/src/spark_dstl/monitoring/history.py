@@ -1,0 +1,103 @@
+"""The figures of many batches: as a table, and read from files."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_dstl.errors import InvalidProgress, MissingPackage
+from spark_dstl.monitoring.query_metrics import QueryMetrics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""The progress of a batch is some kilobytes; a line that is longer than this, in bytes, is something else."""
+
+_PARQUET_MAGIC = b"PAR1"
+
+
+def table_of(metrics: Iterable[QueryMetrics]) -> pa.Table:
+    """Return a row for each batch and a column for each field.
+
+    Raises `MissingPackage` if pyarrow is not installed.
+    """
+    pyarrow = _pyarrow()
+    fields = typing.get_type_hints(QueryMetrics)
+    types = {str: pyarrow.string(), int: pyarrow.int64(), datetime: pyarrow.timestamp("ms", tz="UTC")}
+    columns = [pyarrow.field(name, types[_plain(hint)], nullable=hint != _plain(hint)) for name, hint in fields.items()]
+    rows = [dataclasses.asdict(batch) for batch in metrics]
+    return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a table to a file, which is replaced as a whole if it is there."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        _pyarrow().parquet.write_table(table, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_history(path: Path) -> list[QueryMetrics]:
+    """Return the batches that a file tells of: lines of progress in JSON, or Parquet of `MetricsListener`.
+
+    A last line without an end is left out, as somebody may be writing it. Raises `InvalidProgress` with the place if
+    the file holds anything else, `MissingPackage` if it is Parquet and pyarrow is not installed, and `OSError` if it
+    cannot be read.
+    """
+    with path.open("rb") as file:
+        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    if is_parquet:
+        return _read_parquet(path)
+    with path.open("rb") as file:
+        return [batch for _, _, batch in progress_lines(file, path)]
+
+
+def progress_lines(file: typing.BinaryIO, path: Path, before: int = 0) -> Iterator[tuple[int, int, QueryMetrics]]:
+    """Yield the batches from where `file` is on until its last whole line, as `(place, lines, batch)`.
+
+    `place` is where the batch ends, in bytes, and `lines` how many lines end there, `before` of which were read before.
+    """
+    number = before
+    while line := file.readline(LONGEST_LINE):
+        if not line.endswith(b"\n"):
+            if len(line) == LONGEST_LINE:
+                raise InvalidProgress(f"{path}, line {number + 1}: longer than {LONGEST_LINE >> 20} MiB")
+            return
+        number += 1
+        if line.strip():
+            try:
+                batch = QueryMetrics.from_progress(line.decode("utf-8"))
+            except (InvalidProgress, UnicodeDecodeError) as error:
+                raise InvalidProgress(f"{path}, line {number}: {error}") from error
+            yield file.tell(), number, batch
+
+
+def _read_parquet(path: Path) -> list[QueryMetrics]:
+    pyarrow = _pyarrow()
+    names = [field.name for field in dataclasses.fields(QueryMetrics)]
+    try:
+        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path, columns=names).to_pylist()
+        return [QueryMetrics(**row) for row in rows]
+    except (pyarrow.ArrowException, KeyError, TypeError) as error:
+        what = " ".join(str(error).split())
+        raise InvalidProgress(f"{path}: not the history of a MetricsListener: {what}") from error
+
+
+def _plain(hint: Any) -> Any:
+    """Return the type of a field without None."""
+    return next((part for part in typing.get_args(hint) if part is not type(None)), hint)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingPackage("pyarrow", "tables and Parquet files") from None
+    return pyarrow

@@ -1,0 +1,88 @@
+"""A listener that keeps what the batches of queries did."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from spark_dstl.errors import InvalidOption
+from spark_dstl.monitoring.history import table_of, write_parquet
+from spark_dstl.monitoring.query_metrics import QueryMetrics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MetricsListener(StreamingQueryListener):
+    """Keeps the figures of the newest batches of all queries of a session, for `spark.streams.addListener`.
+
+    ```python
+    listener = spark_dstl.MetricsListener(progress_file="/var/log/clicks.jsonl")
+    spark.streams.addListener(listener)
+    ```
+
+    It can be asked at any time, from any thread, and works in sessions with a JVM and in those of Spark Connect. Spark
+    tells a listener late when it is busy, and drops what it cannot keep: the history may have gaps.
+
+    `limit` is how many batches are kept; older ones go. With `progress_file`, the whole progress of each batch is
+    appended there as well, a line of JSON each, for `dstl watch` and `dstl report`; nobody makes that file shorter.
+
+    Raises `InvalidOption` for a limit below 1.
+    """
+
+    def __init__(self, *, limit: int = 10_000, progress_file: str | os.PathLike[str] | None = None) -> None:
+        if limit < 1:
+            raise InvalidOption(f"limit cannot be {limit}: it must be a whole number, at least 1")
+        self._kept: deque[QueryMetrics] = deque(maxlen=limit)
+        self._file = None if progress_file is None else Path(progress_file)
+        self._lock = Lock()
+
+    @property
+    def metrics(self) -> tuple[QueryMetrics, ...]:
+        """The batches that are kept, the oldest first."""
+        with self._lock:
+            return tuple(self._kept)
+
+    def table(self) -> pa.Table:
+        """Return the batches that are kept as a table, a column for each field of `QueryMetrics`.
+
+        Raises `MissingPackage` if pyarrow is not installed.
+        """
+        return table_of(self.metrics)
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write that table to a Parquet file, which `dstl report` reads. A file that is there is replaced, as a whole.
+
+        Raises `MissingPackage` if pyarrow is not installed, and `OSError` if the file cannot be written.
+        """
+        write_parquet(self.table(), Path(path))
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Spark starts a query: nothing is to be kept of it yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Keep what Spark tells of a batch."""
+        progress = event.progress
+        found = QueryMetrics.from_progress(progress)
+        with self._lock:
+            self._kept.append(found)
+            if self._file is not None:
+                with self._file.open("a", encoding="utf-8") as lines:
+                    lines.write(f"{' '.join(progress.json.split())}\n")
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Spark has found nothing to do."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Spark has ended a query; what it did is kept."""

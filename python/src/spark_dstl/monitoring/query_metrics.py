@@ -1,0 +1,156 @@
+"""What a batch of a query and the log did, as Spark's progress tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from spark_dstl.errors import InvalidProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.streaming.query import StreamingQuery as ConnectQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True)
+class QueryMetrics:
+    """The figures of one batch. Times are in milliseconds, sizes in bytes; docs/metrics.md says what to make of them.
+
+    The figures of the log are None where nobody reports them: without stateful operators, and where the log is below
+    the name of Spark's own provider. Those from `barrier_wait_ms` on are about the batch before, or the one before
+    that, as the barrier comes after the tasks that report.
+    """
+
+    query_id: str
+    """The same for all runs on a checkpoint."""
+    run_id: str
+    """Of this start of the query."""
+    name: str | None
+    """The query's name, if it was given one."""
+    batch: int
+    """The number of the batch."""
+    started_at: datetime
+    """When the batch began, in UTC."""
+    input_rows: int
+    """Rows read from all sources."""
+
+    batch_ms: int
+    """The whole batch, from trigger to end."""
+    source_ms: int
+    """Asking the sources what is new."""
+    planning_ms: int
+    """Planning the batch's query."""
+    offsets_write_ms: int
+    """Writing the entry `offsets/N`."""
+    tasks_ms: int
+    """Running the batch: its jobs, with all that the sink does."""
+    commit_ms: int
+    """The commit: the barrier, and writing the entry `commits/N`."""
+
+    state_rows: int
+    """Rows in the state of all operators."""
+    state_memory_bytes: int
+    """What the state's stores take in the executors' memory."""
+
+    seal_ms: int | None
+    """What tasks took at their end to hand over what they wrote, added up over tasks."""
+    back_pressure_ms: int | None
+    """How long tasks waited because too much was on its way to storage, added up over tasks."""
+    replayed_segments: int | None
+    """Changelogs read from the log to rebuild stores."""
+    replayed_bytes: int | None
+    """The bytes of these."""
+
+    barrier_wait_ms: int | None
+    """The barrier's wait until everything was durable."""
+    commit_entry_write_ms: int | None
+    """Writing the commit entry, hedged attempts included."""
+    commit_entry_bytes: int | None
+    """The size of the commit entry."""
+    inline_bytes: int | None
+    """Bytes of the batch's changes in the commit entry."""
+    uploaded_bytes: int | None
+    """Bytes of the batch's changes in data files."""
+    segments: int | None
+    """Stores' changelogs of the batch, and what else belongs to their versions."""
+    log_bytes: int | None
+    """The size of the log: the commit entries that stand, and the changes that they name in data files."""
+    snapshots: int | None
+    """Snapshots of stores that the commit entry is the first to hold."""
+    snapshot_bytes: int | None
+    """Bytes written for these snapshots."""
+
+    @staticmethod
+    def from_progress(progress: Mapping[str, Any] | str) -> QueryMetrics:
+        """Read a `StreamingQueryProgress`: the object itself, its JSON, or what was parsed of that.
+
+        Raises `InvalidProgress` if it is something else.
+        """
+        try:
+            found = json.loads(progress) if isinstance(progress, str) else progress
+            return _read(found)
+        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise InvalidProgress(f"not the progress of a streaming query: {_short(progress)}") from error
+
+
+def metrics(query: StreamingQuery | ConnectQuery) -> QueryMetrics | None:
+    """Return the figures of the newest batch that `query` has ended, or None if it has not ended any yet.
+
+    Works for queries of a session with a JVM and for those of Spark Connect, and costs one question to the driver.
+    """
+    progress = query.lastProgress
+    return None if progress is None else QueryMetrics.from_progress(progress)
+
+
+def _read(progress: Mapping[str, Any]) -> QueryMetrics:
+    durations: Mapping[str, int] = progress["durationMs"]
+    operators = progress["stateOperators"]
+
+    def took(*names: str) -> int:
+        return sum(int(durations.get(name) or 0) for name in names)
+
+    def reported(name: str) -> int | None:
+        values = [operator["customMetrics"][name] for operator in operators if name in operator["customMetrics"]]
+        # What belongs to the whole query is reported by one operator alone.
+        return sum(map(int, values)) if values else None
+
+    name = progress.get("name")
+    return QueryMetrics(
+        query_id=str(progress["id"]),
+        run_id=str(progress["runId"]),
+        name=None if name is None else str(name),
+        batch=int(progress["batchId"]),
+        started_at=datetime.fromisoformat(str(progress["timestamp"]).replace("Z", "+00:00")),
+        # Of a query of Spark Connect nobody adds them up.
+        input_rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
+        # The same as `triggerExecution` of the durations, where Spark now and then leaves that out.
+        batch_ms=int(progress["batchDuration"]),
+        source_ms=took("latestOffset", "getOffset", "getBatch"),
+        planning_ms=took("queryPlanning"),
+        offsets_write_ms=took("walCommit"),
+        tasks_ms=took("addBatch"),
+        commit_ms=took("commitOffsets"),
+        state_rows=sum(int(operator["numRowsTotal"]) for operator in operators),
+        state_memory_bytes=sum(int(operator["memoryUsedBytes"]) for operator in operators),
+        seal_ms=reported("dstlSealTimeMs"),
+        back_pressure_ms=reported("dstlBackPressureTimeMs"),
+        replayed_segments=reported("dstlReplayedSegments"),
+        replayed_bytes=reported("dstlReplayedBytes"),
+        barrier_wait_ms=reported("dstlBarrierWaitMs"),
+        commit_entry_write_ms=reported("dstlCommitEntryWriteMs"),
+        commit_entry_bytes=reported("dstlCommitEntryBytes"),
+        inline_bytes=reported("dstlInlineBytes"),
+        uploaded_bytes=reported("dstlUploadedBytes"),
+        segments=reported("dstlSegments"),
+        log_bytes=reported("dstlLogBytes"),
+        snapshots=reported("dstlSnapshots"),
+        snapshot_bytes=reported("dstlSnapshotBytes"),
+    )
+
+
+def _short(progress: object) -> str:
+    text = " ".join(str(progress).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

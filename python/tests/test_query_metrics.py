@@ -1,0 +1,164 @@
+import dataclasses
+import json
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow.parquet
+import pytest
+from progress_samples import operator, progress, told
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+import spark_dstl
+from spark_dstl import InvalidOption, InvalidProgress, MetricsListener, MissingPackage, QueryMetrics, metrics
+from spark_dstl.monitoring.history import LONGEST_LINE, read_history
+from spark_dstl.monitoring.query_metrics import QueryMetrics as Defined
+
+
+def test_every_part_of_a_batch_has_its_field() -> None:
+    custom = {"dstlBarrierWaitMs": 5, "dstlCommitEntryWriteMs": 50, "dstlLogBytes": 9000, "dstlSegments": 4}
+    found = QueryMetrics.from_progress(progress(7, operator(10, **custom)))
+    assert found.started_at == datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=timezone.utc)
+    assert (found.query_id, found.run_id) == ("95f92dd6-1291-403c-b2da-bfefda0d0c3e", progress()["runId"])
+    assert (found.name, found.batch, found.input_rows, found.state_rows) == ("clicks", 7, 42, 10)
+    assert (found.batch_ms, found.source_ms, found.planning_ms) == (500, 23, 30)
+    assert (found.offsets_write_ms, found.tasks_ms, found.commit_ms) == (40, 300, 60)
+    assert (found.barrier_wait_ms, found.commit_entry_write_ms) == (5, 50)
+    assert (found.log_bytes, found.segments) == (9000, 4)
+
+
+def test_rows_are_counted_where_spark_does_not_add_them_up() -> None:
+    told = progress(7)
+    del told["numInputRows"]
+    assert QueryMetrics.from_progress(told).input_rows == 42
+
+
+def test_operators_are_added_up() -> None:
+    first = operator(10, dstlLogBytes=9000, dstlBackPressureTimeMs=2)
+    second = operator(5, dstlLogBytes=0, dstlBackPressureTimeMs=3)
+    found = QueryMetrics.from_progress(progress(7, first, second))
+    assert (found.state_rows, found.state_memory_bytes) == (15, 2000)
+    assert (found.log_bytes, found.back_pressure_ms) == (9000, 5)
+
+
+def test_what_nobody_reports_is_none_and_not_0() -> None:
+    for stateless in (progress(7), progress(7, operator())):
+        found = QueryMetrics.from_progress(stateless)
+        assert found.log_bytes is found.barrier_wait_ms is found.replayed_bytes is None
+    assert QueryMetrics.from_progress(progress(name=None)).name is None
+
+
+def test_a_progress_is_read_as_an_object_as_json_and_parsed() -> None:
+    plain = progress(7, operator(10, dstlLogBytes=9000))
+    expected = QueryMetrics.from_progress(plain)
+    assert QueryMetrics.from_progress(json.dumps(plain)) == expected
+    assert QueryMetrics.from_progress(StreamingQueryProgress.fromJson(plain)) == expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["{", "[]", "7", "null", json.dumps({"id": 1}), "[" * 100_000, json.dumps(progress(timestamp="yesterday"))],
+)
+def test_anything_else_is_refused_in_one_short_line(wrong: str) -> None:
+    with pytest.raises(InvalidProgress, match="not the progress of a streaming query") as error:
+        QueryMetrics.from_progress(wrong)
+    assert len(str(error.value)) < 200
+
+
+def test_a_query_tells_of_its_newest_batch_if_there_is_one() -> None:
+    assert metrics(cast(Any, SimpleNamespace(lastProgress=None))) is None
+    found = metrics(cast(Any, SimpleNamespace(lastProgress=StreamingQueryProgress.fromJson(progress(3)))))
+    assert found is not None
+    assert found.batch == 3
+
+
+def test_figures_say_what_they_are_and_cannot_be_changed() -> None:
+    source = Path(sys.modules[Defined.__module__].__file__ or "").read_text(encoding="utf-8")
+    for field in dataclasses.fields(QueryMetrics):
+        assert f'    {field.name}: {field.type}\n    """' in source, field.name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        QueryMetrics.from_progress(progress()).batch = 1  # type: ignore[misc]
+
+
+def test_a_listener_keeps_the_newest_batches_up_to_its_limit() -> None:
+    listener = MetricsListener(limit=2)
+    assert list(listener.metrics) == []
+    told(listener, *(progress(number) for number in range(5)))
+    assert [batch.batch for batch in listener.metrics] == [3, 4]
+    with pytest.raises(InvalidOption, match="limit cannot be 0"):
+        MetricsListener(limit=0)
+
+
+def test_the_history_is_a_table_and_comes_back_from_parquet(tmp_path: Path) -> None:
+    listener = MetricsListener()
+    told(listener, progress(0), progress(1, operator(10, dstlLogBytes=9000)))
+    table = listener.table()
+    assert table.column_names == [field.name for field in dataclasses.fields(QueryMetrics)]
+    assert table.column("log_bytes").to_pylist() == [None, 9000]
+    assert str(table.schema.field("started_at").type) == "timestamp[ms, tz=UTC]"
+    file = tmp_path / "history.parquet"
+    listener.write_parquet(file)
+    told(listener, progress(2))
+    listener.write_parquet(file)
+    assert read_history(file) == list(listener.metrics)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_empty_history_is_a_table_too() -> None:
+    assert MetricsListener().table().num_rows == 0
+
+
+def test_progress_goes_to_a_file_as_well_a_line_each(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    listener = MetricsListener(limit=1, progress_file=file)
+    told(listener, progress(0), progress(1, operator(10, dstlLogBytes=9000)))
+    assert [json.loads(line)["batchId"] for line in file.read_text(encoding="utf-8").splitlines()] == [0, 1]
+    assert read_history(file)[-1:] == list(listener.metrics)
+
+
+def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    file.write_text(json.dumps(progress(0)) + "\n\n" + json.dumps(progress(1))[:-5], encoding="utf-8")
+    assert [batch.batch for batch in read_history(file)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (json.dumps(progress(0)).encode() + b"\nwhatever\n", "line 2: not the progress"),
+        (b"\xff\xfe\n", "line 1: 'utf-8'"),
+        (b"x" * (LONGEST_LINE + 1), "line 1: longer than 16 MiB"),
+        (b"PAR1 and no more", "not the history of a MetricsListener"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused_with_the_place(content: bytes, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    with pytest.raises(InvalidProgress) as error:
+        read_history(file)
+    assert str(error.value).startswith(f"{file}")
+    assert problem in str(error.value)
+
+
+def test_parquet_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "other.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), file)
+    with pytest.raises(InvalidProgress, match="not the history of a MetricsListener"):
+        read_history(file)
+
+
+def test_without_pyarrow_a_listener_keeps_and_says_what_a_table_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    listener = MetricsListener()
+    told(listener, progress(0))
+    assert len(listener.metrics) == 1
+    with pytest.raises(MissingPackage, match=r"pyarrow.*pip install 'spark-dstl\[monitoring\]'"):
+        listener.table()
+
+
+def test_a_name_that_there_is_not_is_an_error_as_of_any_module() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Metrics'"):
+        _ = spark_dstl.Metrics  # type: ignore[attr-defined]
