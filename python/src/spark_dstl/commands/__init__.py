@@ -12,6 +12,7 @@ from spark_dstl.commands.ls import ls
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
 from spark_dstl.commands.verify import verify
+from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
 
 _DEBUG = f"{__name__}.debug"
@@ -57,3 +58,4 @@ main.add_command(ls)
 main.add_command(rollback)
 main.add_command(show)
 main.add_command(verify)
+main.add_command(watch)

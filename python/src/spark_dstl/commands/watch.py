@@ -1,0 +1,110 @@
+"""`dstl watch`: shows what a query or a driver does, while it does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import click
+
+from spark_dstl.errors import NotWatchable
+from spark_dstl.monitoring.live_view import Board
+from spark_dstl.monitoring.sources import Sample, Source, source_of
+
+# A driver that collects garbage does not answer for a while.
+_PATIENCE = 3
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dstl watch http://localhost:4040
+  dstl watch /var/log/clicks.jsonl
+  dstl watch --once --output json http://localhost:4040 | jq .figures.log_bytes
+
+\b
+Exit codes: 0 interrupted, or done with --once; 1 PLACE does not answer, or is
+something else; 2 the command line is wrong.
+"""
+)
+@click.argument("place")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="On a terminal text is a live view, and else a line for each sample; json is an object for each, a line each.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=2,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait before looking again.",
+)
+@click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
+def watch(place: str, output: str, interval: float, once: bool) -> None:
+    """Show what queries on the log do, from PLACE, until interrupted.
+
+    PLACE is the address of a driver's UI, or a file with a line of JSON for each batch: the progress of queries, as
+    spark_dstl.MetricsListener(progress_file=...) writes it. A UI tells of the driver's process, over all its queries,
+    and needs no setting of Spark's.
+    """
+    source = source_of(place)
+    rounds = polled(source, interval, time.sleep, once)
+    try:
+        if output == "text" and not once and sys.stdout.isatty():
+            _live(rounds)
+        else:
+            show = _as_json if output == "json" else _as_line
+            for samples in rounds:
+                for sample in samples:
+                    click.echo(show(sample))
+    except KeyboardInterrupt:
+        return
+    except BrokenPipeError:
+        # Whoever read has enough. Python would say so again when it closes what it writes to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def polled(source: Source, interval: float, wait: Callable[[float], None], once: bool) -> Iterator[list[Sample]]:
+    """Yield what is new, again and again; a source that has answered before may fail to for a while."""
+    failed = 0
+    for number in count():
+        try:
+            samples = source.poll()
+            failed = 0
+        except NotWatchable:
+            failed += 1
+            if number < failed or failed > _PATIENCE:
+                raise
+            samples = []
+        yield samples
+        if once:
+            return
+        wait(interval)
+
+
+def _live(rounds: Iterator[list[Sample]]) -> None:
+    board = Board()
+    from rich.live import Live
+
+    with Live(board.show(), auto_refresh=False) as live:
+        for samples in rounds:
+            for sample in samples:
+                board.add(sample)
+            live.update(board.show(), refresh=True)
+
+
+def _as_line(sample: Sample) -> str:
+    figures = " ".join(f"{name}={value}" for name, value in sample.figures.items() if value is not None)
+    return f"{sample.at:%Y-%m-%dT%H:%M:%SZ} {sample.of} {figures}"
+
+
+def _as_json(sample: Sample) -> str:
+    return json.dumps({"of": sample.of, "at": sample.at.isoformat(), "figures": sample.figures}, ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""A table of what is going on, drawn anew whenever something is."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING
+
+from spark_dstl.errors import MissingPackage
+from spark_dstl.monitoring.readable import label, readable, sparkline
+from spark_dstl.monitoring.sources import Sample
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+_REMEMBERED = 240
+_BAR_WIDTH = 16
+_LINE_WIDTH = 40
+
+
+class Board:
+    """Remembers the newest samples of each query or process, and shows them as tables.
+
+    Raises `MissingPackage` if rich is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import rich  # noqa: F401
+        except ImportError:
+            raise MissingPackage("rich", "live views") from None
+        self._kept: dict[str, deque[Sample]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+
+    def add(self, sample: Sample) -> None:
+        """Remember a sample; the oldest of its query goes when there are many."""
+        self._kept[sample.of].append(sample)
+
+    def show(self) -> Group:
+        """Return what a console of rich prints: a table for each query or process."""
+        from rich.console import Group
+        from rich.text import Text
+
+        tables = [self._table(of, list(samples)) for of, samples in self._kept.items()]
+        return Group(*tables) if tables else Group(Text("nothing yet"))
+
+    def _table(self, of: str, samples: list[Sample]) -> Table:
+        from rich.bar import Bar
+        from rich.table import Table
+
+        newest = samples[-1]
+        table = Table(title=f"{of}  {newest.at:%H:%M:%S} UTC", title_justify="left", box=None, padding=(0, 1))
+        table.add_column("")
+        table.add_column("now", justify="right", no_wrap=True)
+        table.add_column(f"of the most of {len(samples)}", width=_BAR_WIDTH)
+        table.add_column("before", no_wrap=True)
+        for name, value in newest.figures.items():
+            values = [sample.figures.get(name) for sample in samples]
+            most = max((of for of in values if of is not None), default=0)
+            bar = Bar(most or 1, 0, value or 0, width=_BAR_WIDTH)
+            table.add_row(label(name), readable(name, value), bar, sparkline(values, _LINE_WIDTH))
+        return table

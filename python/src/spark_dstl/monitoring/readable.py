@@ -1,0 +1,40 @@
+"""Numbers as people read them."""
+
+_BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_STEPS = " ▁▂▃▄▅▆▇█"
+
+
+def readable(name: str, value: int | None) -> str:
+    """Return the value of a figure with its unit, in which its name ends; a dash if there is none."""
+    if value is None:
+        return "-"
+    if name.endswith("_bytes"):
+        return readable_bytes(value)
+    if name.endswith("_ms"):
+        return f"{value:,} ms"
+    return f"{value:,}"
+
+
+def readable_bytes(value: float) -> str:
+    """Return so many bytes in the unit in which they are a number below 1,000."""
+    power = 0
+    while abs(value) >= 1000 and power < len(_BYTES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:,.0f} {_BYTES[power]}" if power == 0 else f"{value:,.1f} {_BYTES[power]}"
+
+
+def label(name: str) -> str:
+    """Return the name of a figure without its unit, in words."""
+    return name.removesuffix("_bytes").removesuffix("_ms").replace("_", " ")
+
+
+def sparkline(values: list[int | None], width: int) -> str:
+    """Draw the newest values, a character each, from nothing to the largest of them; a blank where there is none."""
+    shown = values[-width:]
+    largest = max((value for value in shown if value is not None), default=0)
+    return "".join(" " if value is None else _STEPS[_level(value, largest)] for value in shown)
+
+
+def _level(value: int, largest: int) -> int:
+    # However little it is beside the largest, it is more than nothing.
+    return 1 if largest <= 0 or value <= 0 else max(2, 1 + round(value / largest * (len(_STEPS) - 2)))

@@ -1,0 +1,171 @@
+"""Where the figures come from that `dstl watch` shows: a file of progress, or the UI of a driver."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from spark_dstl.errors import NotWatchable
+from spark_dstl.monitoring.history import progress_lines
+from spark_dstl.monitoring.query_metrics import QueryMetrics
+
+_SERVLET = "/metrics/json"
+_ANSWER_SECONDS = 10
+# That of a driver with hundreds of queries is smaller.
+_LONGEST_ANSWER = 16 * 1024 * 1024
+_OURS = ".dstl."
+
+Figures = Mapping[str, int | None]
+"""By name; the name ends in the unit, `_ms` or `_bytes`, or is a number of something."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What somebody or something did, as of a moment."""
+
+    of: str
+    """The query, or the process."""
+    at: datetime
+    """In UTC."""
+    figures: Figures
+
+
+class Source(Protocol):
+    """What can be asked again and again."""
+
+    def poll(self) -> list[Sample]:
+        """Return what is new since the last time, the oldest first."""
+
+
+class ProgressFile:
+    """A file with a line of JSON for each batch, the newest at the end, as `MetricsListener` writes it.
+
+    It may grow, or be replaced by a shorter one, between two polls.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self._read_lines = 0
+
+    def poll(self) -> list[Sample]:
+        """Return a sample for each line that was not there the last time.
+
+        Raises `NotWatchable` if the file cannot be read, and `InvalidProgress` with the line that is something else.
+        """
+        try:
+            with self._path.open("rb") as file:
+                return list(self._new(file))
+        except OSError as error:
+            raise NotWatchable(f"{self._path}: {error.strerror or error}") from error
+
+    def _new(self, file: BinaryIO) -> Iterator[Sample]:
+        if file.seek(0, 2) < self._read_bytes:
+            self._read_bytes = self._read_lines = 0
+        file.seek(self._read_bytes)
+        for place, lines, batch in progress_lines(file, self._path, self._read_lines):
+            self._read_bytes, self._read_lines = place, lines
+            yield sample_of(batch)
+
+
+class MetricsServlet:
+    """The UI of a driver, whose servlet `/metrics/json` tells what the source `dstl` of the process has.
+
+    `address` is that of the UI, such as `http://localhost:4040`; behind a proxy, with the path that leads to it.
+    Raises `NotWatchable` if it is none.
+    """
+
+    def __init__(self, address: str, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise NotWatchable(f"{address} is not the address of a UI, such as http://localhost:4040")
+        if parts.username or parts.password:
+            raise NotWatchable("the address of a UI cannot have a user or a password in it")
+        path = parts.path.rstrip("/").removesuffix(_SERVLET)
+        self._address = f"{parts.scheme}://{parts.netloc}{path}{_SERVLET}/"
+        self._now = now
+
+    def poll(self) -> list[Sample]:
+        """Return a sample for the process.
+
+        Raises `NotWatchable` if nobody answers, or somebody else, or if the process has not used the log yet.
+        """
+        gauges = self._gauges()
+        prefixes = {name.partition(_OURS)[0] for name in gauges if _OURS in name}
+        if not prefixes:
+            raise NotWatchable(
+                f"{self._address}: the driver has no metrics of the log: no query of it keeps its state there, or none "
+                "has ended its first batch yet"
+            )
+        return [Sample(prefix, self._now(), _figures(gauges, f"{prefix}{_OURS}")) for prefix in sorted(prefixes)]
+
+    def _gauges(self) -> dict[str, int]:
+        try:
+            with urlopen(self._address, timeout=_ANSWER_SECONDS) as answer:
+                text = answer.read(_LONGEST_ANSWER + 1)
+            if len(text) > _LONGEST_ANSWER:
+                raise NotWatchable(f"{self._address}: an answer of more than {_LONGEST_ANSWER >> 20} MiB")
+            found: Mapping[str, Mapping[str, Any]] = json.loads(text)["gauges"]
+            return {name: int(gauge["value"]) for name, gauge in found.items() if _OURS in name}
+        except HTTPError as error:
+            raise NotWatchable(f"{self._address}: HTTP status {error.code}; is it the UI of a driver?") from error
+        except (URLError, HTTPException, OSError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise NotWatchable(f"{self._address}: {reason}") from error
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise NotWatchable(f"{self._address}: not an answer of Spark's metrics servlet") from error
+
+
+def source_of(place: str) -> Source:
+    """Return the source at an address, or else at a path."""
+    return MetricsServlet(place) if "://" in place else ProgressFile(Path(place))
+
+
+def sample_of(batch: QueryMetrics) -> Sample:
+    """Return the figures of a batch."""
+    values = dataclasses.asdict(batch)
+    figures = {name: values[name] for name in values if name not in ("query_id", "run_id", "name", "started_at")}
+    return Sample(batch.name or batch.query_id, batch.started_at, figures)
+
+
+def _figures(gauges: Mapping[str, int], prefix: str) -> Figures:
+    """Pick what tells how a process is."""
+
+    def one(name: str) -> int | None:
+        return gauges.get(prefix + name)
+
+    def over_operations(name: str) -> int:
+        start, end = f"{prefix}requests.", f".{name}"
+        return sum(value for key, value in gauges.items() if key.startswith(start) and key.endswith(end))
+
+    return {
+        "commits": one("commits.count"),
+        "commit_failures": one("commits.failures"),
+        "refused_seals": one("commits.refusedSeals"),
+        "barrier_wait_p50_ms": one("commits.barrierWaitP50Ms"),
+        "barrier_wait_p99_ms": one("commits.barrierWaitP99Ms"),
+        "entry_write_p50_ms": one("commits.entryWriteP50Ms"),
+        "entry_write_p99_ms": one("commits.entryWriteP99Ms"),
+        "log_entries": one("commits.retainedEntries"),
+        "log_bytes": one("commits.retainedBytes"),
+        "uploads_in_flight_bytes": one("uploads.bytesInFlight"),
+        "writers_waiting": one("uploads.waiting"),
+        "back_pressure_ms": one("uploads.blockedMs"),
+        "requests": over_operations("count"),
+        "hedges": over_operations("hedges"),
+        "retries": over_operations("retries"),
+        "request_failures": over_operations("failures"),
+        "snapshots": one("materializations.completed"),
+        "snapshot_failures": one("materializations.failed"),
+        "stores_loading": one("recovery.storesLoading"),
+        "replayed_bytes": one("replay.bytes"),
+    }

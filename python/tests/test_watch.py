@@ -1,0 +1,200 @@
+import io
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from progress_samples import operator, progress
+from rich.console import Console
+
+from spark_dstl import InvalidProgress, MissingPackage, NotWatchable
+from spark_dstl.commands import main
+from spark_dstl.commands.watch import polled
+from spark_dstl.monitoring.live_view import Board
+from spark_dstl.monitoring.readable import readable, readable_bytes, sparkline
+from spark_dstl.monitoring.sources import MetricsServlet, ProgressFile, Sample
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+GAUGES = {
+    "app-1.driver.dstl.commits.count": 43,
+    "app-1.driver.dstl.commits.retainedBytes": 1_790_000,
+    "app-1.driver.dstl.requests.create.hedges": 2,
+    "app-1.driver.dstl.requests.put.hedges": 3,
+    "app-1.driver.jvm.heap.used": 1,
+}
+
+
+def dstl(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["watch", *(str(argument) for argument in arguments)], prog_name="dstl")
+
+
+@contextmanager
+def serving(status: int, body: bytes) -> Iterator[str]:
+    """A server that always answers the same; yields its address, and checks that it was asked for the servlet."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+    assert set(asked) <= {"/metrics/json/", "/proxy/app-1/metrics/json/"}
+
+
+def servlet(gauges: dict[str, int]) -> bytes:
+    return json.dumps({"gauges": {name: {"value": value} for name, value in gauges.items()}}).encode()
+
+
+def write(file: Path, *batches: int) -> None:
+    lines = (json.dumps(progress(batch, operator(10, dstlLogBytes=9000))) for batch in batches)
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def test_a_file_of_progress_is_followed_batch_by_batch(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    write(file, 0, 1)
+    source = ProgressFile(file)
+
+    def batches() -> list[int | None]:
+        return [sample.figures["batch"] for sample in source.poll()]
+
+    assert batches() == [0, 1]
+    assert batches() == []
+    with file.open("a", encoding="utf-8") as end:
+        whole = json.dumps(progress(2)) + "\n"
+        end.write(whole[:100])
+        end.flush()
+        assert batches() == []
+        end.write(whole[100:] + "{\n")
+        end.flush()
+        with pytest.raises(InvalidProgress, match="line 4:"):
+            source.poll()
+    write(file, 7)
+    assert batches() == [7]
+
+
+def test_a_driver_is_asked_for_all_that_its_operations_come_to() -> None:
+    with serving(200, servlet(GAUGES)) as address:
+        for place in (address, f"{address}/", f"{address}/metrics/json/", f"{address}/proxy/app-1"):
+            (sample,) = MetricsServlet(place, lambda: AT).poll()
+            assert (sample.of, sample.at) == ("app-1.driver", AT)
+            assert (sample.figures["commits"], sample.figures["hedges"]) == (43, 5)
+            assert sample.figures["log_bytes"] == 1_790_000
+            assert sample.figures["barrier_wait_p50_ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (404, b"", "HTTP status 404"),
+        (200, b"<html>", "not an answer of Spark's metrics servlet"),
+        (200, b"[]", "not an answer of Spark's metrics servlet"),
+        (200, b'{"gauges": {"a.dstl.b": {"value": "x"}}}', "not an answer of Spark's metrics servlet"),
+        (200, servlet({"app-1.driver.jvm.heap.used": 1}), "no metrics of the log"),
+    ],
+)
+def test_who_does_not_answer_as_a_driver_does_is_named_in_one_line(status: int, body: bytes, problem: str) -> None:
+    with serving(status, body) as address:
+        result = dstl(address)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: {address}/metrics/json/: ")
+    assert problem in result.output
+    assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["ftp://localhost:4040", "http://", "file:///etc/passwd"])
+def test_an_address_that_is_none_of_a_ui_is_refused(address: str) -> None:
+    assert dstl(address).output == f"Error: {address} is not the address of a UI, such as http://localhost:4040\n"
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    result = dstl("http://user:secret@localhost:4040")
+    assert result.exit_code == 1
+    assert "secret" not in result.output
+
+
+def test_piped_it_is_a_line_for_each_batch(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    write(file, 0, 1)
+    lines = dstl("--once", file).output.splitlines()
+    assert [line.split()[:3] for line in lines] == [["2026-01-02T03:04:05Z", "clicks", f"batch={n}"] for n in (0, 1)]
+    assert "log_bytes=9000" in lines[0]
+    found = [json.loads(line) for line in dstl("--once", "--output", "json", file).output.splitlines()]
+    assert [one["figures"]["batch"] for one in found] == [0, 1]
+    assert found[0]["at"] == "2026-01-02T03:04:05.678000+00:00"
+    missing = dstl(tmp_path / "absent")
+    assert (missing.exit_code, missing.output) == (1, f"Error: {tmp_path / 'absent'}: No such file or directory\n")
+
+
+class Scripted:
+    """A source that answers as it was told to."""
+
+    def __init__(self, answers: str) -> None:
+        self._answers = iter(answers)
+
+    def poll(self) -> list[Sample]:
+        if next(self._answers) == "-":
+            raise NotWatchable("no answer")
+        return [Sample("a", AT, {"batch": 1})]
+
+
+def test_who_has_answered_before_may_fail_to_for_a_while_and_others_may_not() -> None:
+    waited: list[float] = []
+    rounds = polled(Scripted("+---+----"), 2.5, waited.append, once=False)
+    assert [len(next(rounds)) for _ in range(8)] == [1, 0, 0, 0, 1, 0, 0, 0]
+    with pytest.raises(NotWatchable):
+        next(rounds)
+    assert waited == [2.5] * 8
+    with pytest.raises(NotWatchable):
+        next(polled(Scripted("-"), 2.5, waited.append, once=False))
+
+
+def test_the_live_view_shows_what_is_and_what_was() -> None:
+    board = Board()
+    for number, size in enumerate((0, 500_000, 1_000_000)):
+        board.add(Sample("clicks", AT, {"batch": number, "log_bytes": size, "barrier_wait_ms": None}))
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(board.show())
+    text = console.export_text()
+    assert "clicks  03:04:05 UTC" in text
+    assert "1.0 MB" in text
+    assert "▁▅█" in text
+    assert "barrier wait" in text
+
+
+def test_the_live_view_needs_rich_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich", None)
+    with pytest.raises(MissingPackage, match="live views need the package rich"):
+        Board()
+
+
+def test_numbers_are_written_with_their_units() -> None:
+    assert [readable_bytes(of) for of in (0, 999, 1000, 1_234_567)] == ["0 bytes", "999 bytes", "1.0 kB", "1.2 MB"]
+    assert (readable("barrier_wait_ms", 1200), readable("commits", 1200)) == ("1,200 ms", "1,200")
+    assert readable("log_bytes", None) == "-"
+
+
+def test_a_sparkline_ends_with_the_newest_and_shows_what_is_more_than_nothing() -> None:
+    assert sparkline([9, 0, 1, None, 100], 4) == "▁▂ █"
+    assert sparkline([0, 0], 4) == "▁▁"
+    assert sparkline([0, 50, 100], 4) == "▁▅█"
