@@ -12,6 +12,7 @@ from spark_dstl.commands.ls import ls
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
 from spark_dstl.commands.verify import verify
+from spark_dstl.commands.report import report
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
 
@@ -59,3 +60,4 @@ main.add_command(rollback)
 main.add_command(show)
 main.add_command(verify)
 main.add_command(watch)
+main.add_command(report)

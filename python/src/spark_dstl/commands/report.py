@@ -1,0 +1,52 @@
+"""`dstl report`: shows what queries did, once they have done it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spark_dstl.errors import InvalidProgress
+from spark_dstl.monitoring.history import read_history
+from spark_dstl.monitoring.report_page import page
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dstl report /var/log/clicks.jsonl -o clicks.html
+  dstl report clicks.parquet --output - > clicks.html
+
+\b
+Exit codes: 0 written; 1 HISTORY cannot be read, or is something else, or a
+package is missing; 2 the command line is wrong.
+"""
+)
+@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where to write the report; - is standard output. A file that is there is replaced.",
+)
+def report(history: Path, output: Path) -> None:
+    """Write a report of HISTORY: one HTML file, with charts, that needs nothing else.
+
+    HISTORY is a file with a line of JSON for each batch, the progress of queries, or Parquet: what
+    spark_dstl.MetricsListener writes. The report has the time of batches and its parts, their distribution, and how
+    the log grew and was let go.
+    """
+    batches = read_history(history)
+    if not batches:
+        raise InvalidProgress(f"{history} tells of no batch")
+    text = page(batches)
+    if str(output) == "-":
+        click.echo(text, nl=False)
+        return
+    output.write_text(text, encoding="utf-8")
+    if sys.stdout.isatty():
+        click.echo(f"{output}: {len(batches):,} batches")

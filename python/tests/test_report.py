@@ -1,0 +1,117 @@
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+from progress_samples import operator, progress, told
+
+from spark_dstl import MetricsListener, QueryMetrics
+from spark_dstl.commands import main
+from spark_dstl.monitoring.report_page import page
+from spark_dstl.monitoring.summary import grouped, percentile, runs_of
+
+ELSEWHERE = re.compile(r"""(?:src|href)\s*=\s*["'](?!#)|url\((?!#)|@import|<script""")
+
+
+def dstl(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="dstl")
+
+
+def batches(count: int, **log: int) -> list[QueryMetrics]:
+    return [QueryMetrics.from_progress(progress(number, operator(10, **log))) for number in range(count)]
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> MetricsListener:
+    """A listener that was told of some batches, with `progress.jsonl` beside."""
+    listener = MetricsListener(progress_file=tmp_path / "progress.jsonl")
+    told(listener, *(progress(batch, operator(10, dstlLogBytes=9000 + batch, dstlSnapshots=1)) for batch in range(5)))
+    return listener
+
+
+def test_a_report_is_one_file_that_needs_nothing_else(listener: MetricsListener, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    assert dstl("report", tmp_path / "progress.jsonl", "-o", report).output == ""
+    text = report.read_text(encoding="utf-8")
+    assert not ELSEWHERE.search(text.replace('xlink:href="#', "#"))
+    assert text.count("<svg") == 3
+    assert "batches 0 to 4" in text
+    assert "9.0 kB at the end" in text
+    listener.write_parquet(tmp_path / "history.parquet")
+    dstl("report", tmp_path / "history.parquet", "-o", tmp_path / "other.html")
+    assert (tmp_path / "other.html").read_text(encoding="utf-8") == text
+
+
+def test_its_charts_are_well_formed_and_no_two_use_one_name() -> None:
+    text = page(batches(400, dstlLogBytes=9000, dstlBackPressureTimeMs=5, dstlReplayedBytes=7))
+    charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(charts) == 4
+    names = [name for chart in charts for name in re.findall(r'\bid="([^"]*)"', chart)]
+    assert len(names) == len(set(names))
+    for chart in charts:
+        assert set(re.findall(r'(?:xlink:href="|url\()#([^")]+)', chart)) <= set(names)
+        ElementTree.fromstring(chart)
+
+
+def test_what_a_user_has_named_is_text_in_it() -> None:
+    text = page([QueryMetrics.from_progress(progress(0, name="<script>alert(1)</script>"))])
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_query_without_figures_of_the_log_has_those_of_its_batches() -> None:
+    text = page(batches(3))
+    assert text.count("<svg") == 2
+    assert "There are no figures of the log" in text
+
+
+def test_each_query_has_its_section_and_a_batch_counts_once() -> None:
+    first = batches(3)
+    other = QueryMetrics.from_progress(progress(0, id="00000000-0000-0000-0000-000000000000", name=None))
+    runs = runs_of([*first, other, *first])
+    assert [(run.name, len(run.batches)) for run in runs] == [("clicks", 3), (other.query_id, 1)]
+
+
+def test_a_percentile_that_would_be_the_largest_is_none() -> None:
+    assert percentile(range(1, 101), 99) == 99
+    assert percentile(range(1, 100), 99) is None
+    assert percentile([], 50) is None
+
+
+def test_many_batches_are_shown_in_groups_of_neighbours() -> None:
+    (run,) = runs_of(batches(401))
+    groups = grouped(run, 180)
+    assert [len(group) for group in groups] == [3] * 133 + [2]
+    assert [batch for group in groups for batch in group] == list(run.batches)
+
+
+def test_a_report_to_standard_output_is_that_alone(listener: MetricsListener, tmp_path: Path) -> None:
+    assert listener.metrics
+    output = dstl("report", tmp_path / "progress.jsonl", "--output", "-").output
+    assert output.startswith("<!DOCTYPE html>")
+    assert output.endswith("</html>\n")
+
+
+def test_a_history_that_is_none_is_an_error_in_one_line_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_text("nothing of the kind\n", encoding="utf-8")
+    result = dstl("report", file)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: {file}, line 1: not the progress")
+    assert result.output.count("\n") == 1
+    file.write_text("", encoding="utf-8")
+    assert "tells of no batch" in dstl("report", file).output
+    assert dstl("report", tmp_path / "absent").exit_code == 2
+
+
+def test_without_matplotlib_it_is_said_what_a_report_needs(
+    listener: MetricsListener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert listener.metrics
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = dstl("report", tmp_path / "progress.jsonl", "-o", tmp_path / "report.html")
+    assert result.exit_code == 1
+    assert "reports need the package matplotlib" in result.output
+    assert not (tmp_path / "report.html").exists()
