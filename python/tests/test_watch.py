@@ -179,7 +179,7 @@ def test_the_live_view_shows_what_is_and_what_was() -> None:
     assert "clicks  03:04:05 UTC" in text
     assert "1.0 MB" in text
     assert "▁▅█" in text
-    assert "barrier wait" in text
+    assert "barrier wait time" in text
 
 
 def test_the_live_view_needs_rich_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ class Board:
         table = Table(title=f"{of}  {newest.at:%H:%M:%S} UTC", title_justify="left", box=None, padding=(0, 1))
         table.add_column("")
         table.add_column("now", justify="right", no_wrap=True)
-        table.add_column(f"of the most of {len(samples)}", width=_BAR_WIDTH)
-        table.add_column("before", no_wrap=True)
+        table.add_column("of the most", width=_BAR_WIDTH)
+        table.add_column(f"the last {min(len(samples), _LINE_WIDTH)}", no_wrap=True)
         for name, value in newest.figures.items():
             values = [sample.figures.get(name) for sample in samples]
             most = max((of for of in values if of is not None), default=0)

@@ -1,5 +1,7 @@
 """Numbers as people read them."""
 
+import re
+
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _STEPS = " ▁▂▃▄▅▆▇█"
 
@@ -24,8 +26,8 @@ def readable_bytes(value: float) -> str:
 
 
 def label(name: str) -> str:
-    """Return the name of a figure without its unit, in words."""
-    return name.removesuffix("_bytes").removesuffix("_ms").replace("_", " ")
+    """Return the name of a figure in words, with what it is in place of its unit."""
+    return re.sub("_ms$", " time", re.sub("_bytes$", " size", name)).replace("_", " ")
 
 
 def sparkline(values: list[int | None], width: int) -> str:
