@@ -9,10 +9,10 @@ from spark_dstl.commands.console import failure
 from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
+from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
 from spark_dstl.commands.verify import verify
-from spark_dstl.commands.report import report
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
 
