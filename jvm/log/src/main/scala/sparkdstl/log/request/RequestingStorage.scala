@@ -3,6 +3,7 @@ package sparkdstl.log.request
 import java.io.IOException
 import java.util.UUID
 import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.jdk.CollectionConverters._
@@ -104,12 +105,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   override def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] =
     if (paths.isEmpty) Future.successful(Outcome.Done(()))
-    else {
-      val name = s"deletion of ${paths.head}${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}"
-      requests.run(RequestKind.effect("delete", paths.size.toLong), name, timeoutMillis)(_ =>
-        store.delete(paths)
-      ).outcome
-    }
+    else new PagedDeletion(paths.grouped(store.deletionPageSize).toVector, timeoutMillis).begin()
 
   private def unlessMissing[T](attempt: Attempt[T]): Attempt[Option[T]] = mapping(attempt) {
     case Success(value) => Success(Some(value))
@@ -119,6 +115,38 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   private def mapping[T, U](attempt: Attempt[T])(result: Try[T] => Try[U]): Attempt[U] =
     new Attempt(attempt.result.transform(result), () => attempt.cancel())
+
+  /**
+   * Deletes many objects, with a request for as many as storage takes in one: so that one that is slow, and is hedged, has none
+   * of the others deleted once more. All are tried, whatever becomes of the others.
+   */
+  private final class PagedDeletion(pages: Vector[Seq[Path]], timeoutMillis: Long) {
+    private val timer = requests.runtime.timer
+    private val begunNanos = timer.nowNanos
+    private val next = new AtomicInteger
+
+    def begin(): Future[Outcome[Unit]] =
+      Future.sequence(Vector.fill(math.min(pages.size, DeletionLanes))(lane(Outcome.Done(())))).map(_.reduce(worse))
+
+    private def lane(before: Outcome[Unit]): Future[Outcome[Unit]] = pages.lift(next.getAndIncrement()) match {
+      case None => Future.successful(before)
+      case Some(page) => delete(page).flatMap(outcome => lane(worse(before, outcome)))
+    }
+
+    private def delete(page: Seq[Path]): Future[Outcome[Unit]] = {
+      val name = s"deletion of ${page.head}${if (page.size > 1) s" and ${page.size - 1} more" else ""}"
+      val left = timeoutMillis - (timer.nowNanos - begunNanos) / 1000000
+      if (left <= 0) Future.successful(Outcome.Failed(LogErrors.requestTimeout(name, timeoutMillis, 0, None)))
+      else requests.run(RequestKind.effect("delete", page.size.toLong), name, left)(_ => store.delete(page)).outcome
+    }
+
+    private def worse(one: Outcome[Unit], other: Outcome[Unit]): Outcome[Unit] = (one, other) match {
+      case (unknown: Outcome.Unknown, _) => unknown
+      case (_, unknown: Outcome.Unknown) => unknown
+      case (failed: Outcome.Failed, _) => failed
+      case _ => other
+    }
+  }
 
   /**
    * Creates, and where something is found reads it back: it may be what an earlier attempt, or the client below in this
@@ -201,6 +229,9 @@ private object RequestingStorage {
 
   /** What an exclusive create reads back, in bytes. */
   val TailLength: Int = 64 * 1024
+
+  /** Requests of one deletion that are under way at a time. */
+  private val DeletionLanes = 4
 
   /** What an attempt to create has met. */
   sealed trait Tried

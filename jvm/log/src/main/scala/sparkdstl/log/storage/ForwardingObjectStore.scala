@@ -17,4 +17,5 @@ class ForwardingObjectStore(to: ObjectStore) extends ObjectStore {
   override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = to.listRecursively(directory)
   override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = to.listUnpublished(directory)
   override def delete(paths: Seq[Path]): Attempt[Unit] = to.delete(paths)
+  override def deletionPageSize: Int = to.deletionPageSize
 }

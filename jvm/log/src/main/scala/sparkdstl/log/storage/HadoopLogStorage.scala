@@ -78,6 +78,8 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   override def delete(paths: Seq[Path]): Unit = deletion.delete(paths)
 
+  override def deletionPageSize: Int = deletion.pageSize
+
   private def statusOf(path: Path): FileStatus = {
     val status = fileSystem.getFileStatus(path)
     if (status.isDirectory) throw new FileNotFoundException(s"$path is a directory")

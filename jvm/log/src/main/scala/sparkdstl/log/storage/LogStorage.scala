@@ -22,6 +22,7 @@ trait LogStorage {
   def listRecursively(directory: Path): Seq[StoredObject]
   def listUnpublished(directory: Path): Seq[StoredObject]
   def delete(paths: Seq[Path]): Unit
+  def deletionPageSize: Int
 }
 
 /**

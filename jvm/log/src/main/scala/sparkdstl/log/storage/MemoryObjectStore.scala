@@ -66,6 +66,8 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
 
   override def delete(paths: Seq[Path]): Attempt[Unit] = attempt(paths.foreach(entries.remove(_)))
 
+  override def deletionPageSize: Int = Int.MaxValue
+
   private def attempt[T](action: => T): Attempt[T] = Attempt(Future.fromTry(Try(action)))
 
   private def contentOf(path: Path): Array[Byte] =

@@ -9,6 +9,14 @@ import org.apache.hadoop.fs.{BulkDelete, FileSystem, Path}
 /** Deletes many objects in as few requests as the file system allows, and reports all that failed. */
 private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) {
 
+  /** How many objects below the base go with one request. */
+  lazy val pageSize: Int =
+    try {
+      val bulk = fileSystem.createBulkDelete(base)
+      try math.max(bulk.pageSize(), 1)
+      finally bulk.close()
+    } catch { case _: UnsupportedOperationException => 1 }
+
   def delete(paths: Seq[Path]): Unit = {
     val qualified = paths.map(fileSystem.makeQualified)
     val failures = openBulk(qualified) match {
@@ -24,16 +32,8 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
   }
 
   private def openBulk(paths: Seq[Path]): Option[BulkDelete] =
-    if (paths.size < 2 || !paths.forall(isBelowBase)) None
-    else
-      try {
-        val bulk = fileSystem.createBulkDelete(base)
-        if (bulk.pageSize() > 1) Some(bulk)
-        else {
-          bulk.close()
-          None
-        }
-      } catch { case _: UnsupportedOperationException => None }
+    if (paths.size < 2 || !paths.forall(isBelowBase) || pageSize == 1) None
+    else Some(fileSystem.createBulkDelete(base))
 
   private def isBelowBase(path: Path): Boolean =
     path.toUri.getPath.startsWith(base.toUri.getPath.stripSuffix("/") + "/")

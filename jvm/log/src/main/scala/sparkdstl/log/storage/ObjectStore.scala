@@ -113,4 +113,7 @@ trait ObjectStore {
 
   /** Deletes objects, in as few requests as storage allows; missing ones are fine. Tries all before it fails. */
   def delete(paths: Seq[Path]): Attempt[Unit]
+
+  /** How many objects storage deletes with one request: 1 or more. */
+  def deletionPageSize: Int
 }

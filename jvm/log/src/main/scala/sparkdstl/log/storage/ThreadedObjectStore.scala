@@ -70,6 +70,8 @@ final class ThreadedObjectStore(
   override def delete(paths: Seq[Path]): Attempt[Unit] =
     attempt("delete", paths.headOption.orNull, paths.size.toLong)(storage.delete(paths))
 
+  override def deletionPageSize: Int = storage.deletionPageSize
+
   /** Lets at least so many attempts run at a time. */
   def ensureAtLeast(threads: Int): Unit = {
     first.ensureAtLeast(threads)

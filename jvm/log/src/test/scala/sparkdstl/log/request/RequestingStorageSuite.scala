@@ -9,7 +9,7 @@ import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicyName
-import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply, Work}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectTail, Payload}
 
@@ -32,6 +32,15 @@ class RequestingStorageSuite extends AnyFunSuite {
       storage.create(path, ours, timeoutMillis)(tail => new String(tail.bytes) == "ours")
 
     def put(text: String): Unit = store.memory.put(path, Payload(text.getBytes)): Unit
+
+    def putMany(count: Int): Seq[Path] = (1 to count).map { number =>
+      val to = new Path(s"/many/$number")
+      store.memory.put(to, ours): Unit
+      to
+    }
+
+    /** Of those. */
+    def left: Seq[String] = store.memory.list(new Path("/many")).result.value.get.get.map(_.path.getName).sorted
 
     def content: String = new String(store.memory.read(path, 1000).result.value.get.get)
   }
@@ -200,6 +209,31 @@ class RequestingStorageSuite extends AnyFunSuite {
     assert(unknown(f.storage.replace(path, ours, 5000)).getMessage.contains("reset"))
     f.timer.advance(100000)
     assert(f.store.count("replace") == 1)
+  }
+
+  test("objects that storage deletes one by one are requests of their own: none is deleted again because of another") {
+    val f = new Fixture
+    val paths = f.putMany(6)
+    f.store.deletionPageSize = 1
+    val slow = new Hang
+    f.store.script("delete", slow)
+    val deletion = f.storage.delete(paths, 60000)
+    // All but the silent one are gone meanwhile.
+    assert(f.store.count("delete") == 6 && f.left.size == 1)
+    f.timer.advance(2000)
+    assert(outcome(deletion) == Outcome.Done(()) && f.store.count("delete") == 7)
+  }
+
+  test("of a deletion that half fails all is tried, and what is unknown counts more than what has failed") {
+    val f = new Fixture
+    val paths = f.putMany(3)
+    f.store.deletionPageSize = 1
+    f.store.always("delete", new Hang)
+    f.store.script("delete", Fail(new AccessControlException("no")), Work)
+    val deletion = f.storage.delete(paths, 1000)
+    f.timer.advance(5000)
+    assert(unknown(deletion).getMessage.contains("/many/3"))
+    assert(f.left == Seq("1", "3"))
   }
 
   test("a deletion is repeated until it is done") {

@@ -54,6 +54,8 @@ final class ScriptedStore(override val replacesAtomically: Boolean = true) exten
 
   override def delete(paths: Seq[Path]): Attempt[Unit] = act("delete")(memory.delete(paths))
 
+  @volatile var deletionPageSize: Int = Int.MaxValue
+
   def count(operation: String): Int = asked.count(_ == operation)
 
   private def act[T](operation: String)(work: => Attempt[T]): Attempt[T] = {

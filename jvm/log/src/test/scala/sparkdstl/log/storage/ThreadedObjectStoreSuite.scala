@@ -43,6 +43,7 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     override def listRecursively(directory: Path): Seq[StoredObject] = Nil
     override def listUnpublished(directory: Path): Seq[StoredObject] = Nil
     override def delete(paths: Seq[Path]): Unit = ()
+    override def deletionPageSize: Int = 1
   }
 
   private def holds(name: String, threads: Int)(check: (GatedStorage, ThreadedObjectStore) => Any): Unit =

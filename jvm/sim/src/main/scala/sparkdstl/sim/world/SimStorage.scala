@@ -79,6 +79,9 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] =
     ask(s"list unpublished of $directory")(found(directory, deep = true)(ObjectMap.isUnpublished))
 
+  /** Object stores take many in one request, file systems do not. */
+  override def deletionPageSize: Int = if (server.kind.renames) 1 else 250
+
   override def delete(paths: Seq[Path]): Attempt[Unit] = {
     val names = paths.map(_.toString).toVector
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
