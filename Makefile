@@ -70,9 +70,10 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)
 
-docs: | java python ## write the files that are generated from the options class: docs/configuration.md, typed keywords
+docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/commands.md, typed keywords
 	@$(SBT) log/generateDocs
 	@$(PYTHON) project/generate_keywords.py
+	@$(VENV)/python project/generate_commands.py
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist

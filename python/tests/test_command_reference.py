@@ -1,0 +1,62 @@
+"""What the pages of docs/ say of the commands is what they do."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from written_checkpoint import WrittenCheckpoint, aged
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.commands import main
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATOR = ROOT / "project" / "generate_commands.py"
+PAGE = ROOT / "docs" / "inspect.md"
+
+in_a_checkout = pytest.mark.skipif(not PAGE.exists(), reason="only in a checkout of the whole project")
+
+
+@in_a_checkout
+def test_the_reference_is_what_the_commands_say() -> None:
+    assert subprocess.run([sys.executable, str(GENERATOR), "--check"], check=False).returncode == 0
+
+
+@in_a_checkout
+def test_every_command_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for name in main.commands:
+        assert f"\n## dstl {name}\n" in text
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Path:
+    written = WrittenCheckpoint(tmp_path / "clicks").begin()
+    for batch in range(6):
+        written.batch(batch, snapshots=batch == 2)
+    return aged(tmp_path)
+
+
+@in_a_checkout
+def test_the_commands_of_the_page_run_in_their_order(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("dstl ")]
+    assert len(lines) > 10
+    for line in lines:
+        words = shlex.split(line.split(" > ")[0].replace("/checkpoints", str(checkpoints)))
+        result = CliRunner().invoke(main, words[1:], prog_name="dstl")
+        assert result.exit_code == 0, f"{line}: {result.output}"
+    assert not (checkpoints / "clicks/commits/4").exists()
+
+
+@in_a_checkout
+def test_the_program_of_the_page_runs(checkpoints: Path) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    program = program.replace("/checkpoints", str(checkpoints))
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["16", "6"]

@@ -1,0 +1,236 @@
+"""Checkpoints of real queries, looked at, verified and gone back in without a JVM, while they run and afterwards."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import reference_reader
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import query_driver
+import spark_dstl
+from harness import Query, Run
+from scenarios import Aggregation
+from settings import STATE_STORE, dstl
+from shared_session import contender
+from spark_dstl.commands import console, main
+
+FILES = 6
+# A snapshot of each store after almost every batch, in the entry that follows.
+SNAPSHOTS = {
+    **dstl(materialize__replayCost="100000", batch__persistDelay="100ms"),
+    f"{STATE_STORE}.minDeltasForSnapshot": "1",
+}
+# With the name of Spark's provider snapshots are plain files.
+PLAIN_SNAPSHOTS = {f"{STATE_STORE}.minDeltasForSnapshot": "1", f"{STATE_STORE}.maintenanceInterval": "100ms"}
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def new_run(work: Path, files: int = FILES) -> Run:
+    work.mkdir(parents=True)
+    return Run.create(work, Aggregation.generate(files=files, rows=30), confs={})
+
+
+def started(spark: SparkSession, run: Run, provider: str, version: int, confs: dict[str, str]) -> StreamingQuery:
+    session = contender(spark, provider, version)
+    for key, value in confs.items():
+        session.conf.set(key, value)
+    return query_driver.start(session, run.queries[0].spec())
+
+
+def go_on(spark: SparkSession, run: Run, provider: str, version: int, confs: dict[str, str]) -> None:
+    """Run the query to the end of its input, on stores that are read from storage."""
+    cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+    started(spark, run, provider, version, confs).awaitTermination()
+
+
+def checkpoint_of(run: Run) -> Path:
+    return Path(run.queries[0].checkpoint)
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def made(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A query that has come to its end, with state in the log and snapshots in it; not to be changed."""
+    run = new_run(tmp_path_factory.mktemp("inspected") / "made")
+    started(spark, run, "dstl", request.param, SNAPSHOTS).awaitTermination()
+    return run
+
+
+@pytest.fixture
+def copied(made: Run, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(checkpoint_of(made), tmp_path / "copied"))
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a server that speaks S3's protocol."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1").create_bucket(Bucket="bucket")
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def test_a_checkpoint_of_a_query_is_intact_and_tells_what_is_in_it(made: Run) -> None:
+    root = checkpoint_of(made)
+    result = command("verify", str(root), "--deep")
+    assert result.exit_code == 0, result.output
+    with spark_dstl.open(str(root)) as checkpoint:
+        stores = checkpoint.stores().to_pylist()
+        summary = checkpoint.summary()
+        assert checkpoint.snapshots().num_rows > 0
+        (operator,) = checkpoint.operators().to_pylist()
+    assert (operator["operator_name"], operator["partitions"]) == ("stateStoreSave", 2)
+    assert [store["partition"] for store in stores] == [0, 1]
+    assert all(store["snapshot"] is not None for store in stores)
+    assert summary.newest_batch == max(made.committed(made.queries[0]))
+    assert summary.stores_without_snapshot == 0
+    assert summary.provider == "DstlStateStoreProvider"
+
+
+def test_it_finds_the_same_segments_as_the_reader_of_the_specification(made: Run) -> None:
+    root = checkpoint_of(made)
+    with spark_dstl.open(str(root)) as checkpoint:
+        found = {(row["batch"], row["name"]): row["bytes"] for row in checkpoint.segments().read_all().to_pylist()}
+    expected = {}
+    for batch in made.committed(made.queries[0]):
+        log = reference_reader.read_commit_entry(str(batch), (root / "commits" / str(batch)).read_bytes())
+        assert log is not None
+        for segment in log.index.segments:
+            expected[batch, segment.name] = sum(part.length for part in segment.parts)
+    assert found == expected
+
+
+def test_it_is_read_from_s3_as_well(made: Run, s3: str) -> None:
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=s3, region_name="us-east-1")
+    root = checkpoint_of(made)
+    for path in root.rglob("*"):
+        if path.is_file():
+            client.put_object(Bucket="bucket", Key=f"q/{path.relative_to(root)}", Body=path.read_bytes())
+    for words in (("verify", "--deep"), ("ls", "versions"), ("show",), ("log", "--batch", "3")):
+        result = command(words[0], "s3a://bucket/q", *words[1:])
+        assert result.exit_code == 0, result.output
+    for words in (("log", "--segments", "--format", "csv"), ("ls", "operators")):
+        assert command(words[0], str(root), *words[1:]).output == command(words[0], "s3a://bucket/q", *words[1:]).output
+
+
+@pytest.mark.parametrize(("provider", "version", "confs"), [("dstl", 2, SNAPSHOTS), ("stock", 1, PLAIN_SNAPSHOTS)])
+def test_a_query_goes_on_from_where_it_was_gone_back_to(
+    tmp_path: Path, spark: SparkSession, provider: str, version: int, confs: dict[str, str]
+) -> None:
+    run = new_run(tmp_path / "run")
+    started(spark, run, provider, version, confs).awaitTermination()
+    root = checkpoint_of(run)
+    newest = max(run.committed(run.queries[0]))
+    result = command("rollback", str(root), "--to", "2", "--apply", "--stopped")
+    assert result.exit_code == 0, result.output
+    assert run.committed(run.queries[0]) == {0, 1, 2}
+    assert command("verify", str(root), "--deep").exit_code == 0
+    forget(run.queries[0], 2)
+    go_on(spark, run, provider, version, confs)
+    # All files that come after are one batch now: the source remembers them.
+    assert max(run.committed(run.queries[0])) in range(3, newest + 1)
+    run.check()
+    result = command("verify", str(root), "--deep")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_query_goes_on_from_wherever_going_back_was_interrupted(tmp_path: Path, spark: SparkSession) -> None:
+    run = new_run(tmp_path / "run")
+    started(spark, run, "stock", 1, PLAIN_SNAPSHOTS).awaitTermination()
+    root = checkpoint_of(run)
+    with spark_dstl.open(str(root)) as checkpoint:
+        planned = checkpoint.plan_rollback(2).objects
+    # In the middle of a batch: its commit entry has gone, its offsets have not.
+    interrupted = planned.index("offsets/4")
+    for name in planned[:interrupted]:
+        (root / name).unlink()
+    go_on(spark, run, "stock", 1, PLAIN_SNAPSHOTS)
+    run.check()
+    result = command("verify", str(root), "--deep")
+    assert result.exit_code == 0, result.output
+
+
+def test_damage_is_named_and_the_way_back_leads_to_a_query_that_runs(tmp_path: Path, spark: SparkSession) -> None:
+    run = new_run(tmp_path / "run")
+    # No store is snapshotted in so short a time: all later batches need the damaged one.
+    started(spark, run, "dstl", 1, {}).awaitTermination()
+    root = checkpoint_of(run)
+    entry = root / "commits/4"
+    content = bytearray(entry.read_bytes())
+    content[content.index(b"DSTLLOG\n") + 24 + 5] ^= 0xFF
+    entry.write_bytes(bytes(content))
+    result = command("verify", str(root), "--deep")
+    assert result.exit_code == console.DAMAGED
+    assert f"damage: {entry} at offset " in result.output
+    (back,) = re.findall(r"^  dstl (rollback .*)$", result.output, re.MULTILINE)
+    assert back == f"rollback {root} --to 3"
+    assert command(*back.split(), "--apply", "--stopped").exit_code == 0
+    forget(run.queries[0], 3)
+    go_on(spark, run, "dstl", 1, {})
+    run.check()
+    assert command("verify", str(root), "--deep").exit_code == 0
+
+
+def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path, spark: SparkSession) -> None:
+    """It commits, snapshots and lets go of entries and data files all the time."""
+    confs = {
+        **SNAPSHOTS,
+        **dstl(inline__maxSegmentSize="0"),
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
+        f"{STATE_STORE}.maintenanceInterval": "100ms",
+    }
+    run = new_run(tmp_path / "run", files=30)
+    root = checkpoint_of(run)
+    query = started(spark, run, "dstl", 1, confs)
+    looks = 0
+    while query.isActive and not (root / "commits/0").exists():
+        query.awaitTermination(0.1)
+    while query.isActive:
+        result = command("verify", str(root), "--deep")
+        assert result.exit_code == 0, result.output
+        looks += 1
+    query.awaitTermination()
+    assert looks > 3
+    assert min(run.committed(run.queries[0])) > 3
+    refused = command("gc", str(root), "--apply")
+    assert refused.exit_code == console.REFUSED
+    assert command("gc", str(root), "--apply", "--stopped").exit_code == 0
+    result = command("verify", str(root), "--deep")
+    assert result.exit_code == 0
+    assert "left over" not in result.output
+
+
+def test_objects_that_go_leave_the_copy_as_it_is(copied: Path) -> None:
+    """The copy of a checkpoint is one: nothing in it names its place."""
+    assert command("verify", str(copied), "--deep").exit_code == 0
+    assert f"checkpoint       {copied}" in command("show", str(copied)).output
+
+
+def forget(query: Query, batch: int) -> None:
+    """Take what later batches have written out of the sink, as one would who goes back."""
+    for path in query.output.glob("*.json"):
+        if int(path.stem) > batch:
+            path.unlink()
