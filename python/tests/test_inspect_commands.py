@@ -179,6 +179,16 @@ def test_progress_is_shown_on_a_terminal_after_a_second(
     assert (out, "Reading" in err) == ("", False)
 
 
+def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(module: str) -> object:
+        raise ImportError(module)
+
+    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr(dependencies, "import_module", missing)
+    with console.ProgressLine(clock=iter(range(0, 100, 10)).__next__) as progress:
+        progress("Reading", 1, 10)
+
+
 def test_without_pyarrow_it_is_said_what_to_install(
     written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,22 @@ def test_an_error_names_the_object_and_no_secret(
     assert "testing" not in str(raised.value)
 
 
+def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_server: str) -> None:
+    root = locate(str(directory))
+    assert locate(f"file://{directory}/dstl").is_inside(root)
+    assert root.beneath("dstl").is_inside(root)
+    assert not locate(f"{directory}-other").is_inside(root)
+    options = StorageOptions(endpoint=s3_server)
+    assert locate("s3a://bucket/q/dstl", options).is_inside(locate("s3://bucket/q", options))
+    assert not locate("s3://bucket/q", options).is_inside(root)
+
+
+def test_a_path_without_a_scheme_is_where_the_checkpoint_is(s3_server: str, directory: Path) -> None:
+    near = locate("s3://bucket/q", StorageOptions(endpoint=s3_server))
+    assert locate("/bucket/base", near=near).files.type_name == "s3"
+    assert locate(str(directory), near=locate(str(directory))).files.type_name == "local"
+
+
 def test_answers_come_in_order_and_only_some_are_held() -> None:
     readers = Readers(threads=2)
     asked = []

@@ -107,7 +107,7 @@ def test_a_damaged_entry_is_named_with_the_batch_to_go_back_to(
     named = [f"{one.what} {one.object}" for one in found.damages] + list(found.lost.values())
     assert any(re.search(what, one) for one in named), named
     assert (found.newest_intact, sorted(found.lost)) == (5, [6, 7, 8, 9])
-    assert found.way_back == f"dstl rollback {written.root} --to 5"
+    assert found.way_back == 5
     assert all(one.object.startswith(str(written.root)) for one in found.damages)
 
 
@@ -122,6 +122,14 @@ def test_the_command_says_what_is_damaged_and_the_way_back(written: WrittenCheck
     document = json.loads(dstl("verify", str(written.root), "--output", "json").output)
     assert (document["intact"], document["newest_intact"]) == (False, 5)
     assert document["damages"][0]["offset"] > HEADER
+
+
+def test_the_way_back_names_the_same_place_again(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    flip(entry(written.root, 6), -70)
+    moved = written.root.rename(tmp_path / "a directory")
+    base = moved / "dstl"
+    result = dstl("verify", str(moved), "--base-path", str(base))
+    assert result.output.endswith(f"  dstl rollback '{moved}' --base-path '{base}' --to 5\n")
 
 
 def test_a_flipped_bit_of_a_segment_is_found_by_reading_it(written: WrittenCheckpoint) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from spark_dstl.checkpoint import leftovers as left_over
 from spark_dstl.checkpoint import rollback as going_back
 from spark_dstl.checkpoint import rows, sparkfiles, tables
 from spark_dstl.checkpoint.leftovers import Leftovers
-from spark_dstl.checkpoint.locate import Place, StorageOptions, locate
+from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.rollback import Rollback
 from spark_dstl.checkpoint.rows import Row
@@ -118,13 +117,7 @@ class Checkpoint:
         wanted = self._base_path or named
         if wanted is None:
             return Storage(self.storage.place.beneath("dstl"))
-        place: Place = locate(wanted, self._options, near=self.storage.place)
-        return Storage(replace(place, shown=wanted) if place.shown != wanted and "://" in wanted else place)
-
-    @property
-    def base_was_given(self) -> bool:
-        """Whether the caller said where data files are."""
-        return self._base_path is not None
+        return Storage(locate(wanted, self._options, near=self.storage.place))
 
     def summary(self) -> Summary:
         """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""

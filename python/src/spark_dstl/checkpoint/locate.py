@@ -47,8 +47,9 @@ class Place:
 
     def is_inside(self, other: "Place") -> bool:
         """Whether it is the other place, or below it."""
-        mine, theirs = (place.shown.rstrip("/") + "/" for place in (self, other))
-        return mine.startswith(theirs)
+        mine, theirs = (place.path.rstrip("/") + "/" for place in (self, other))
+        kind: bool = self.files.type_name == other.files.type_name
+        return kind and mine.startswith(theirs)
 
 
 def locate(place: str, options: StorageOptions = StorageOptions(), near: Place | None = None) -> Place:

@@ -17,6 +17,7 @@ from spark_dstl.checkpoint.format.log import Tail
 from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.errors import UnreadableStorage
 
+_LISTINGS = 5
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -50,11 +51,15 @@ class Storage:
         fs = needed("pyarrow.fs", PURPOSE)
         path = self._path(directory)
         with self._errors(directory or ".", "listed"):
-            try:
-                found = self.place.files.get_file_info(fs.FileSelector(path, recursive=recursive, allow_not_found=True))
-            except (FileNotFoundError, NotADirectoryError):
-                # What a query deletes while it is being listed.
-                return [] if not recursive else self.objects(directory)
+            for attempt in range(_LISTINGS):
+                try:
+                    selected = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+                    found = self.place.files.get_file_info(selected)
+                    break
+                except FileNotFoundError:
+                    # A directory in it has gone while it was listed.
+                    if attempt == _LISTINGS - 1:
+                        raise
         start = len(self._path("").rstrip("/")) + 1
         objects = [StoredObject(info.path[start:], info.size, info.mtime) for info in found if info.is_file]
         return sorted(objects, key=lambda stored: stored.name)

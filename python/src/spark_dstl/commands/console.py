@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ import click
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.errors import DstlError, QuerySeemsToRun
+from spark_dstl.errors import DstlError, MissingDependency, QuerySeemsToRun
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Row = Mapping[str, Any]
@@ -118,6 +119,14 @@ def opened(path: str, base_path: str | None, storage: StorageOptions) -> Iterato
         yield checkpoint
 
 
+def same_place(path: str, base_path: str | None, storage: StorageOptions) -> str:
+    """Return the words that name the same checkpoint to another command."""
+    words = [path]
+    for option, value in (("base-path", base_path), ("endpoint", storage.endpoint), ("region", storage.region)):
+        words += [f"--{option}", value] if value else []
+    return shlex.join([*words, "--anonymous"] if storage.anonymous else words)
+
+
 class ProgressLine:
     """A bar on standard error for what takes longer than a second, if that is a terminal; it goes when done."""
 
@@ -141,8 +150,11 @@ class ProgressLine:
         if self._bar is None:
             if not is_terminal(sys.stderr) or self._clock() - self._began < _QUIET_SECONDS:
                 return
-            console = needed("rich.console", _PURPOSE).Console(stderr=True, force_terminal=True)
-            self._bar = needed("rich.progress", _PURPOSE).Progress(console=console, transient=True)
+            try:
+                console = needed("rich.console", _PURPOSE).Console(stderr=True, force_terminal=True)
+                self._bar = needed("rich.progress", _PURPOSE).Progress(console=console, transient=True)
+            except MissingDependency:
+                return
             self._bar.start()
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(what, total=of)

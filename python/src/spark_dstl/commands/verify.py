@@ -39,13 +39,15 @@ def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool
     """
     with console.opened(path, base_path, storage) as checkpoint:
         found = checkpoint.verify(deep)
-    document = dataclasses.asdict(found) | {"intact": found.is_intact, "way_back": found.way_back}
-    console.print_report(output, document, lambda: _lines(found))
+    place = console.same_place(path, base_path, storage)
+    back = None if found.way_back is None else f"dstl rollback {place} --to {found.way_back}"
+    document = dataclasses.asdict(found) | {"intact": found.is_intact, "way_back": back}
+    console.print_report(output, document, lambda: _lines(found, place, back))
     if not found.is_intact:
         raise click.exceptions.Exit(console.DAMAGED)
 
 
-def _lines(found: Verification) -> Iterator[str]:
+def _lines(found: Verification, place: str, back: str | None) -> Iterator[str]:
     yield from _findings("damage", found.damages)
     for batch, why in list(found.lost.items())[:_MOST]:
         yield f"lost: batch {batch}: {why}"
@@ -53,7 +55,7 @@ def _lines(found: Verification) -> Iterator[str]:
     yield from _findings("left over", found.leftovers)
     if found.leftovers:
         running = f"A query seems to run ({found.running}): it may be about to name them." if found.running else None
-        yield running or f"Once the query is stopped, dstl gc {found.path} --dry-run says what can go."
+        yield running or f"Once the query is stopped, dstl gc {place} --dry-run says what can go."
     yield from _findings("note", found.notes)
     counts = found.counts
     checked = f", {console.size(counts.checked_bytes)} of data" if found.deep else ""
@@ -61,22 +63,22 @@ def _lines(found: Verification) -> Iterator[str]:
         f"Checked {counts.entries} commit entries, {counts.segments} changelogs and snapshots in them, "
         f"{counts.data_files} data files, {counts.snapshots} snapshots and {counts.stores} stores{checked}."
     )
-    yield from _verdict(found)
+    yield from _verdict(found, back)
 
 
-def _verdict(found: Verification) -> Iterator[str]:
+def _verdict(found: Verification, back: str | None) -> Iterator[str]:
     if found.newest_batch is None and found.is_intact:
         yield "No batch is committed yet."
     elif found.is_intact:
         yield f"Intact. The newest batch is {found.newest_batch}."
     elif found.newest_intact is None:
         yield "DAMAGED. No batch can be gone on from: restore the checkpoint from a backup or older object versions."
-    elif found.way_back is None:
+    elif back is None:
         yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can go on from it."
     else:
         yield f"DAMAGED. The newest batch that is intact is {found.newest_intact}, of {found.newest_batch}."
         yield "Restore what is damaged from a backup or older object versions; or stop the query and go back:"
-        yield f"  {found.way_back}"
+        yield f"  {back}"
 
 
 def _findings(kind: str, findings: list[Finding]) -> Iterator[str]:

@@ -77,8 +77,8 @@ class Verification:
         return not self.damages and not self.lost
 
     @property
-    def way_back(self) -> str | None:
-        """The command that goes back to the newest intact batch; None if there is no need, or no such batch."""
-        if self.is_intact or self.newest_intact is None or self.newest_intact == self.newest_batch:
+    def way_back(self) -> int | None:
+        """The batch that the query must go back to, to go on; None if there is no need, or no such batch."""
+        if self.is_intact or self.newest_intact == self.newest_batch:
             return None
-        return f"dstl rollback {self.path} --to {self.newest_intact}"
+        return self.newest_intact
