@@ -16,10 +16,13 @@ SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
 PACKAGING := $(CURDIR)/.build/packaging/bin
 
+PROMETHEUS := v0.316.0
+
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel release fmt lint docs clean venv \
+.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel release fmt lint docs \
+	prometheus clean venv \
 	java python FORCE
 .DEFAULT_GOAL := help
 
@@ -74,6 +77,12 @@ docs: .venv/ready | java python ## write the generated files: docs/configuration
 	@$(SBT) log/generateDocs
 	@$(PYTHON) project/generate_keywords.py
 	@$(VENV)/python project/generate_commands.py
+
+prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark-dstl: minutes; needs Go 1.26
+	@command -v go >/dev/null || { echo "make prometheus needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }
+	@GOBIN="$(HOME)/.cache/spark-dstl/tools" go install -tags remove_all_sd \
+	  github.com/prometheus/prometheus/cmd/promtool@$(PROMETHEUS) github.com/prometheus/prometheus/cmd/prometheus@$(PROMETHEUS)
+	@echo "$(HOME)/.cache/spark-dstl/tools"
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socketserver
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -47,6 +49,11 @@ class Place:
         return found
 
     @property
+    def mbeans(self) -> list[str]:
+        """What JMX has of the log in the driver, as `name=value`."""
+        return (self.work / "mbeans.txt").read_text(encoding="utf-8").splitlines()
+
+    @property
     def progress(self) -> Path:
         """The progress of each batch, a line each."""
         return self.work / "progress.jsonl"
@@ -86,6 +93,26 @@ def monitored(
         place = work / "place.json"
         driver.wait_until(place.exists, "word of where the UI is")
         yield Place(driver, work, **json.loads(place.read_text(encoding="utf-8")))
+
+
+@contextmanager
+def collecting() -> Iterator[tuple[int, list[str]]]:
+    """A server that takes lines, as Graphite does; yields its port, and the lines as they come."""
+    lines: list[str] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            lines.extend(line.decode() for line in self.rfile)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_address[1], lines
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def browser() -> str | None:

@@ -42,6 +42,7 @@ def main() -> None:
     listener.write_parquet(work / "history.parquet")
     place = {"ui": "", "application": "", "query": str(query.id), "run": str(query.runId)}
     if not spec["remote"]:
+        replace(work / "mbeans.txt", "\n".join(mbeans(spark)))
         place |= {"ui": spark.sparkContext.uiWebUrl or "", "application": spark.sparkContext.applicationId}
     replace(work / "place.json", json.dumps(place))
     sys.stdin.read()
@@ -57,6 +58,26 @@ def session(spec: dict[str, Any]) -> SparkSession:
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
     return spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"]).getOrCreate()
+
+
+def mbeans(spark: SparkSession) -> list[str]:
+    """What JMX has of the log in this process, as `name=value`."""
+    gateway: Any = spark.sparkContext._gateway
+    jvm = gateway.jvm
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    pattern = jvm.javax.management.ObjectName("metrics:name=*.dstl.*,*")
+
+    def ask(method: str, *arguments: Any) -> Any:
+        # The server's class is not open to py4j, but its interface is to reflection.
+        methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
+        found = next(of for of in methods if of.getName() == method)
+        given = gateway.new_array(jvm.java.lang.Object, len(arguments))
+        for place, argument in enumerate(arguments):
+            given[place] = argument
+        return found.invoke(server, given)
+
+    names = ask("queryNames", pattern, pattern)
+    return [f"{name.getKeyProperty('name')}={ask('getAttribute', name, 'Value')}" for name in names]
 
 
 def told(query: StreamingQuery, listener: spark_dstl.MetricsListener) -> dict[str, Any]:

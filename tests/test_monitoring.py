@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from pyspark.sql import SparkSession
 
+import query_driver
 import spark_dstl
 from driver_process import start_driver
 from harness import Run, free_port
-from monitored import BATCHES, Place, browser, monitored, rendered
+from monitored import BATCHES, Place, browser, collecting, monitored, rendered
 from scenarios import Aggregation
 from settings import jars
+from shared_session import contender
+from spark_dstl.monitoring.sources import MetricsServlet
 from spark_dstl.monitoring.ui_charts import CHARTS, SETTING
 
 HERE = Path(__file__).resolve().parent
@@ -104,3 +108,64 @@ def test_the_examples_of_the_page_on_monitoring_run_as_they_stand(tmp_path: Path
         driver.succeed()
     assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", driver.log(), re.MULTILINE)
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0
+
+
+def documented_settings() -> dict[str, str]:
+    """The settings that the page on monitoring shows."""
+    page = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```properties\n(.*?)```", page, re.DOTALL)
+    lines = (line.split(None, 1) for block in blocks for line in block.splitlines())
+    return {line[0]: line[1] for line in lines if line and line[0] != "#" and line[0].startswith("spark.metrics")}
+
+
+def test_every_sink_of_the_page_on_monitoring_has_the_figures_of_driver_and_executors(tmp_path: Path) -> None:
+    """With the settings as they stand there, but for where they send to, and how often."""
+    (tmp_path / "csv").mkdir()
+    with collecting() as (port, lines):
+        elsewhere = {
+            "graphite.host": "127.0.0.1",
+            "graphite.port": str(port),
+            "csv.directory": str(tmp_path / "csv"),
+            "period": "1",
+        }
+        settings = documented_settings()
+        for ending, value in elsewhere.items():
+            changed = [key for key in settings if key.endswith(f".{ending}")]
+            assert changed, ending
+            settings |= dict.fromkeys(changed, value)
+        with monitored(tmp_path / "query", settings, master="local-cluster[1,1,1024]") as place:
+            driver, executor = "clicks.driver.dstl.commits.count", "clicks.0.dstl.uploads.started"
+            place.driver.wait_until(
+                lambda: {driver, executor} <= {line.split()[0] for line in lines}, "figures sent as Graphite has them"
+            )
+            place.driver.wait_until(
+                lambda: {f"{driver}.csv", f"{executor}.csv"} <= {file.name for file in (tmp_path / "csv").iterdir()},
+                "files of figures",
+            )
+            place.driver.wait_until(lambda: driver in place.driver.log(), "figures on the console")
+            assert f"clicks.driver.dstl.commits.count={BATCHES}" in place.mbeans
+            assert f'metrics_clicks_driver_dstl_commits_count_Value{{type="gauges"}} {BATCHES}' in place.get(
+                "/metrics/prometheus/"
+            )
+            (sample,) = MetricsServlet(place.ui).poll()
+            assert (sample.of, sample.figures["commits"]) == ("clicks.driver", BATCHES)
+    assert not [line for line in lines if ".dstl." not in line]
+
+
+def test_what_belongs_to_the_whole_query_is_told_by_one_of_its_operators(tmp_path: Path, spark: SparkSession) -> None:
+    """In tasks of their own; Spark's UI adds up what operators tell."""
+    Aggregation.generate(files=3, rows=30).write(tmp_path)
+    session = contender(spark, "dstl")
+    events = query_driver.read(session, tmp_path / "events")
+    counts = events.dropDuplicates(["key", "value"]).groupBy("key").count()
+    sink = counts.writeStream.outputMode("update").format("noop")
+    query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = query.lastProgress
+    assert progress is not None
+    operators = [operator["customMetrics"] for operator in progress["stateOperators"]]
+    assert sorted(operator["dstlLogBytes"] > 0 for operator in operators) == [False, True]
+    newest = spark_dstl.metrics(query)
+    assert newest is not None
+    # Of two operators with two partitions each.
+    assert newest.segments == 4

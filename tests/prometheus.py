@@ -1,0 +1,86 @@
+"""Prometheus' own programs, where this machine has them, and a server that looks at a driver."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from harness import free_port
+
+# What `make prometheus` builds, outside of the checkout: it takes minutes.
+TOOLS = Path.home() / ".cache" / "spark-dstl" / "tools"
+ANSWER_SECONDS = 30
+
+
+def program(name: str) -> str:
+    """The path of a program; the test is skipped where there is none."""
+    found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
+    if found is None:
+        pytest.skip(f"no {name}: `make prometheus` builds it, which needs Go, or `apt install prometheus`")
+    return found
+
+
+@dataclass(frozen=True)
+class Server:
+    """A Prometheus that runs."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+    log: Path
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """What the API answers, where it does."""
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"{self.address}/api/v1/{path}?{query}", timeout=ANSWER_SECONDS) as answer:
+            found = json.loads(answer.read())
+        assert found["status"] == "success", found
+        return found["data"]
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression has now."""
+        series: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
+        return series
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for a condition while the server runs; one that cannot be asked yet is asked again."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            try:
+                if holds():
+                    return
+            except OSError:
+                pass
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"no {what}; Prometheus said:\n{self.log.read_text(encoding='utf-8')[-3000:]}")
+            time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def prometheus(work: Path, configuration: str) -> Iterator[Server]:
+    """Run Prometheus on the loopback interface, with this configuration."""
+    port = free_port()
+    file = work / "prometheus.yml"
+    file.write_text(configuration, encoding="utf-8")
+    command = [program("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={work / 'data'}"]
+    log = work / "prometheus.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        yield Server(process, f"http://127.0.0.1:{port}", log)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,129 @@
+"""What Prometheus and Grafana are given: the scrape configuration, the alerts and the dashboard."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from monitored import BATCHES, Place, monitored
+from prometheus import program, prometheus
+
+HERE = Path(__file__).resolve().parent
+CONF = HERE.parent / "conf"
+ALERTS = CONF / "prometheus-alerts.yml"
+ALERT_TESTS = HERE / "prometheus-alerts-test.yml"
+SCRAPING = CONF / "prometheus.yml"
+DASHBOARD = CONF / "grafana-dashboard.json"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A driver whose UI has the servlet for Prometheus."""
+    sink = "spark.metrics.conf.driver.sink.prometheusServlet"
+    confs = {
+        "spark.metrics.namespace": "my-clicks",
+        f"{sink}.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+        f"{sink}.path": "/metrics/prometheus",
+    }
+    with monitored(tmp_path_factory.mktemp("scraped"), confs) as place:
+        yield place
+
+
+def dashboard() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    return read
+
+
+def expressions() -> list[str]:
+    """What the dashboard asks, with its variables filled in."""
+    asked = [target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", [])]
+    return [expr.replace("$application", ".*").replace("$__rate_interval", "1m") for expr in asked]
+
+
+def promtool(*arguments: object) -> None:
+    done = subprocess.run(
+        [program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_alerts_and_dashboard_name_figures_that_the_source_has_and_no_others(place: Place) -> None:
+    gauges = json.loads(place.get("/metrics/json/"))["gauges"]
+    figures = (name.partition(".dstl.")[2] for name in gauges if ".dstl." in name)
+    exported = {"dstl_" + re.sub(r"^requests\.\w+\.", "requests.", name).replace(".", "_") for name in figures}
+    named = re.findall(r"\bdstl_\w+", ALERTS.read_text(encoding="utf-8") + " ".join(expressions()))
+    assert "dstl_requests_hedges" in named
+    assert set(named) <= exported
+
+
+def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
+    alerts = re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8"))
+    tests = ALERT_TESTS.read_text(encoding="utf-8")
+    fires = Counter(re.findall(r"alertname: (\w+)\n\s+exp_alerts:\n", tests))
+    silent = Counter(re.findall(r"alertname: (\w+)}", tests))
+    assert set(fires) == set(silent) == set(alerts)
+
+
+def test_promtool_finds_the_configuration_and_the_alerts_right() -> None:
+    promtool("check", "config", SCRAPING)
+    promtool("check", "rules", ALERTS)
+
+
+def test_alerts_fire_when_they_should_and_not_when_they_should_not() -> None:
+    promtool("test", "rules", ALERT_TESTS)
+
+
+def test_prometheus_takes_the_figures_of_a_driver_and_evaluates_what_alerts_and_dashboard_ask(
+    place: Place, tmp_path: Path
+) -> None:
+    """With the configuration as it stands, but for the driver's address and how often things happen."""
+    configured, targets = re.subn(r"localhost:4040", place.ui.partition("://")[2], SCRAPING.read_text(encoding="utf-8"))
+    configured, rules = re.subn(r"- prometheus-alerts\.yml", f"- {ALERTS}", configured)
+    assert (targets, rules) == (1, 1)
+    often = "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
+    with prometheus(tmp_path, often + configured) as server:
+        server.wait_until(lambda: bool(server.query("dstl_commits_count")), "figures of the driver")
+        (commits,) = server.query("dstl_commits_count")
+        labels = {name: commits["metric"][name] for name in ("application", "process", "job")}
+        assert labels == {"application": "my_clicks", "process": "driver", "job": "spark-drivers"}
+        assert commits["value"][1] == str(BATCHES)
+        assert {one["metric"]["operation"] for one in server.query("dstl_requests_count")} >= {"create", "put", "read"}
+        assert not server.query('{__name__=~"metrics_.*_dstl_.*"}')
+        asked = expressions()
+        # Rates need two samples.
+        server.wait_until(lambda: all(server.query(expr) for expr in asked), "answer to all that the dashboard asks")
+
+        def evaluated() -> bool:
+            rules = [rule for group in server.ask("rules")["groups"] for rule in group["rules"]]
+            return len(rules) > 0 and all(rule["health"] == "ok" for rule in rules)
+
+        server.wait_until(evaluated, "evaluation of all alerts")
+        assert not server.query('ALERTS{alertstate="firing"}'), "a driver that is well fires none"
+
+
+def test_the_dashboard_is_one_in_grafana_s_own_schema() -> None:
+    """What the schema does not know is lost when Grafana's library reads the dashboard and writes it again."""
+    register_default_plugins()
+    read = dashboard()
+    again = json.loads(JSONEncoder().encode(Dashboard.from_json(read)))
+    assert missing(read, again) == []
+
+
+def missing(of: Any, there: Any, at: str = "") -> list[str]:
+    """The places where something of `of` is not as it is in `there`."""
+    if isinstance(of, dict) and isinstance(there, dict):
+        return [place for key in of for place in missing(of[key], there.get(key), f"{at}/{key}")]
+    if isinstance(of, list) and isinstance(there, list) and len(of) == len(there):
+        pairs = enumerate(zip(of, there, strict=True))
+        return [place for number, (one, other) in pairs for place in missing(one, other, f"{at}/{number}")]
+    return [] if of == there else [at]
