@@ -1,9 +1,13 @@
 import io
 import json
+import os
+import pty
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -198,3 +202,36 @@ def test_a_sparkline_ends_with_the_newest_and_shows_what_is_more_than_nothing() 
     assert sparkline([9, 0, 1, None, 100], 4) == "▁▂ █"
     assert sparkline([0, 0], 4) == "▁▁"
     assert sparkline([0, 50, 100], 4) == "▁▅█"
+
+
+def test_on_a_terminal_it_is_a_view_that_ends_well_when_interrupted(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    write(file, 0, 1)
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "spark_dstl", "watch", "--interval", "0.1", str(file)]
+    environment = os.environ | {"COLUMNS": "120", "LINES": "50", "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=follower, stderr=subprocess.PIPE, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        while b"log size" not in shown:
+            shown += os.read(leader, 4096)
+        process.send_signal(signal.SIGINT)
+        with suppress(OSError):
+            while part := os.read(leader, 4096):
+                shown += part
+        assert process.stderr is not None
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+    os.close(leader)
+    assert "█" in shown.decode()
+
+
+def test_a_reader_who_has_seen_enough_ends_it_without_a_word(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    write(file, *range(1000))
+    command = [sys.executable, "-m", "spark_dstl", "watch", "--once", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert (process.wait(), process.stderr.read()) == (0, b"")

@@ -24,7 +24,7 @@ _COLOURS = {
     "rest": "#d9d9d9",
     "batch_ms": "#222222",
 }
-_LOG, _SNAPSHOTS = "#4c78a8", "#d1495b"
+_LOG, _SNAPSHOTS, _WAITS, _REPLAY = "#4c78a8", "#d1495b", "#e0a458", "#54a24b"
 _SIZE = (9.0, 3.6)
 # As many as can be told apart; more are shown as means of neighbours.
 _MOST_BARS = 180
@@ -109,20 +109,18 @@ def waits_and_replay(run: Run) -> str:
     """Draw how long tasks waited for memory, and what was read to rebuild stores."""
 
     def draw(axes: Axes) -> None:
-        places = [batch.batch for batch in run.batches]
-        axes.bar(
-            places, [batch.back_pressure_ms or 0 for batch in run.batches], 1, label="back-pressure", color="#e0a458"
-        )
+        waited = {batch.batch: batch.back_pressure_ms for batch in run.batches if batch.back_pressure_ms}
+        axes.vlines(list(waited), 0, list(waited.values()), label="back-pressure", color=_WAITS)
         axes.set_ylabel("ms, all tasks together")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel("batch")
+        replayed = {batch.batch: batch.replayed_bytes for batch in run.batches if batch.replayed_bytes}
         replay = axes.twinx()
-        replay.plot(
-            places, [batch.replayed_bytes or 0 for batch in run.batches], "v", label="replayed", color="#54a24b", ms=4
-        )
+        replay.plot(list(replayed), list(replayed.values()), "v", label="replayed", color=_REPLAY, clip_on=False)
         replay.yaxis.set_major_formatter(lambda value, _: readable_bytes(value))
+        axes.set_xlim(run.batches[0].batch - 0.5, run.batches[-1].batch + 0.5)
         axes.set_ylim(bottom=0)
         replay.set_ylim(bottom=0)
-        axes.margins(x=0.01)
         _legend(axes, replay)
 
     return _svg(draw, f"waits {run.query_id}")
