@@ -94,3 +94,14 @@ def test_the_package_runs_as_the_command() -> None:
     command = [sys.executable, "-m", "spark_dstl", "--version"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert output == f"dstl {spark_dstl.__version__}\n"
+
+
+def test_commands_that_need_no_more_run_without_what_only_views_and_reports_need(tmp_path: Path) -> None:
+    history = tmp_path / "progress.jsonl"
+    history.write_text("", encoding="utf-8")
+    blocked = ["pyspark", "pyarrow", "rich", "matplotlib"]
+    for arguments in (["config", "--no-jar"], ["watch", "--once", str(history)], ["report", "--help"]):
+        without = f"import sys; sys.modules.update(dict.fromkeys({blocked}))"
+        program = f"{without}; from spark_dstl.commands import main; main({arguments})"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), arguments

@@ -118,6 +118,11 @@ def test_progress_goes_to_a_file_as_well_a_line_each(tmp_path: Path) -> None:
     assert read_history(file)[-1:] == list(listener.metrics)
 
 
+def test_a_file_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        MetricsListener(progress_file=tmp_path / "absent" / "progress.jsonl")
+
+
 def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     file.write_text(json.dumps(progress(0)) + "\n\n" + json.dumps(progress(1))[:-5], encoding="utf-8")

@@ -38,7 +38,8 @@ class MetricsListener(StreamingQueryListener):
     `limit` is how many batches are kept; older ones go. With `progress_file`, the whole progress of each batch is
     appended there as well, a line of JSON each, for `dstl watch` and `dstl report`; nobody makes that file shorter.
 
-    Raises `InvalidOption` for a limit below 1.
+    Raises `InvalidOption` for a limit below 1, and `OSError` if the file cannot be appended to. What goes wrong with it
+    later is logged by Spark, and the query goes on.
     """
 
     def __init__(self, *, limit: int = 10_000, progress_file: str | os.PathLike[str] | None = None) -> None:
@@ -46,6 +47,8 @@ class MetricsListener(StreamingQueryListener):
             raise InvalidOption(f"limit cannot be {limit}: it must be a whole number, at least 1")
         self._kept: deque[QueryMetrics] = deque(maxlen=limit)
         self._file = None if progress_file is None else Path(progress_file)
+        if self._file is not None:
+            self._file.open("a").close()
         self._lock = Lock()
 
     @property
