@@ -72,6 +72,7 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/ruff format --check $(PYTHON_TREES)
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)
+	@$(VENV)/mypy python/tests/conftest.py
 
 docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/commands.md, typed keywords
 	@$(SBT) log/generateDocs

@@ -60,6 +60,8 @@ def main() -> int:
         ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
         ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
         ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
+        # Named like another module, so it is checked by itself.
+        ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
         ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),

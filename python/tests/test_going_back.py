@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from written_checkpoint import RUN, Written, WrittenCheckpoint, aged, zip_of
+from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
 from spark_dstl import CannotGoBack, DstlError, QuerySeemsToRun
@@ -117,6 +117,25 @@ def test_a_batch_that_cannot_be_rebuilt_is_not_gone_back_to(written: WrittenChec
             rollback.plan(checkpoint, 9, no_wait)
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
+
+
+def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_gone_back_to(tmp_path: Path) -> None:
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    for batch in range(6):
+        checkpoint.batch(batch)
+    packed = Written(0, 0, 4, zip_of({}), kind=2)
+    checkpoint.offsets(6)
+    checkpoint.entry(6, [*checkpoint.changes(6), packed], listed=Listed(held=[Held(0, 0, 4, 6)]))
+    checkpoint.batch(7)
+    for batch in range(4):
+        (checkpoint.root / f"commits/{batch}").unlink()
+    aged(checkpoint.root)
+    with spark_dstl.open(str(checkpoint.root)) as opened:
+        found = opened.verify()
+        assert (found.is_intact, found.newest_intact, sorted(found.held_above)) == (True, 7, [4, 5])
+        assert rollback.plan(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
+        with pytest.raises(CannotGoBack, match="commits/6 holds the snapshot that it is rebuilt from"):
+            rollback.plan(opened, 5, no_wait)
 
 
 def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:

@@ -41,7 +41,7 @@ def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.s
     survey = checkpoint.survey()
     if survey.newest is None:
         raise CannotGoBack(f"{checkpoint.path} has no committed batch")
-    why = can_go_back(survey, to, found.lost)
+    why = can_go_back(survey, to, {**found.held_above, **found.lost})
     if why is not None:
         rather = (
             f"The newest batch that can be gone back to is {found.newest_intact}"

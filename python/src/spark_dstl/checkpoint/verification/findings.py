@@ -55,7 +55,8 @@ class Counts:
 class Verification:
     """The outcome of verifying a checkpoint.
 
-    `lost` are the batches whose state Spark retains and that cannot be rebuilt, each with a reason. `newest_intact` is
+    `lost` are the batches whose state Spark retains and that cannot be rebuilt, each with a reason; `held_above` those
+    that can be, and could not once the entries above them were deleted, which going back does. `newest_intact` is
     the newest batch that can be gone back to, or on; None if there is none. `running` says why a query seems to be at
     work, None if none seems to; then leftovers may be what it is about to name.
     """
@@ -67,6 +68,7 @@ class Verification:
     running: str | None
     damages: list[Finding]
     lost: dict[int, str]
+    held_above: dict[int, str]
     leftovers: list[Finding]
     notes: list[Finding]
     counts: Counts

@@ -8,12 +8,20 @@ from spark_dstl.checkpoint.sparkfiles import Operator
 from spark_dstl.checkpoint.survey import EntryFacts, StoreFacts, Survey
 from spark_dstl.checkpoint.verification.findings import Found, key_of
 
+# Batches before and after all that there are: of what no entry holds, and of what nothing holds.
+_ALWAYS = -1
+_NEVER = 1 << 62
+
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """One store: which versions cannot be rebuilt and why, and the lowest version of which anything is needed."""
+    """One store: which versions cannot be rebuilt and why, and the lowest version of which anything is needed.
+
+    `held_above` are those that can be rebuilt now, and could not once the entries above theirs were deleted.
+    """
 
     lost: dict[int, str]
+    held_above: dict[int, str]
     lowest_needed: int
 
 
@@ -62,33 +70,47 @@ def rebuild(store: Store, survey: Survey, found: Found, bad: Bad, links: dict[in
     plain: dict[int, set[str | None]] = {}
     for version, unique in facts.plain:
         plain.setdefault(version, set()).add(unique)
-    versions = {batch + 1 for batch in survey.entries} | facts.logged.keys() | plain.keys() | snapshots
+    versions = {batch + 1 for batch in survey.entries} | facts.logged.keys() | plain.keys() | snapshots.keys()
     upto = max((batch + 1 for batch in survey.entries), default=0)
     lost: dict[int, str] = {}
+    held_above: dict[int, str] = {}
     bases: dict[int, int] = {}
     reason: str | None = None
     base, last = 0, 0
+    # Of the snapshots from which the version is rebuilt by changelogs alone: the first batch whose entry holds one.
+    first_held = _ALWAYS
     for version in sorted(one for one in versions if 0 < one <= upto):
+        if version != last + 1:
+            why: str | None = f"nothing of version {version - 1} is there, and no snapshot of version {version}"
+        else:
+            why = _no_changelog(store, version, facts, plain.get(version, set()), survey, bad, links)
+            why = f"version {version}: {why}" if why else None
+        if reason is not None or why is not None:
+            first_held = _NEVER
         if version in snapshots:
             reason, base = None, version
-        elif version != last + 1:
-            reason = f"nothing of version {version - 1} is there, and no snapshot of version {version}"
+            first_held = min(first_held, snapshots[version])
         elif reason is None:
-            why = _no_changelog(store, version, facts, plain.get(version, set()), survey, bad, links)
-            reason = f"version {version}: {why}" if why else None
+            reason = why
         if reason is not None:
             lost[version] = reason
+        elif first_held >= version:
+            held_above[version] = f"commits/{first_held} holds the snapshot that it is rebuilt from"
         bases[version] = base
         last = version
     retained = [batch + 1 for batch in survey.retained] or sorted(bases)
-    return Rebuilt(lost, min((bases.get(version, 0) for version in retained[:1]), default=0))
+    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0))
 
 
-def _snapshots(store: Store, facts: StoreFacts, survey: Survey, found: Found) -> set[int]:
-    good = {version for (version, _), held in facts.held.items() if key_of(held.batch, held.zip) not in found.unusable}
+def _snapshots(store: Store, facts: StoreFacts, survey: Survey, found: Found) -> dict[int, int]:
+    """Return the versions of which there is a good snapshot, with the first batch whose entry holds it."""
+    good: dict[int, int] = {}
+    for (version, _), held in facts.held.items():
+        if key_of(held.batch, held.zip) not in found.unusable:
+            good[version] = min(held.batch, good.get(version, _NEVER))
     for version, unique in facts.zips:
         if (store, version, unique) not in found.unusable_zips and counts(store, version, unique, survey):
-            good.add(version)
+            good[version] = _ALWAYS
     return good
 
 

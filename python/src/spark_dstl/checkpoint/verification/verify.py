@@ -40,6 +40,7 @@ def verify(checkpoint: Checkpoint, deep: bool = False, wait: Callable[[float], N
         damages=[one for one in second.damages if (one.object, one.what) in again],
         lost={batch: why for batch, why in second.lost.items() if batch in first.lost},
         leftovers=second.leftovers,
+        held_above=second.held_above,
         notes=second.notes,
         counts=second.counts,
     )
@@ -70,16 +71,19 @@ def _look(checkpoint: Checkpoint, deep: bool) -> Verification:
     objects.check_claims(storage, found, survey, readers)
     objects.check_leftovers(survey, storage, base, listed, found)
     lost = _lost(survey, rebuilt)
+    held_above = _held_above(survey, rebuilt)
     return Verification(
         path=checkpoint.path,
         deep=deep,
         newest_batch=survey.newest,
         newest_intact=max(
-            (batch for batch in survey.retained if can_go_back(survey, batch, lost) is None), default=None
+            (batch for batch in survey.retained if can_go_back(survey, batch, {**held_above, **lost}) is None),
+            default=None,
         ),
         running=activity.signs(checkpoint),
         damages=found.damages,
         lost=lost,
+        held_above=held_above,
         leftovers=found.leftovers,
         notes=found.notes,
         counts=Counts(
@@ -112,8 +116,19 @@ def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt]) -> dict[int, st
     return dict(sorted(lost.items()))
 
 
+def _held_above(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt]) -> dict[int, str]:
+    """Return the retained batches whose state would be gone with the entries above, each with the reason."""
+    above: dict[int, str] = {}
+    for batch in survey.retained:
+        for store, one in rebuilt.items():
+            if batch + 1 in one.held_above:
+                above[batch] = f"state of {store.directory}: {one.held_above[batch + 1]}, and would be deleted with it"
+                break
+    return above
+
+
 def can_go_back(survey: Survey, batch: int, lost: dict[int, str]) -> str | None:
-    """Return why a batch cannot be gone back to; None if it can."""
+    """Return why a batch cannot be gone back to; None if it can. `lost` says whose state cannot be had then."""
     if batch not in survey.entries:
         return f"there is no commits/{batch}"
     if batch not in survey.offsets:
