@@ -15,7 +15,7 @@ import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
 import sparkdstl.log.coordinator.retention.{LogSize, OrphanSweep, Retention}
 import sparkdstl.log.coordinator.snapshots.RunSnapshots
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, LogLayout, QueryLocation, SegmentPart, Writer}
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, LogLayout, QueryLocation, Writer}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -100,13 +100,25 @@ final class RunCoordinator private (
     runtime
   )
 
+  private lazy val answers = new ExecutorAnswers(
+    location,
+    writer,
+    FromDriver.Opened(accumulator, writer.epoch, options.inlineMaxBatchSize),
+    ledger,
+    retention,
+    snapshots,
+    restart,
+    metrics,
+    () => isAtWork,
+    () => barrier
+  )
+
   // Guarded by this.
   private var commitUnderWay: Future[Unit] = Future.unit
   private var committedAtNanos = start.atNanos
   private var lastBarrier: Option[BarrierReport] = None
   private var phase: Phase = Running
   private var swept = false
-  private var pastTheLog = false
 
   ledger.forget(chain.newest): Unit
 
@@ -140,33 +152,8 @@ final class RunCoordinator private (
 
   /** Answers an executor. Does not throw. */
   def answer(from: String, message: ToDriver): Future[FromDriver] =
-    try answerTo(from, message)
+    try answers.to(from, message)
     catch { case NonFatal(error) => Future.failed(error) }
-
-  private def answerTo(from: String, message: ToDriver): Future[FromDriver] = message match {
-    case ToDriver.Open =>
-      Future.successful(FromDriver.Opened(accumulator, epoch, options.inlineMaxBatchSize))
-    case seal: ToDriver.Seal => Future.successful(taken(from, seal))
-    case ToDriver.Withdraw(attempt, batch) => Future.successful(FromDriver.Withdrawal(ledger.withdraw(attempt, batch)))
-    case ToDriver.Uploaded(results) =>
-      val unknown = results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) }
-      Future.successful(answerToUnknown(unknown))
-    case ToDriver.Release(lowest) =>
-      retention.release(lowest)
-      Future.successful(FromDriver.Noted)
-    case ToDriver.ListStore(storeDirectory) =>
-      restart.asked(storeDirectory)
-      snapshots.of(storeDirectory).map { case (held, plainUpTo) =>
-        val lowest = retention.lowest(storeDirectory)
-        FromDriver.Versions(retention.versions(storeDirectory), held.filter(_.version >= lowest), plainUpTo)
-      }
-    case offer: ToDriver.OfferSnapshot =>
-      if (isAtWork) snapshots.offer(offer) else Future.successful(FromDriver.Superseded)
-    case ToDriver.PastTheLog(why) =>
-      if (synchronized { val first = !pastTheLog; pastTheLog = true; first })
-        logger.warn(s"Nothing of ${location.root} goes to the log: $why")
-      Future.successful(FromDriver.Noted)
-  }
 
   /** An executor is gone: what it had not uploaded is lost. */
   def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
@@ -248,21 +235,6 @@ final class RunCoordinator private (
       retained
     }
   }
-
-  private def taken(from: String, seal: ToDriver.Seal): FromDriver =
-    if (!isAtWork) FromDriver.Superseded
-    else ledger.seal(from, seal) match {
-      case FromDriver.Accepted(_) => FromDriver.Accepted(barrier)
-      case refused: FromDriver.Refused =>
-        metrics.refused()
-        // The task cannot be relied on to say so: Spark drops what a killed one fails with.
-        logger.warn(
-          ProtocolErrors.sealRefused(seal.attempt, seal.batch, run, refused.reason, refused.stale).getMessage +
-            s" It is on executor $from."
-        )
-        refused
-      case other => other
-    }
 
   /** Nothing is sealed for the batch any more; losers are told not to build on what they have. */
   private def close(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] =
@@ -357,17 +329,6 @@ final class RunCoordinator private (
             synchronized { swept = false }
             logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
         }
-
-  /**
-   * Uploads of which the ledger knows nothing are told for a second time, or belong to a batch that was committed without
-   * them. Then their executor is to discard them: their files may hold what a batch under way needs.
-   */
-  private def answerToUnknown(results: Vector[(Long, Either[String, SegmentPart])]): FromDriver =
-    if (!isAtWork) FromDriver.Noted
-    else {
-      val unwanted = results.collect { case (ticket, Right(part)) if !part.file.exists(retention.names) => ticket }
-      if (unwanted.isEmpty) FromDriver.Noted else FromDriver.Unwanted(unwanted)
-    }
 
   private def discard(files: Set[String]): Unit =
     if (files.nonEmpty && isAtWork)
