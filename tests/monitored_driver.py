@@ -52,7 +52,7 @@ def main() -> None:
 
 def session(spec: dict[str, Any]) -> SparkSession:
     """A session as the specification wants it."""
-    builder: SparkSession.Builder = SparkSession.builder.appName("monitored")
+    builder: SparkSession.Builder = SparkSession.builder.appName("my-clicks")
     if spec["remote"]:
         return spark_dstl.configure_session(builder.remote(spec["remote"]).getOrCreate())
     for key, value in spec["confs"].items():

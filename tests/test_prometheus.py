@@ -31,7 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A driver whose UI has the servlet for Prometheus."""
     sink = "spark.metrics.conf.driver.sink.prometheusServlet"
     confs = {
-        "spark.metrics.namespace": "my-clicks",
+        "spark.metrics.namespace": "${spark.app.name}",
         f"{sink}.class": "org.apache.spark.metrics.sink.PrometheusServlet",
         f"{sink}.path": "/metrics/prometheus",
     }
