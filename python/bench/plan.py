@@ -12,7 +12,7 @@ from typing import Any, Literal
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
 # Stores that a query has in each partition: a join keeps two a side.
-STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "medium": 1, "wide": 1, "busy": 1}
+STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "medium": 1, "wide": 1, "busy": 1, "accounts": 1}
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # What RocksDB keeps open for one store, newly written tables included, and what else the process does.
 FILES_OF_STORE = 9

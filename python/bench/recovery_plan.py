@@ -38,6 +38,8 @@ class Case:
     ticks: int = 1
     warm: int = 0
     format_version: int = 1
+    # Whether the log takes snapshots by its defaults in the batches since; else it takes none.
+    as_configured: bool = False
     # Bytes that all requests of a process together move in a second; 0: any number.
     network: int = 0
     contenders: tuple[str, ...] = CONTENDERS
@@ -50,7 +52,8 @@ class Case:
     @property
     def name(self) -> str:
         """Unique in a plan."""
-        return f"{self.kind}-{self.workload}-{self.partitions}-after-{self.since}-v{self.format_version}"
+        snapshots = "-as-configured" if self.as_configured else ""
+        return f"{self.kind}-{self.workload}-{self.partitions}-after-{self.since}{snapshots}-v{self.format_version}"
 
     @property
     def stores(self) -> int:
@@ -106,6 +109,7 @@ class Case:
             "ticksBefore": self.ticks,
             "batchesSince": max(0, since - self.warm),
             "batchesWarm": self.warm,
+            "asConfigured": self.as_configured,
             "confs": {FORMAT_VERSION: str(self.format_version), **confs},
         }
 
@@ -114,7 +118,8 @@ FULL = [
     Case("restart", "aggregation", 64, since=10),
     Case("restart", "join", 64, since=10),
     # Stock Spark takes a snapshot every ten versions: here at its best.
-    Case("restart", "aggregation", 16, since=600, stock_since=0),
+    Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6),
+    Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6, as_configured=True),
     Case("lost-executor", "aggregation", 64, since=10, warm=6),
     Case("lost-executor", "join", 64, since=10, warm=6),
     # 5 GB.

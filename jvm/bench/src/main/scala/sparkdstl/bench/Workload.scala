@@ -79,6 +79,14 @@ object Workload {
     rows => rows.repartition(rows.sparkSession.conf.get("spark.sql.shuffle.partitions").toInt, col("key"))
   )
 
+  /** The aggregation over 200,000 keys, each of which comes once in a hundred ticks. */
+  private val accounts = Workload(
+    "accounts",
+    2000,
+    OutputMode.Update(),
+    _.groupBy((col("number") % 200000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
+  )
+
   /** Work for the processor: 200,000 rows a batch, which change 50,000 keys. */
   private val busy = Workload(
     "busy",
@@ -87,7 +95,7 @@ object Workload {
     _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
   )
 
-  val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy)
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy, accounts)
 
   /** @throws IllegalArgumentException naming the workloads that there are */
   def named(name: String): Workload = all.find(_.name == name).getOrElse(

@@ -32,7 +32,7 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
     if (further > spec.batchesSince + 1)
       throw new IllegalStateException(s"it took ${further - 1} batches until commit entries held all snapshots")
     StateStores.close()
-    query.configure(ReplayCost -> "0")
+    query.configure((if (spec.asConfigured) Defaults else Never): _*)
     val left = spec.batchesSince + 1 - further
     if (left > 0) query.run(spec.batchesBefore - 1 + further, left)(()): Unit
   }

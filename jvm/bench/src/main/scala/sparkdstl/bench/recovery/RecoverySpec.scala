@@ -16,6 +16,7 @@ import sparkdstl.bench.{Contender, RequestDelays, SpecFile, Workload}
  * @param ticksBefore   that each of these takes as its input; all others take one
  * @param batchesSince  that were run after that
  * @param batchesWarm   that are run in the process that then loses an executor
+ * @param asConfigured  whether the log takes snapshots by its own defaults in the batches since; else it takes none
  * @param confs         further SQL configurations
  */
 final case class RecoverySpec(
@@ -32,6 +33,7 @@ final case class RecoverySpec(
     ticksBefore: Int,
     batchesSince: Int,
     batchesWarm: Int,
+    asConfigured: Boolean,
     confs: Map[String, String]
 ) {
 
@@ -68,6 +70,7 @@ object RecoverySpec {
       spec.field("ticksBefore").asInt,
       spec.field("batchesSince").asInt,
       spec.field("batchesWarm").asInt,
+      spec.field("asConfigured").asBoolean,
       spec.texts("confs")
     )
   }

@@ -9,6 +9,14 @@ private object SnapshotSettings {
   val ReplayCost: String = LogOptions.Prefix + LogOptions.MaterializeReplayCost.key
   private val Interval = LogOptions.Prefix + LogOptions.MaterializeInterval.key
 
+  /** As if nobody had set anything. */
+  val Defaults: Seq[(String, String)] = Seq(
+    MinDeltas -> "10",
+    MaintenanceInterval -> "60s",
+    Interval -> s"${LogOptions.default.materializeIntervalMs}ms",
+    ReplayCost -> LogOptions.default.materializeReplayCost.toString
+  )
+
   /** As long as a benchmark runs. */
   val Never: Seq[(String, String)] =
     Seq(MinDeltas -> Int.MaxValue.toString, MaintenanceInterval -> "1h", Interval -> "24h", ReplayCost -> "0")
