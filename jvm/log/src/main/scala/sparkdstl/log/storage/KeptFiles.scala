@@ -1,28 +1,24 @@
 package sparkdstl.log.storage
 
-import java.io.IOException
-import java.nio.file.{Files, Path}
+import java.io.{IOException, InputStream}
+import java.nio.file.Path
 
 import scala.collection.mutable
+import scala.util.Using
 
 import org.slf4j.LoggerFactory
 
 /**
- * Local files that stay when those who had them remove theirs: hard links, so that they take no room while both are there.
+ * Local files that stay when those who had them remove theirs: links, so that they take no room while both are there.
  *
  * Bounded: of what was not asked for, or kept anew, for longest all goes first. Nothing here is relied upon: what cannot be
- * kept is not, and what is found may be damaged. Thread-safe.
- *
- * @param makeDirectory
- *   makes a directory on the disk of that one, to be removed when the process ends
+ * kept is not, and what is there is looked at before it is handed out. Thread-safe.
  */
-final class KeptFiles(makeDirectory: Path => Path) {
+final class KeptFiles(links: LinkedFiles) {
   import KeptFiles._
 
   // Guarded by this; the owners used least recently first.
   private val owners = mutable.LinkedHashMap.empty[String, Map[String, Kept]]
-  private val directories = mutable.HashMap.empty[Path, Path]
-  private var linked = 0L
   private var complained = false
 
   /**
@@ -45,19 +41,33 @@ final class KeptFiles(makeDirectory: Path => Path) {
     while (bytes > maxBytes) letGo(owners.head._1)
   }
 
-  /** A file that is kept of `owner`. It may go at any time. */
-  def find(owner: String, name: String): Option[Path] = synchronized {
+  /**
+   * A file that is kept of `owner`. It may go at any time. One that is damaged, or gone, is kept no more.
+   *
+   * @param isWhole
+   *   whether a file's content is what it should be; called without a lock
+   */
+  def find(owner: String, name: String)(isWhole: InputStream => Boolean): Option[Path] =
+    kept(owner, name).filter { of =>
+      val whole = Using(links.open(of.path))(isWhole).getOrElse(false)
+      if (!whole) {
+        logger.warn(s"${of.path}, kept as $name, is damaged; it is fetched again")
+        forget(owner, name, of)
+      }
+      whole
+    }.map(_.path)
+
+  private def kept(owner: String, name: String): Option[Kept] = synchronized {
     val files = owners.remove(owner)
     files.foreach(owners.put(owner, _))
-    files.flatMap(_.get(name)).map(_.path)
+    files.flatMap(_.get(name))
   }
 
-  /** What was found is not what it should be. */
-  def forget(owner: String, name: String): Unit = synchronized {
-    owners.updateWith(owner)(_.map { files =>
-      files.get(name).foreach(remove)
-      files - name
-    }): Unit
+  private def forget(owner: String, name: String, damaged: Kept): Unit = synchronized {
+    if (owners.get(owner).flatMap(_.get(name)).exists(_ eq damaged)) {
+      owners.updateWith(owner)(_.map(_ - name)): Unit
+      remove(damaged)
+    }
   }
 
   /** Bytes of what is kept. */
@@ -67,10 +77,8 @@ final class KeptFiles(makeDirectory: Path => Path) {
 
   private def link(file: Path, near: Path): Option[Kept] =
     try {
-      val directory = directories.getOrElseUpdate(near, makeDirectory(near))
-      linked += 1
-      val kept = Files.createLink(directory.resolve(s"$linked"), file)
-      Some(Kept(kept, Files.size(kept)))
+      val kept = links.link(file, near)
+      Some(Kept(kept, links.length(kept)))
     } catch {
       case error @ (_: IOException | _: UnsupportedOperationException) =>
         if (!complained)
@@ -80,7 +88,7 @@ final class KeptFiles(makeDirectory: Path => Path) {
     }
 
   private def remove(kept: Kept): Unit =
-    try Files.deleteIfExists(kept.path): Unit
+    try links.delete(kept.path)
     catch { case error: IOException => logger.warn(s"${kept.path} takes room that nobody needs", error) }
 }
 

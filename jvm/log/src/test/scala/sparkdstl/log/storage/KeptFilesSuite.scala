@@ -12,12 +12,14 @@ class KeptFilesSuite extends AnyFunSuite {
   private class Fixture {
     val disk: Path = Files.createTempDirectory("kept")
     val owned: Path = Files.createDirectory(disk.resolve("owned"))
-    val files = new KeptFiles(near => Files.createDirectory(near.resolve("made")))
+    val files = new KeptFiles(new HardLinks(near => Files.createDirectory(near.resolve("made"))))
 
     def write(name: String, length: Int): (String, Path) =
       name -> Files.write(owned.resolve(name), Array.fill(length)(name.head.toByte))
 
     def keep(owner: String, maxBytes: Long, of: (String, Path)*): Unit = files.keep(owner, of.toMap, disk, maxBytes)
+
+    def find(owner: String, name: String): Option[Path] = files.find(owner, name)(_ => true)
 
     def onDisk: Int = Using.resource(Files.list(disk.resolve("made")))(_.iterator.asScala.size)
   }
@@ -28,23 +30,34 @@ class KeptFilesSuite extends AnyFunSuite {
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
     keep("one", 100, a, b)
     Seq(a, b).foreach(of => Files.delete(of._2))
-    assert(Files.readString(files.find("one", "a").get) == "aaa" && files.bytes == 7)
-    assert(files.find("two", "a").isEmpty && files.find("one", "c").isEmpty)
+    assert(Files.readString(find("one", "a").get) == "aaa" && files.bytes == 7)
+    assert(find("two", "a").isEmpty && find("one", "c").isEmpty)
     // What is there already need not be there anew.
     keep("one", 100, b, c)
-    assert(files.find("one", "a").isEmpty && Files.readString(files.find("one", "b").get) == "bbbb")
+    assert(find("one", "a").isEmpty && Files.readString(find("one", "b").get) == "bbbb")
     assert(files.bytes == 9 && onDisk == 2)
-    files.forget("one", "b")
-    assert(files.find("one", "b").isEmpty && files.bytes == 5 && onDisk == 1)
+  }
+
+  test("what is not what it should be, or is gone, is kept no more") {
+    val fixture = new Fixture
+    import fixture._
+    val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
+    keep("one", 100, a, b, c)
+    def isWhole(content: String)(stream: java.io.InputStream) = new String(stream.readAllBytes()) == content
+    assert(files.find("one", "b")(isWhole("bbbb")).nonEmpty)
+    Files.writeString(b._2, "bbb!")
+    assert(files.find("one", "b")(isWhole("bbbb")).isEmpty && files.bytes == 8 && onDisk == 2)
+    Files.delete(find("one", "c").get)
+    assert(find("one", "c").isEmpty && files.bytes == 3 && find("one", "a").nonEmpty)
   }
 
   test("of those who used theirs least recently all goes, and one who has too much keeps nothing") {
     val fixture = new Fixture
     import fixture._
     Seq("a", "b", "c").foreach(name => keep(name, 30, write(name, 10)))
-    assert(files.find("a", "a").nonEmpty)
+    assert(find("a", "a").nonEmpty)
     keep("d", 30, write("d", 10))
-    assert(Seq("a", "b", "c", "d").map(name => files.find(name, name).nonEmpty) == Seq(true, false, true, true))
+    assert(Seq("a", "b", "c", "d").map(name => find(name, name).nonEmpty) == Seq(true, false, true, true))
     keep("a", 30, write("a", 10), write("e", 25))
     assert(files.bytes == 0 && onDisk == 0)
   }
@@ -53,9 +66,9 @@ class KeptFilesSuite extends AnyFunSuite {
     val fixture = new Fixture
     import fixture._
     keep("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))
-    assert(files.find("one", "gone").isEmpty && files.find("one", "a").nonEmpty)
-    val nowhere = new KeptFiles(_ => throw new java.io.IOException("No space left on device"))
+    assert(find("one", "gone").isEmpty && find("one", "a").nonEmpty)
+    val nowhere = new KeptFiles(new HardLinks(_ => throw new java.io.IOException("No space left on device")))
     nowhere.keep("one", Map(write("b", 3)), disk, 100)
-    assert(nowhere.find("one", "b").isEmpty && nowhere.bytes == 0)
+    assert(nowhere.find("one", "b")(_ => true).isEmpty && nowhere.bytes == 0)
   }
 }

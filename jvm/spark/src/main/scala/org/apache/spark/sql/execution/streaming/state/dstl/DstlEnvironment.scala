@@ -82,7 +82,9 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   private val copies = new ConcurrentHashMap[Long, LocalCopies]
 
   /** Of snapshots, for stores that come back. */
-  val keptFiles = new KeptFiles(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
+  val keptFiles = new KeptFiles(
+    new HardLinks(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
+  )
 
   /** Whether this process is a driver. */
   val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER

@@ -1,9 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
-import java.nio.file.{Files, Path => LocalPath}
-
-import scala.util.Using
+import java.nio.file.{Path => LocalPath}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -13,7 +11,6 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
-import sparkdstl.log.worker.UploadedFiles
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
@@ -279,17 +276,8 @@ private[store] final class DstlRocksDBFileManager(
     )
 
   /** The file as it was kept, if it still is what the log says. */
-  private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] = {
-    val files = DstlEnvironment.get.keptFiles
-    files.find(dfsRootDir, file.dfsFileName).filter { path =>
-      val isWhole = Using(Files.newInputStream(path))(worked.reader.isContent(found, _)).getOrElse(false)
-      if (!isWhole) {
-        logWarning(s"$path, kept of ${file.dfsFileName}, is damaged; it is fetched again")
-        files.forget(dfsRootDir, file.dfsFileName)
-      }
-      isWhole
-    }
-  }
+  private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
+    DstlEnvironment.get.keptFiles.find(dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
 
   private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
     val offsets = found.segment.parts.scanLeft(0L)(_ + _.length)

@@ -1,0 +1,55 @@
+package sparkdstl.log.storage
+
+import java.io.InputStream
+import java.nio.file.{Files, Path}
+
+import scala.collection.mutable
+
+/**
+ * Links to local files, on whatever disks those are: what is linked stays when the file itself goes, and takes no room of
+ * its own. Calls throw an `IOException` or an `UnsupportedOperationException`; nothing here is relied upon.
+ */
+trait LinkedFiles {
+
+  /**
+   * A link to `file`.
+   *
+   * @param near
+   *   a directory on the same disk, which stays
+   */
+  def link(file: Path, near: Path): Path
+
+  /** In bytes. */
+  def length(file: Path): Long
+
+  /** Closed by the caller. */
+  def open(file: Path): InputStream
+
+  /** What is gone already is gone. */
+  def delete(file: Path): Unit
+}
+
+/**
+ * Hard links.
+ *
+ * @param makeDirectory
+ *   makes a directory on the disk of that one, to be removed when the process ends
+ */
+final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
+
+  // Guarded by this.
+  private val directories = mutable.HashMap.empty[Path, Path]
+  private var linked = 0L
+
+  override def link(file: Path, near: Path): Path = synchronized {
+    val directory = directories.getOrElseUpdate(near, makeDirectory(near))
+    linked += 1
+    Files.createLink(directory.resolve(s"$linked"), file)
+  }
+
+  override def length(file: Path): Long = Files.size(file)
+
+  override def open(file: Path): InputStream = Files.newInputStream(file)
+
+  override def delete(file: Path): Unit = Files.deleteIfExists(file): Unit
+}
