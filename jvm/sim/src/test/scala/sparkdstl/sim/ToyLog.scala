@@ -52,6 +52,10 @@ final class ToyLog(flaws: ToyFlaws = ToyFlaws()) extends LogWiring {
           SnapshotLookup.Found(files.map(Lookup.Found(_)))
         )
     override def namedBy(batch: Long, entry: StoredBytes): Set[String] = Set.empty
+    override def snapshotsOf(storeDirectory: String, newest: Long, objects: ObjectMap): Vector[SegmentKey] =
+      Vector.empty
+    override def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot] = Vector.empty
+    override def holdsOnlySnapshots(path: String, objects: ObjectMap): Boolean = false
     override def isDataFile(path: String): Boolean = false
   }
 }
@@ -233,6 +237,11 @@ private final class ToyExecutor(
   override def takesSnapshots: Boolean = false
 
   override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] = Future.unit
+
+  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = {
+    val snapshots = files ++ logged
+    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
+  }
 
   override def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]] =
     files.read(Names.commit(key.batch)).map(_.flatMap(ToyEntry.segments).flatMap(ToyEntry.snapshot(key, _)))

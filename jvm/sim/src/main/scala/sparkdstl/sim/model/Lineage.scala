@@ -55,8 +55,11 @@ object LineageFiles {
   def encode(lineage: Lineage): Vector[SnapshotPiece] =
     lineage.tags.grouped(TagsOfAFile).zipWithIndex.map { case (tags, index) =>
       val content = Lineage.encode(Lineage(tags))
-      SnapshotPiece(f"$index%06d-${java.util.Arrays.hashCode(content)}%08x", content)
+      SnapshotPiece(s"$index-${Integer.toHexString(java.util.Arrays.hashCode(content))}", content)
     }.toVector
+
+  /** Whether the last file is one that no longer state has. */
+  def endsWithinFile(lineage: Lineage): Boolean = lineage.tags.size % TagsOfAFile != 0
 
   def decode(files: Vector[Array[Byte]]): Lineage = Lineage(files.flatMap(Lineage.decode(_).tags))
 }

@@ -2,8 +2,8 @@ package sparkdstl.sim.model
 
 import scala.collection.mutable
 
-import sparkdstl.log.format.SegmentKind
-import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StorageInspector}
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StandingSnapshot, StorageInspector}
 import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, StoredBytes, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
@@ -36,6 +36,16 @@ final class ReferenceModel(
   private var userActs = false
   private var writtenOver = false
   private val purgers = mutable.Set.empty[SimProcess]
+  // By store: the snapshot of which a file was lost.
+  private val lost = mutable.Map.empty[String, SegmentKey]
+  private var isLosing = false
+  // Stores of which two snapshots stood.
+  private val withSpare = mutable.Set.empty[String]
+  // What a user has left of snapshots when he went back: the log below them may have been let go.
+  private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
+  // While it is looked what would be left if the entries above this batch's were gone.
+  private var upTo = Option.empty[Long]
+  private var ignored = Option.empty[SegmentKey]
 
   val stores: Vector[String] = for {
     partition <- (0 until config.partitions).toVector
@@ -54,7 +64,8 @@ final class ReferenceModel(
     Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
 
   /** Whether Spark has kept what it takes to continue after this batch. */
-  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && stores.forall(batch + 1 >= retainedFrom(_))
+  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && lost.isEmpty &&
+    stores.forall(batch + 1 >= retainedFrom(_))
 
   /**
    * Something happened that leaves nothing to be held: a write from before a user went back took effect after it, and
@@ -103,12 +114,54 @@ final class ReferenceModel(
     userActedAt = scheduler.nowNanos
     records.keys.filterNot(keepBatches).toVector.foreach(records.remove(_): Unit)
     act
+    withSpare.clear()
+    stores.foreach { store =>
+      spareFrom(store) = inspector.snapshotsOf(store, newest, objects).lastOption.fold(0L)(_.version)
+    }
     userActs = false
     checkAll("after a user's deletion")
   }
 
   /** A tool deletes entries by name, in this process. What it has asked for may happen when others are there. */
   def purgesAll(process: SimProcess): Unit = purgers += process: Unit
+
+  /**
+   * Data files without which a store's newest snapshot cannot be loaded, and which nothing else needs: an earlier snapshot
+   * stands, and what leads from it on can be replayed. At most one of a store, once.
+   */
+  def snapshotFilesThatMayBeLost: Vector[String] = {
+    val standing = inspector.standing(newest, objects)
+    val users = standing.flatMap(of =>
+      of.pieces.zipWithIndex.flatMap { case (paths, index) =>
+        paths.map((_, of, index == of.pieces.size - 1))
+      }
+    ).groupBy(_._1)
+    val byStore = standing.groupBy(_.key.storeDirectory)
+    def mayGo(of: StandingSnapshot, isLast: Boolean): Boolean = {
+      val key = of.key
+      val others = byStore(key.storeDirectory).map(_.key.version).filter(_ != key.version)
+      others.nonEmpty && others.forall(_ < key.version) && isLast && !lost.contains(key.storeDirectory) &&
+      byStore(key.storeDirectory).count(_.key.version == key.version) == 1 &&
+      (others.max until key.version).forall { batch =>
+        records.get(batch).exists(r => !r.intent.wins(key.storeDirectory).change.needsSnapshot)
+      } && state(key.storeDirectory, key.version).exists(LineageFiles.endsWithinFile)
+    }
+    users.iterator.collect {
+      case (path, of)
+          if objects.contains(path) && of.forall { case (_, snapshot, isLast) => mayGo(snapshot, isLast) } =>
+        path
+    }.toVector.sorted.filter(inspector.holdsOnlySnapshots(_, objects))
+  }
+
+  /** That file is lost; `act` does it. */
+  def losesSnapshotFile(path: String)(act: => Unit): Unit = {
+    inspector.standing(newest, objects).filter(_.pieces.exists(_(path)))
+      .foreach(of => lost(of.key.storeDirectory) = of.key)
+    isLosing = true
+    act
+    isLosing = false
+    checkAll(s"after the loss of $path")
+  }
 
   def changed(change: StorageChange): Unit = {
     val path = change.path
@@ -126,7 +179,8 @@ final class ReferenceModel(
       verdict.note(s"a plan from before a user went back: $path")
       undecidable = true
     }
-    if (!userActs && !ObjectMap.isUnpublished(path) && matters(change)) checkAll(s"after a change of $path")
+    if (!userActs && !isLosing && !ObjectMap.isUnpublished(path) && matters(change))
+      checkAll(s"after a change of $path")
   }
 
   /** Whether a state may be another than before. To look at all of them is most of what a world costs. */
@@ -150,74 +204,124 @@ final class ReferenceModel(
    */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     stores.foreach { store =>
-      val rebuilding = new Rebuilding(store, newest)
+      val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
       var version = newest + 1
       while (version >= retainedFrom(store) && version > 0) {
-        check(rebuilding, version, when)
+        records.get(version - 1).foreach { record =>
+          check(store, version, record, known).foreach { problem =>
+            verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
+          }
+        }
         version -= 1
       }
+      if (config.logsSnapshots && !writtenOver) checkSpare(store, when)
     }
     val oldest = stores.iterator.map(retainedFrom).max
-    if (oldest > 0 && oldest <= newest) stores.foreach { store =>
-      check(new Rebuilding(store, oldest - 1), oldest, s"$when, once entries above ${oldest - 1} are deleted")
+    if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
+      upTo = Some(oldest - 1)
+      stores.foreach { store =>
+        check(store, oldest, record, mutable.Map.empty).foreach { problem =>
+          verdict.violate(s"version $oldest of $store $problem, $when, once entries above ${oldest - 1} are deleted")
+        }
+      }
+      upTo = None
     }
   }
 
-  private def check(rebuilding: Rebuilding, version: Long, when: => String): Unit =
-    records.get(version - 1).foreach { record =>
-      val wanted = record.states(rebuilding.store)
-      val problem = rebuilding.of(version, record.intent.wins(rebuilding.store).id) match {
-        case Left(problem) => Some(s"cannot be rebuilt: $problem")
-        case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
-        case _ => None
-      }
-      problem.foreach { problem =>
-        verdict.violate(
-          s"version $version of ${rebuilding.store}, committed by ${record.intent.who}, $problem, $when"
-        )
-      }
-    }
-
-  /** States of a store, as they are found from entries up to the one of batch `newest`. */
-  private final class Rebuilding(val store: String, newest: Long) {
-    private val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
-
-    def of(version: Long, id: Option[String]): Either[String, Lineage] =
-      if (version == 0) Right(Lineage.Empty)
-      else
-        known.getOrElse(
-          (version, id), {
-            val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
-            val result = inspector.snapshot(key, newest, objects) match {
-              case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
-              case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
-              case SnapshotLookup.NotThere =>
-                objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
-                  case Some(snapshot) => Right(Lineage.decode(snapshot))
-                  case None => replay(version, id)
-                }
-            }
-            known((version, id)) = result
-            result
+  /** Of the newest two snapshots one may be damaged. */
+  private def checkSpare(store: String, when: => String): Unit =
+    inspector.snapshotsOf(store, newest, objects).map(key => key.version -> key).toMap.toVector.sortBy(_._1) match {
+      case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
+      case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
+      case _ :+ _ :+ ((version, key)) =>
+        withSpare += store
+        val isPartOfCommit = records.get(version - 1).forall(_.intent.wins(store).change.needsSnapshot)
+        if (!isPartOfCommit && !lost.contains(store)) {
+          ignored = Some(key)
+          records.get(newest).flatMap(check(store, newest + 1, _, mutable.Map.empty)).foreach { problem =>
+            verdict.violate(
+              s"version ${newest + 1} of $store without its newest snapshot, of $version, $problem, $when"
+            )
           }
-        )
-
-    private def replay(version: Long, id: Option[String]): Either[String, Lineage] = {
-      val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
-      val bytes = inspector.lookUp(key, objects) match {
-        case found: Lookup.Found => Right(found)
-        case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
-        case Lookup.NotInLog =>
-          objects
-            .get(s"${Names.State}/${key.relativePath}")
-            .map(stored => Lookup.Found(stored.bytes))
-            .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
-      }
-      bytes
-        .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
-        .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
-        .flatMap(change => of(version - 1, change.baseId).map(_ + change.tag))
+          ignored = None
+        }
+      case standing if withSpare(store) =>
+        val versions = (standing.map(_._1) ++ plainSnapshots(store)).distinct
+        if (versions.size < 2)
+          verdict.violate(s"of the snapshots of $store only ${versions.mkString} stands, $when")
+      case _ => ()
     }
+
+  private def plainSnapshots(store: String): Iterable[Long] = records.collect {
+    case (batch, record) if objects.contains(Names.snapshot(store, batch + 1, record.intent.wins(store).id)) =>
+      batch + 1
+  }
+
+  private def check(
+      store: String,
+      version: Long,
+      record: Committed,
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Option[String] = {
+    val wanted = record.states(store)
+    rebuild(store, version, record.intent.wins(store).id, known) match {
+      // Of what a lost snapshot was the base only the newest version is promised.
+      case Left(_) if lost.get(store).exists(_.version <= version) && version <= newest => None
+      case Left(problem) => Some(s"cannot be rebuilt: $problem")
+      case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
+      case _ => None
+    }
+  }
+
+  private def rebuild(
+      store: String,
+      version: Long,
+      id: Option[String],
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Either[String, Lineage] =
+    if (version == 0) Right(Lineage.Empty)
+    else
+      known.getOrElse(
+        (version, id), {
+          val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
+          val result = lookUpSnapshot(key) match {
+            case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
+            case SnapshotLookup.Damaged(_) if lost.get(store).contains(key) => replay(store, version, id, known)
+            case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+            case SnapshotLookup.NotThere =>
+              objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
+                case Some(snapshot) => Right(Lineage.decode(snapshot))
+                case None => replay(store, version, id, known)
+              }
+          }
+          known((version, id)) = result
+          result
+        }
+      )
+
+  private def lookUpSnapshot(key: SegmentKey): SnapshotLookup =
+    if (ignored.contains(key)) SnapshotLookup.NotThere else inspector.snapshot(key, upTo.getOrElse(newest), objects)
+
+  private def replay(
+      store: String,
+      version: Long,
+      id: Option[String],
+      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
+  ): Either[String, Lineage] = {
+    val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
+    val bytes = inspector.lookUp(key, objects) match {
+      case found: Lookup.Found => Right(found)
+      case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+      case Lookup.NotInLog =>
+        objects
+          .get(s"${Names.State}/${key.relativePath}")
+          .map(stored => Lookup.Found(stored.bytes))
+          .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
+    }
+    bytes
+      .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
+      .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
+      .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =

@@ -7,7 +7,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectStore
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
 import sparkdstl.sim.model.{Change, Lineage, SnapshotPiece}
-import sparkdstl.sim.world.{ObjectMap, StorageKind, StoredBytes}
+import sparkdstl.sim.world.{ObjectMap, ProcessDisk, StorageKind, StoredBytes}
 
 /**
  * What a process gives to the log's classes that run in it.
@@ -20,7 +20,8 @@ final class ProcessContext(
     val runtime: ProtocolRuntime,
     val inline: ExecutionContext,
     val storage: ObjectStore,
-    val storageKind: StorageKind
+    val storageKind: StorageKind,
+    val disk: ProcessDisk
 )
 
 /** Puts the log's classes, or something that stands for them, into the world. One for each world. */
@@ -100,6 +101,16 @@ trait ExecutorLog {
   /** What a snapshot in the log consists of; None if it is not there. Fails if it cannot be read. */
   def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]]
 
+  /**
+   * The version of a store below which its executor lets everything go; None if it needs all.
+   *
+   * @param files
+   *   versions of its snapshots that are files
+   * @param logged
+   *   versions of those in the log
+   */
+  def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long]
+
   /** Spark's retention needs nothing of the store below this version. */
   def release(storeDirectory: String, lowest: Long): Unit
 
@@ -128,6 +139,14 @@ object Lookup {
   final case class Damaged(why: String) extends Lookup
 }
 
+/**
+ * A snapshot in the log.
+ *
+ * @param pieces
+ *   the paths of the data files that each of its files is in, in the order of the files
+ */
+final case class StandingSnapshot(key: SegmentKey, pieces: Vector[Set[String]])
+
 /** What storage tells of a snapshot. */
 sealed trait SnapshotLookup
 
@@ -152,6 +171,18 @@ trait StorageInspector {
 
   /** The files that a batch's commit entry names, as paths. */
   def namedBy(batch: Long, entry: StoredBytes): Set[String]
+
+  /** A store's snapshots that stand, in ascending order of versions. */
+  def snapshotsOf(storeDirectory: String, newest: Long, objects: ObjectMap): Vector[SegmentKey]
+
+  /**
+   * Snapshots that stand, and what each consists of: its files in the log, and by their names the data files they are in.
+   * Those of which not all can be read are not told of.
+   */
+  def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot]
+
+  /** Whether nothing but files of snapshots is in a data file, as far as entries tell. */
+  def holdsOnlySnapshots(path: String, objects: ObjectMap): Boolean
 
   /** Whether a path is one of a file that is needed only while an entry names it. */
   def isDataFile(path: String): Boolean

@@ -128,7 +128,7 @@ final class SparkExecutor(
         isUploaded = wanted && !isLogged(run)
         _ <- if (isUploaded) upload(directory, state) else if (wanted) log(run, directory) else Future.unit
         present <- if (isUploaded) snapshots(directory) else Future.successful(before)
-        _ <- truncate(run, directory, present)
+        _ <- truncate(run, directory, present, logged)
       } yield maintained((run, directory)) = state
   }
 
@@ -152,16 +152,19 @@ final class SparkExecutor(
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
   }
 
-  /** Of snapshots that are files. Those that are in the log are not the executor's affair. */
-  private def truncate(run: UUID, directory: String, present: Seq[(Long, Option[String], String)]): Future[Unit] = {
-    val versions = present.map(_._1)
-    val newest = versions.maxOption.getOrElse(0L)
-    val lowest = versions.filter(_ <= newest - config.batchesToRetain + 1).maxOption.getOrElse(0L)
-    if (lowest == 0) Future.unit
-    else {
-      model.releasedBelow(directory, lowest)
-      logs.get(run).foreach(_.release(directory, lowest))
-      files.delete(present.filter(_._1 < lowest).map(_._3))
+  private def truncate(
+      run: UUID,
+      directory: String,
+      present: Seq[(Long, Option[String], String)],
+      logged: Seq[Long]
+  ): Future[Unit] = {
+    val versions = present.map(_._1).distinct.sorted
+    logs.get(run).flatMap(log => log.lowestNeeded(versions, logged, config.batchesToRetain).map(log -> _)) match {
+      case None => Future.unit
+      case Some((log, lowest)) =>
+        model.releasedBelow(directory, lowest)
+        log.release(directory, lowest)
+        files.delete(present.filter(_._1 < lowest).map(_._3))
     }
   }
 
@@ -202,6 +205,10 @@ final class SparkExecutor(
       runLog.readSnapshot(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
         case Some(files) => Future.successful(LineageFiles.decode(files))
         case None => Future.failed(new IOException(s"snapshot $version of $directory is in the log no more"))
+      }.recoverWith { case error: IOException =>
+        // As Spark does: it is skipped, and the store is rebuilt from an earlier one and the log.
+        verdict.note(s"$name skips a snapshot: $error")
+        replay(runLog, directory, version, id, present - ((version, id)), logged - ((version, id)))
       }
     else if (present((version, id)))
       runLog.read(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {

@@ -27,11 +27,28 @@ class Flaws {
   /** Whether an entry is deleted as soon as Spark asks. */
   def deletesWhenAsked: Boolean = false
 
+  /** The version of a store below which its executor lets everything go. What is in the log is the driver's affair. */
+  def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = Flaws.base(files, retain)
+
+  /** Whether a snapshot counts that was offered, before an entry holds it. */
+  def countsOffered: Boolean = false
+
+  /** Whether a local file is taken for what it should be, of which it is known whether it is. */
+  def isWhole(whole: Boolean): Boolean = whole
+
+  /** Whether snapshots are offered as those of the attempts that were committed, whichever they are of. */
+  def offersForWinners: Boolean = false
+
   /** Whether what a task has written becomes a plain file. */
   def isFile(segment: WrittenSegment): Boolean = false
 }
 
 object Flaws {
+
+  /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, the newest snapshot's among them. */
+  private def base(snapshots: Seq[Long], retain: Int): Option[Long] =
+    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
+
   object None extends Flaws {
     override def toString: String = "no flaw"
   }
@@ -116,6 +133,34 @@ object Flaws {
     override def isFile(segment: WrittenSegment): Boolean = segment.key.kind == SegmentKind.Snapshot
   }
 
+  /** Of a store's snapshots the newest stays, and the older ones that Spark retains, whether or not there are any. */
+  object SecondNewestGoes extends Flaws {
+    override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
+      base(files ++ logged, retain)
+  }
+
+  /** The log goes as soon as a snapshot was uploaded, before an entry names it. */
+  object OfferedCounts extends Flaws {
+    override def countsOffered: Boolean = true
+    override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
+      base(files ++ logged, retain)
+  }
+
+  /** A file on the local disk is taken for what was written to it. */
+  object BelievesLocalFiles extends Flaws {
+    override def isWhole(whole: Boolean): Boolean = true
+  }
+
+  /** A snapshot is taken for one of the attempt that was committed, whichever it is of. */
+  object AnyAttemptsSnapshot extends Flaws {
+    override def offersForWinners: Boolean = true
+  }
+
+  /** With an entry all data files go that it names, whatever else names them. */
+  object NamedFilesGo extends Flaws {
+    override def client(client: StorageClient): StorageClient = new DeletesWhatEntriesName(client)
+  }
+
   /** Those that break a promise. */
   val all: Vector[Flaws] = Vector(
     DataFilesReplace,
@@ -124,7 +169,12 @@ object Flaws {
     DeletesWhenAsked,
     EntriesReplace,
     NeverLooksForNewer,
-    SnapshotsAreFiles
+    SnapshotsAreFiles,
+    OfferedCounts,
+    AnyAttemptsSnapshot,
+    SecondNewestGoes,
+    BelievesLocalFiles,
+    NamedFilesGo
   )
 
   /**

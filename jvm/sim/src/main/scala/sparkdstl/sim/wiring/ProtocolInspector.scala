@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import sparkdstl.log.format._
 import sparkdstl.log.storage.ObjectTail
 import sparkdstl.sim.model.{Names, SnapshotZip}
-import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StorageInspector}
+import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StandingSnapshot, StorageInspector}
 import sparkdstl.sim.world.{ObjectMap, StoredBytes}
 
 /** Reads commit entries and data files as the format says, at once, from bytes that are there. */
@@ -18,7 +18,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
   private val known = new IdentityHashMap[StoredBytes, Entry]
   private val read = new IdentityHashMap[StoredBytes, mutable.HashMap[SegmentKey, Reading]]
   private val named = new IdentityHashMap[StoredBytes, Set[String]]
-  private val files = mutable.HashMap.empty[String, String]
+  private val files = new java.util.HashMap[String, String]
   // What stood at this revision of the objects, as the entries from this batch on down tell of it.
   private var told = Told(-1, -1L, Map.empty)
 
@@ -57,13 +57,52 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
     }
   }
 
-  private def pathOf(file: String): String = files.getOrElseUpdate(file, location.file(file).toString)
+  private def pathOf(file: String): String = files.computeIfAbsent(file, location.file(_).toString)
 
   override def snapshot(key: SegmentKey, newest: Long, objects: ObjectMap): SnapshotLookup = {
-    if (told.revision != objects.revision || told.newest != newest)
-      told = Told(objects.revision, newest, toldOf(newest, objects).reverseIterator.map(held => held.key -> held).toMap)
+    look(newest, objects)
     told.held.get(key).fold[SnapshotLookup](SnapshotLookup.NotThere)(held => read(key, held, objects))
   }
+
+  private def look(newest: Long, objects: ObjectMap): Unit =
+    if (told.revision != objects.revision || told.newest != newest)
+      told = Told(objects.revision, newest, toldOf(newest, objects).reverseIterator.map(held => held.key -> held).toMap)
+
+  override def snapshotsOf(storeDirectory: String, newest: Long, objects: ObjectMap): Vector[SegmentKey] = {
+    look(newest, objects)
+    val standing = told.held.valuesIterator.filter { held =>
+      held.key.storeDirectory == storeDirectory && objects.contains(Names.commit(held.batch))
+    }
+    standing.map(_.key).toVector.sortBy(_.version)
+  }
+
+  override def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot] =
+    toldOf(newest, objects).flatMap { held =>
+      for {
+        (stored, entry) <- logged(held.batch, objects)
+        segment <- entry.segments.get(held.key)
+        zip <- readOnce(held.key, segment, stored, entry.logStart, objects, held.batch) match {
+          case found: Lookup.Found => Some(found)
+          case _ => None
+        }
+        pieces = SnapshotZip.decode(zip.bytes).flatMap(name => entry.files.get(fileOf(held.key, name)))
+      } yield StandingSnapshot(held.key, pieces.map(entry.segments(_).parts.flatMap(_.file).map(pathOf).toSet))
+    }
+
+  override def holdsOnlySnapshots(path: String, objects: ObjectMap): Boolean =
+    objects.below(Names.Commits, deep = false).forall { case (of, stored) =>
+      Names.batchOf(of).forall { batch =>
+        inspect(stored, batch) match {
+          case entry: Logged => entry.segments.valuesIterator.forall { segment =>
+              segment.key.kind == SegmentKind.SnapshotFile || !segment.parts.exists(_.file.map(pathOf).contains(path))
+            }
+          case _ => true
+        }
+      }
+    }
+
+  private def fileOf(snapshot: SegmentKey, name: String) =
+    (snapshot.operator, snapshot.partition, snapshot.storeName, name)
 
   private def read(key: SegmentKey, held: HeldSnapshot, objects: ObjectMap): SnapshotLookup =
     logged(held.batch, objects) match {
@@ -76,12 +115,7 @@ private[wiring] final class ProtocolInspector(location: QueryLocation) extends S
         read(key) match {
           case Lookup.Found(zip) =>
             val pieces = SnapshotZip.decode(zip).map { name =>
-              entry.files.get((
-                key.operator,
-                key.partition,
-                key.storeName,
-                name
-              )).fold[Lookup](Lookup.Damaged(s"file $name is not in its entry"))(read)
+              entry.files.get(fileOf(key, name)).fold[Lookup](Lookup.Damaged(s"file $name is not in its entry"))(read)
             }
             pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }
               .getOrElse(SnapshotLookup.Found(pieces.collect { case found: Lookup.Found => found }))

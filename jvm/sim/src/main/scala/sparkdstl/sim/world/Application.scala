@@ -15,7 +15,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   import world.{chance, config, faults, verdict}
 
   val driver: SimProcess = world.newProcess(s"$name/driver")
-  private val context = world.contextOf(driver)
+  private val context = world.contextOf(driver, world.diskOf(config.executors))
   private val files = new SparkFiles(context.storage, driver.timer)(driver.inline)
   private implicit val executor: ExecutionContext = driver.executor
   private val executors = mutable.ArrayBuffer.empty[SparkExecutor]
@@ -137,7 +137,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     executorNumber += 1
     val id = s"$executorNumber"
     val process = world.newProcess(s"$name/executor-$id")
-    val own = world.contextOf(process)
+    val own = world.contextOf(process, world.diskOf(executorNumber % config.executors))
     lazy val added: SparkExecutor = new SparkExecutor(
       id,
       name,
@@ -148,6 +148,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
         world.wiring.executor(own, id, RunId(Names.Root, run), driverLink(process), self.drop(run, _, _))
     )
     executors += added
+    process.onKill(() => if (executors.contains(added)) loseExecutor(added))
     maintainNowAndThen(added)
   }
 

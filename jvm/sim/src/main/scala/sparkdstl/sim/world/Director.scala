@@ -2,6 +2,7 @@ package sparkdstl.sim.world
 
 import scala.concurrent.{ExecutionContext, Future}
 
+import sparkdstl.sim.model.Names
 import sparkdstl.sim.spark.QueryStopped
 
 /** Starts applications, makes what goes wrong with whole processes happen, and in the end lets the world come to rest. */
@@ -15,6 +16,7 @@ private[world] final class Director(world: World, chance: Chance) {
   private val MaxQuietEnds = 12
 
   private val user = new User(world, chance)
+  private val shell = world.newProcess("damage")
   private var applications = Vector.empty[Application]
   private var everStarted = Vector.empty[Application]
   private var started = 0
@@ -47,6 +49,7 @@ private[world] final class Director(world: World, chance: Chance) {
     val application = new Application(s"app$started", world)
     applications = live :+ application
     everStarted = everStarted :+ application
+    application.driver.onKill(() => crash(application))
     begin(application)
   }
 
@@ -114,9 +117,32 @@ private[world] final class Director(world: World, chance: Chance) {
     if (now(FaultKind.DriverPause)) pauseFor(driver, chance.millis(3000, 0.05))
     if (live.size < 2 && now(FaultKind.SecondDriver)) start()
     if (live.size < 2 && now(FaultKind.LongPause)) longPause(driver)
-    if (now(FaultKind.DriverCrash)) {
-      application.crash()
-      world.after(chance.millis(500, 0.1))(if (running.isEmpty && !resting && !acting) start())
+    if (now(FaultKind.LocalFileDamaged)) world.diskOf(chance.below(config.executors)).damage()
+    if (now(FaultKind.SnapshotLost)) loseSnapshot()
+    if (now(FaultKind.DriverCrash)) crash(application)
+  }
+
+  private def crash(application: Application): Unit = {
+    application.crash()
+    if (acting) {
+      // Nobody knows how far the tool came.
+      acting = false
+      model.undecidable = true
+    }
+    world.after(chance.millis(500, 0.1))(if (running.isEmpty && !resting && !acting) start())
+  }
+
+  /** A file of a snapshot vanishes, or a byte of it is another, where the log promises to survive that. */
+  private def loseSnapshot(): Unit = {
+    val files = model.snapshotFilesThatMayBeLost
+    if (files.nonEmpty) {
+      val file = chance.pick(files)
+      verdict.note(s"$file is lost")
+      model.losesSnapshotFile(file) {
+        val bytes = world.objects.get(file).get.bytes
+        if (chance.happens(0.5)) world.objects.delete(file, shell)
+        else world.objects.publish(file, bytes.map(byte => (byte ^ 1).toByte), shell)
+      }
     }
   }
 
@@ -125,13 +151,16 @@ private[world] final class Director(world: World, chance: Chance) {
     world.after(millis)(process.resume(clockStood = false))
   }
 
-  /** Paused until its successor's entries have pushed out all that it knew. */
+  /** Paused until its successor's entries have pushed out all that it knew, and the one whose name it was about to take. */
   private def longPause(process: SimProcess): Unit = {
+    val next = Names.commit(model.newest + 1)
     val enough = model.newest + config.batchesToRetain + chance.between(1, 4)
     process.pause()
     start()
     def look(left: Int): Unit = world.after(1000) {
-      if (model.newest >= enough || left == 0 || quiet) process.resume(clockStood = false) else look(left - 1)
+      if (model.newest >= enough && !world.objects.contains(next) || left == 0 || quiet)
+        process.resume(clockStood = false)
+      else look(left - 1)
     }
     look(600)
   }
@@ -141,7 +170,7 @@ private[world] final class Director(world: World, chance: Chance) {
     quiet = true
     faults.calmDown()
     quietSince = scheduler.nowMillis
-    quietTarget = model.newest + config.batchesToRetain + 6
+    quietTarget = model.newest + config.batchesToRetain + 4
     val survivor = running.find(a => !a.driver.isPaused && chance.happens(0.5))
     applications.foreach(a => if (!survivor.contains(a)) a.crash())
     if (survivor.isEmpty) start()
@@ -159,8 +188,8 @@ private[world] final class Director(world: World, chance: Chance) {
     resting = true
     // What a run of a higher epoch has left, which lost, waits for the run after this one.
     val lastRunSince = if (running.exists(_.queryBeganNanos < finalRunSince)) 0L else finalRunSince
-    world.after(8000)(applications.foreach(_.query.foreach(_.stop())))
-    world.after(15000)(stopAll())
+    world.after(6000)(applications.foreach(_.query.foreach(_.stop())))
+    world.after(12000)(stopAll())
     world.after(RestMillis) {
       model.checkAll("at the end")
       val left = world.orphans(lastRunSince)

@@ -19,6 +19,10 @@ object FaultKind {
   case object ReadFails extends FaultKind(0.1)
   case object HalfDelete extends FaultKind(0.2)
   case object LateDelete extends FaultKind(0.1)
+  case object KilledAtRequest extends FaultKind(0.004)
+
+  // Local disks, per write.
+  case object LocalDiskFull extends FaultKind(0.1)
 
   // Network, per message.
   case object SlowMessage extends FaultKind(0.1)
@@ -46,6 +50,8 @@ object FaultKind {
   case object LongPause extends FaultKind(0.03)
   case object QueryStop extends FaultKind(0.04)
   case object ClockJump extends FaultKind(0.05)
+  case object LocalFileDamaged extends FaultKind(0.3)
+  case object SnapshotLost extends FaultKind(0.1)
 
   // Per restart.
   case object GoBack extends FaultKind(0.3)
@@ -62,6 +68,8 @@ object FaultKind {
     ReadFails,
     HalfDelete,
     LateDelete,
+    KilledAtRequest,
+    LocalDiskFull,
     SlowMessage,
     LostRequest,
     LostReply,
@@ -81,6 +89,8 @@ object FaultKind {
     LongPause,
     QueryStop,
     ClockJump,
+    LocalFileDamaged,
+    SnapshotLost,
     GoBack,
     PurgeAllCommits,
     StockBatches

@@ -70,7 +70,7 @@ object SimConfig {
       chance.between(1, 3),
       chance.between(1, 2),
       chance.between(1, 3),
-      chance.between(3, 6),
+      chance.between(1, 6),
       chance.between(4, 14),
       rates.toMap
     )

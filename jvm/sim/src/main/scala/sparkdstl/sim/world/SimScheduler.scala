@@ -124,6 +124,7 @@ final class SimProcess(
   private var pausedAt = 0L
   private var pauses = 0
   private var clockOffset = 0L
+  private var killed: () => Unit = () => crash()
 
   def isCrashed: Boolean = crashed
   def isPaused: Boolean = paused && !crashed
@@ -165,6 +166,11 @@ final class SimProcess(
   /** Does something in this process now, unless it has crashed, or when it goes on, if it is paused. */
   def perform(action: => Unit): Unit = if (!crashed) run(new scheduler.Event(this, () => action))
 
+  /** How it ends when somebody kills it, with what that means for others; unless told, it just crashes. */
+  def onKill(action: () => Unit): Unit = killed = action
+
+  def kill(): Unit = if (!crashed) killed()
+
   def crash(): Unit = if (!crashed) {
     verdict.note(s"$name crashes")
     crashed = true
@@ -183,7 +189,9 @@ final class SimProcess(
     verdict.note(s"$name goes on${if (clockStood) ", its clock did not count the pause" else ""}")
     paused = false
     if (clockStood) clockOffset -= scheduler.nowNanos - pausedAt
-    held.foreach(event => scheduler.insert(event.asInstanceOf[scheduler.Event], (chance.nextDouble() * 1e6).toLong))
+    held.filterNot(_.isCancelled).foreach(event =>
+      scheduler.insert(event.asInstanceOf[scheduler.Event], (chance.nextDouble() * 1e6).toLong)
+    )
     held.clear()
   }
 

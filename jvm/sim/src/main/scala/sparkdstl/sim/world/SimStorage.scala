@@ -83,6 +83,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   override def deletionPageSize: Int = if (server.kind.renames) 1 else 250
 
   override def delete(paths: Seq[Path]): Attempt[Unit] = {
+    mayDie()
     val names = paths.map(_.toString).toVector
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
     if (chance.happens(faults(FaultKind.HalfDelete)))
@@ -108,7 +109,12 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   /** What is there under a name of one's own, oneself has put there. */
   private case object IfAbsentOrSame extends Mode
 
+  /** The client dies at about the time at which a request takes effect: so whatever is done in steps ends after any of them. */
+  private def mayDie(): Unit =
+    if (chance.happens(faults(FaultKind.KilledAtRequest))) atServer(2 * server.latency())(client.kill())
+
   private def publish(path: Path, content: Payload, mode: Mode): Attempt[Unit] = {
+    mayDie()
     val name = path.toString
     val bytes = content.toArray
     val answer = new Answer[Unit](s"${if (mode == IfAbsent) "create" else "write"} $name")
@@ -194,6 +200,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {
+    mayDie()
     val answer = new Answer[T](what)
     val fails = chance.happens(faults(FaultKind.ReadFails))
     answer.after(server.latency()) {

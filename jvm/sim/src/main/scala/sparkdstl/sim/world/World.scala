@@ -1,5 +1,6 @@
 package sparkdstl.sim.world
 
+import scala.collection.mutable
 import scala.concurrent.Future
 
 import sparkdstl.sim.model.{Names, ReferenceModel}
@@ -34,6 +35,7 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
   objects.watch(model.changed)
   val executorSetting =
     new ExecutorSetting(config, faults, chance, model, verdict, (path, bytes, by) => objects.publish(path, bytes, by))
+  private val disks = mutable.Map.empty[Int, SimDisk]
   private val director = new Director(this, root.fork("director"))
 
   def newProcess(name: String): SimProcess = {
@@ -41,8 +43,20 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
     new SimProcess(name, processes, scheduler, root.fork(s"process $processes $name"), verdict)
   }
 
-  def contextOf(process: SimProcess): ProcessContext =
-    new ProcessContext(process.name, process.runtime, process.inline, new SimStorage(server, process), config.storage)
+  /** @param disk of the host that it runs on */
+  def contextOf(process: SimProcess, disk: SimDisk): ProcessContext =
+    new ProcessContext(
+      process.name,
+      process.runtime,
+      process.inline,
+      new SimStorage(server, process),
+      config.storage,
+      new ProcessDisk(disk, process)
+    )
+
+  /** The local disk of a host, of which there are as many as an application has executors. */
+  def diskOf(host: Int): SimDisk =
+    disks.getOrElseUpdate(host, new SimDisk(root.fork(s"disk $host"), faults, verdict))
 
   /** Does something later, whatever process lives. */
   def after(millis: Double)(action: => Unit): Unit = {
