@@ -27,8 +27,8 @@ class Flaws {
   /** Whether an entry is deleted as soon as Spark asks. */
   def deletesWhenAsked: Boolean = false
 
-  /** The version of a store below which its executor lets everything go. What is in the log is the driver's affair. */
-  def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = Flaws.base(files, retain)
+  /** Whether an executor says what is not needed because of snapshots in the log, which are the driver's affair. */
+  def executorsLetGo: Boolean = false
 
   /** Whether a snapshot counts that was offered, before an entry holds it. */
   def countsOffered: Boolean = false
@@ -44,11 +44,6 @@ class Flaws {
 }
 
 object Flaws {
-
-  /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, the newest snapshot's among them. */
-  private def base(snapshots: Seq[Long], retain: Int): Option[Long] =
-    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
-
   object None extends Flaws {
     override def toString: String = "no flaw"
   }
@@ -135,15 +130,13 @@ object Flaws {
 
   /** Of a store's snapshots the newest stays, and the older ones that Spark retains, whether or not there are any. */
   object SecondNewestGoes extends Flaws {
-    override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
-      base(files ++ logged, retain)
+    override def executorsLetGo: Boolean = true
   }
 
   /** The log goes as soon as a snapshot was uploaded, before an entry names it. */
   object OfferedCounts extends Flaws {
     override def countsOffered: Boolean = true
-    override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
-      base(files ++ logged, retain)
+    override def executorsLetGo: Boolean = true
   }
 
   /** A file on the local disk is taken for what was written to it. */

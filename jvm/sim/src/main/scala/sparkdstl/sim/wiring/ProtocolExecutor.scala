@@ -121,8 +121,10 @@ private[wiring] final class ProtocolExecutor(
       else there
     }
 
-  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
-    flaws.lowestNeeded(files, logged, retain)
+  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = {
+    val snapshots = if (flaws.executorsLetGo) files ++ logged else files
+    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
+  }
 
   private def places(storeDirectory: String): Future[Vector[SnapshotPlace]] =
     worker.versions(storeDirectory).flatMap {
