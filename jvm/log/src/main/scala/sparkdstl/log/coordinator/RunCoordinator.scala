@@ -261,10 +261,14 @@ final class RunCoordinator private (
       case EntryFound.Plain if !retention.stands(batch) => throw ProtocolErrors.fenced(location.entry(batch), None)
       case _ =>
     }
-    if (found != EntryFound.Absent) retention.noteUnseen(batch)
+    // Those below it count as well: it may tell of snapshots that they hold.
+    if (found != EntryFound.Absent) unseen(batch + 1).foreach(retention.noteUnseen)
     snapshots.seen(found)
     found
   }
+
+  /** Batches below this one of whose entries this run has not heard. */
+  private def unseen(batch: Long): Iterable[Long] = math.max(chain.newest + 1, batch - UnseenEntries) until batch
 
   private def refuseIfEnded(): Unit = if (synchronized(phase) != Committing) throw ProtocolErrors.runEnded(run)
 
@@ -284,14 +288,14 @@ final class RunCoordinator private (
     val report = BarrierReports.of(batch, entry, waitMillis, writeMillis) {
       logSize.committed(batch, _, retention.batches)
     }
-    val unseen = math.max(chain.newest + 1, batch - UnseenEntries) until batch
+    val below = unseen(batch)
     chain.committed(batch, entry.index)
     synchronized {
       committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
     }
-    unseen.foreach(retention.noteUnseen)
+    below.foreach(retention.noteUnseen)
     metrics.committed(report)
     restart.end()
     snapshots.committed(batch, entry.index)

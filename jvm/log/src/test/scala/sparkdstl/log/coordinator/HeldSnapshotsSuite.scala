@@ -118,6 +118,15 @@ class HeldSnapshotsSuite extends AnyFunSuite {
     assert(named(fixture, 1) == Seq(0) && versions(run) == Seq(1))
   }
 
+  test("entries of another run that appeared since tell of those of them that this one never reads") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
+    fixture.writeEntryNaming(Vector(0), 1, otherRun, 1, fixture.idOf(0), committed(1))
+    commit(run, 2, withSnapshot = false)
+    assert(named(fixture, 2) == Seq(0) && versions(run) == Seq(1))
+  }
+
   test("what could not be read is looked for again by the next who asks; no batch is committed without it") {
     val fixture = new RunFixture
     fixture.writeEntry(0, otherRun, 1, None, committed(0), snapshot(0))
