@@ -136,8 +136,8 @@ def test_it_is_read_from_s3_as_well(made: Run, s3: str) -> None:
     for words in (("verify", "--deep"), ("ls", "versions"), ("show",), ("log", "--batch", "3")):
         result = command(words[0], "s3a://bucket/q", *words[1:])
         assert result.exit_code == 0, result.output
-    for asked in (("log", "--segments", "--format", "csv"), ("ls", "operators")):
-        assert command(asked[0], str(root), *asked[1:]).output == command(asked[0], "s3a://bucket/q", *asked[1:]).output
+    for same in (("log", "--segments", "--format", "csv"), ("ls", "operators")):
+        assert command(same[0], str(root), *same[1:]).output == command(same[0], "s3a://bucket/q", *same[1:]).output
 
 
 @pytest.mark.parametrize(("provider", "version", "confs"), [("dstl", 2, SNAPSHOTS), ("stock", 1, PLAIN_SNAPSHOTS)])
@@ -213,7 +213,7 @@ def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path, spark: Spar
     query = started(spark, run, "dstl", 1, confs)
     looks = 0
     while query.isActive and not (root / "commits/0").exists():
-        query.awaitTermination(0.1)  # type: ignore[arg-type]  # PySpark takes fractions of a second
+        query.awaitTermination(1)
     while query.isActive:
         result = command("verify", str(root), "--deep")
         assert result.exit_code == 0, result.output

@@ -101,12 +101,6 @@ def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_ser
     assert not locate("s3://bucket/q", options).is_inside(root)
 
 
-def test_a_path_without_a_scheme_is_where_the_checkpoint_is(s3_server: str, directory: Path) -> None:
-    near = locate("s3://bucket/q", StorageOptions(endpoint=s3_server))
-    assert locate("/bucket/base", near=near).files.type_name == "s3"
-    assert locate(str(directory), near=locate(str(directory))).files.type_name == "local"
-
-
 def test_answers_come_in_order_and_only_some_are_held() -> None:
     readers = Readers(threads=2)
     asked = []

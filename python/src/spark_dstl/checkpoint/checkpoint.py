@@ -117,7 +117,7 @@ class Checkpoint:
         wanted = self._base_path or named
         if wanted is None:
             return Storage(self.storage.place.beneath("dstl"))
-        return Storage(locate(wanted, self._options, near=self.storage.place))
+        return Storage(locate(wanted, self._options))
 
     def summary(self) -> Summary:
         """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""

@@ -52,15 +52,10 @@ class Place:
         return kind and mine.startswith(theirs)
 
 
-def locate(place: str, options: StorageOptions = StorageOptions(), near: Place | None = None) -> Place:
-    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`) or of what pyarrow knows besides.
-
-    A path without a scheme is on the file system of `near`, if that is given.
-    """
+def locate(place: str, options: StorageOptions | None = None) -> Place:
+    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`) or of what pyarrow knows besides."""
     match = _SCHEME.fullmatch(place)
     if match is None:
-        if near is not None and not _is_local(near):
-            return Place(near.files, place, place)
         path = str(Path(place).absolute())
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
     scheme, rest = match["scheme"].lower(), match["rest"]
@@ -70,13 +65,8 @@ def locate(place: str, options: StorageOptions = StorageOptions(), near: Place |
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
     if scheme in ("s3", "s3a", "s3n"):
         path = rest.strip("/")
-        return Place(_s3(path.split("/")[0], options, os.environ), path, f"{scheme}://{path}")
+        return Place(_s3(path.split("/")[0], options or StorageOptions(), os.environ), path, f"{scheme}://{path}")
     return _by_uri(place)
-
-
-def _is_local(place: Place) -> bool:
-    name: str = place.files.type_name
-    return name == "local"
 
 
 def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) -> Any:
