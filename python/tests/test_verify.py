@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, crc_of, entry_id, zip_of
 
 import spark_dstl
+from spark_dstl.checkpoint.storage import StoredObject
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.commands import console, main
@@ -409,12 +410,38 @@ def test_a_checkpoint_on_s3_is_verified(written: WrittenCheckpoint, s3: Callable
     assert f"dstl rollback {uri} --to 5" in result.output
 
 
+def test_without_any_offsets_spark_does_not_go_on(written: WrittenCheckpoint) -> None:
+    for path in (written.root / "offsets").iterdir():
+        path.unlink()
+    found = verified(written.root)
+    assert "Spark does not start without it" in found.damages[0].what
+    assert found.newest_intact is None
+
+
+def test_batches_that_are_begun_and_committed_while_it_looks_are_no_damage(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        objects = checkpoint.storage.objects
+
+        def running(directory: str = "", recursive: bool = False) -> list[StoredObject]:
+            if directory == "offsets" and not (written.root / "commits/12").exists():
+                for batch in (10, 11, 12):
+                    written.batch(batch)
+                written.offsets(13)
+            return objects(directory, recursive)
+
+        checkpoint.storage.objects = running  # type: ignore[method-assign]
+        found = verify.verify(checkpoint, wait=lambda _seconds: pytest.fail("it looked twice"))
+    assert (found.is_intact, found.newest_batch) == (True, 9)
+
+
 def test_numbers_that_are_out_of_proportion_take_no_time(written: WrittenCheckpoint) -> None:
     entry(written.root, 9).rename(written.root / "commits/999999999999999999")
     (written.root / "offsets/999999999999999998").write_text("v1\n{}")
     found = verified(written.root)
     assert found.newest_intact == 8
     assert not found.is_intact
+    for command in (("ls",), ("ls", "versions"), ("show",), ("log",)):
+        assert dstl(command[0], str(written.root), *command[1:]).exit_code in (0, console.DAMAGED)
 
 
 def test_help_says_what_deep_does_not_check() -> None:

@@ -19,7 +19,7 @@ def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
     """Return a row of `stores`: what there is of a store, and what it is rebuilt from at its newest version."""
     version = newest_version(survey)
     base, base_bytes, base_at = newest_snapshot(facts, survey, version)
-    replayed = [changelog_bytes(facts, one) for one in range((base or 0) + 1, (version or 0) + 1)]
+    replayed = [size for one, size in changelogs(facts).items() if (base or 0) < one <= (version or 0)]
     return {
         "operator": store.operator,
         "partition": store.partition,
@@ -44,11 +44,9 @@ def newest_version(survey: Survey) -> int | None:
     return None if survey.newest is None else survey.newest + 1
 
 
-def changelog_bytes(facts: StoreFacts, version: int) -> int:
-    """Return the bytes of a changelog of a store; 0 if there is none."""
-    if version in facts.logged:
-        return facts.logged[version]
-    return max((stored.size for (of, _), stored in facts.plain.items() if of == version), default=0)
+def changelogs(facts: StoreFacts) -> dict[int, int]:
+    """Return the bytes of a store's changelogs, by version; what is in the log goes before plain files."""
+    return {version: stored.size for (version, _), stored in facts.plain.items()} | facts.logged
 
 
 def newest_snapshot(

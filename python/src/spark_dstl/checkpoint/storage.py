@@ -1,5 +1,7 @@
 """Objects below one directory: listed, read from their ends and in ranges, deleted. Nothing is ever written.
 
+(But on S3 pyarrow leaves an empty object `directory/` where something was deleted, as Hadoop does for directories.)
+
 Names are relative to the directory and checked: none leads out of it. An object that is not there is None or
 missing in a listing, never an error: queries delete what they do not need.
 """

@@ -85,13 +85,18 @@ class NamedPart:
 
 @dataclass
 class Survey:
-    """What was found. `vanished` are entries that were let go while they were read."""
+    """What was found.
+
+    `vanished` are entries that were let go while they were read, `committed_since` is the newest batch that was
+    committed when `offsets` had been listed.
+    """
 
     entries: dict[int, EntryFacts] = field(default_factory=dict)
     stores: dict[Store, StoreFacts] = field(default_factory=dict)
     parts: dict[str, list[NamedPart]] = field(default_factory=dict)
     vanished: set[int] = field(default_factory=set)
     offsets: dict[int, StoredObject] = field(default_factory=dict)
+    committed_since: int | None = None
     state: dict[str, StoredObject] = field(default_factory=dict)
     base: str | None = None
 
@@ -144,6 +149,7 @@ def look(storage: Storage, readers: Readers, progress: Progress = silent, with_s
     logged = [entry for entry in survey.entries.values() if entry.has_log]
     survey.base = logged[-1].base if logged else None
     survey.offsets = numbered(storage.objects("offsets"))
+    survey.committed_since = max(entries_of(storage), default=None)
     if with_state:
         _note_state(survey, storage)
     return survey

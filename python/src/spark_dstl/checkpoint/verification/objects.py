@@ -52,11 +52,12 @@ def check_gaps(survey: Survey, storage: Storage, found: Found, lowest_needed: in
                 found.notes.append(Finding(storage.shown(missing), what))
             else:
                 found.damages.append(Finding(storage.shown(missing), "it is missing: there are earlier and later ones"))
-    begun = [batch for batch in survey.offsets if survey.newest is not None and batch > survey.newest + 1]
+    newest = survey.committed_since
+    begun = [batch for batch in survey.offsets if newest is not None and batch > newest + 1]
     if begun:
-        what = f"batch {survey.newest} is the newest one that is committed, so Spark cannot have begun this one"
+        what = f"batch {newest} is the newest one that is committed, so Spark cannot have begun this one"
         found.damages.append(Finding(storage.shown(f"offsets/{begun[0]}"), what))
-    if survey.newest is not None and survey.offsets and survey.newest not in survey.offsets:
+    if survey.newest is not None and survey.newest not in survey.offsets:
         what = "it is missing, and the batch is committed: Spark does not start without it"
         found.damages.append(Finding(storage.shown(f"offsets/{survey.newest}"), what))
 
