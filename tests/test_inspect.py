@@ -7,19 +7,17 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 import reference_reader
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import query_driver
 import spark_dstl
 from harness import Query, Run
 from scenarios import Aggregation
-from settings import STATE_STORE, dstl
+from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 from shared_session import contender
 from spark_dstl.commands import console, main
 
@@ -30,34 +28,27 @@ SNAPSHOTS = {
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
 }
 # With the name of Spark's provider snapshots are plain files.
-PLAIN_SNAPSHOTS = {f"{STATE_STORE}.minDeltasForSnapshot": "1", f"{STATE_STORE}.maintenanceInterval": "100ms"}
+PLAIN_SNAPSHOTS = {
+    **log_confs(),
+    **stock_confs(),
+    f"{STATE_STORE}.minDeltasForSnapshot": "1",
+    f"{STATE_STORE}.maintenanceInterval": "100ms",
+}
 
 
 def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
-def new_run(work: Path, files: int = FILES) -> Run:
+def new_run(work: Path, files: int = FILES, confs: dict[str, str] | None = None) -> Run:
     work.mkdir(parents=True)
-    return Run.create(work, Aggregation.generate(files=files, rows=30), confs={})
+    return Run.create(work, Aggregation.generate(files=files, rows=30), confs=confs or {})
 
 
-def started(spark: SparkSession, run: Run, provider: str, version: int, confs: dict[str, str]) -> StreamingQuery:
-    session = contender(spark, provider, version)
-    for key, value in confs.items():
-        session.conf.set(key, value)
-    return query_driver.start(session, run.queries[0].spec())
-
-
-def go_on(spark: SparkSession, run: Run, provider: str, version: int, confs: dict[str, str]) -> None:
-    """Run the query to the end of its input, on stores that are read from storage."""
-    unload(spark)
-    started(spark, run, provider, version, confs).awaitTermination()
-
-
-def unload(spark: SparkSession) -> None:
-    """Let executors forget their stores, and maintenance begin anew, with the interval of the next query."""
-    cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+def run_to_the_end(run: Run) -> None:
+    """In a process of its own, whose executors know nothing but what is on storage."""
+    with run.start() as driver:
+        driver.succeed()
 
 
 def checkpoint_of(run: Run) -> Path:
@@ -68,7 +59,10 @@ def checkpoint_of(run: Run) -> Path:
 def made(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A query that has come to its end, with state in the log and snapshots in it; not to be changed."""
     run = new_run(tmp_path_factory.mktemp("inspected") / "made")
-    started(spark, run, "dstl", request.param, SNAPSHOTS).awaitTermination()
+    session = contender(spark, "dstl", request.param)
+    for key, value in SNAPSHOTS.items():
+        session.conf.set(key, value)
+    query_driver.start(session, run.queries[0].spec()).awaitTermination()
     return run
 
 
@@ -140,12 +134,9 @@ def test_it_is_read_from_s3_as_well(made: Run, s3: str) -> None:
         assert command(same[0], str(root), *same[1:]).output == command(same[0], "s3a://bucket/q", *same[1:]).output
 
 
-@pytest.mark.parametrize(("provider", "version", "confs"), [("dstl", 2, SNAPSHOTS), ("stock", 1, PLAIN_SNAPSHOTS)])
-def test_a_query_goes_on_from_where_it_was_gone_back_to(
-    tmp_path: Path, spark: SparkSession, provider: str, version: int, confs: dict[str, str]
-) -> None:
-    run = new_run(tmp_path / "run")
-    started(spark, run, provider, version, confs).awaitTermination()
+def test_a_query_goes_on_from_where_it_was_gone_back_to(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", confs={**log_confs(), **SNAPSHOTS, FORMAT_VERSION: "2"})
+    run_to_the_end(run)
     root = checkpoint_of(run)
     newest = max(run.committed(run.queries[0]))
     result = command("rollback", str(root), "--to", "2", "--apply", "--stopped")
@@ -153,34 +144,34 @@ def test_a_query_goes_on_from_where_it_was_gone_back_to(
     assert run.committed(run.queries[0]) == {0, 1, 2}
     assert command("verify", str(root), "--deep").exit_code == 0
     forget(run.queries[0], 2)
-    go_on(spark, run, provider, version, confs)
-    # All files that come after are one batch now: the source remembers them.
+    run_to_the_end(run)
     assert max(run.committed(run.queries[0])) in range(3, newest + 1)
     run.check()
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0, result.output
 
 
-def test_a_query_goes_on_from_wherever_going_back_was_interrupted(tmp_path: Path, spark: SparkSession) -> None:
-    run = new_run(tmp_path / "run")
-    started(spark, run, "stock", 1, PLAIN_SNAPSHOTS).awaitTermination()
+def test_a_query_goes_on_from_wherever_going_back_was_interrupted(tmp_path: Path) -> None:
+    """Where snapshots are plain files, one of which an abandoned batch has left."""
+    run = new_run(tmp_path / "run", confs=PLAIN_SNAPSHOTS)
+    run_to_the_end(run)
     root = checkpoint_of(run)
     with spark_dstl.open(str(root)) as checkpoint:
         planned = checkpoint.plan_rollback(2).objects
+    assert any(name.endswith(".zip") for name in planned)
     # In the middle of a batch: its commit entry has gone, its offsets have not.
-    interrupted = planned.index("offsets/4")
-    for name in planned[:interrupted]:
+    for name in planned[: planned.index("offsets/4")]:
         (root / name).unlink()
-    go_on(spark, run, "stock", 1, PLAIN_SNAPSHOTS)
+    run_to_the_end(run)
     run.check()
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0, result.output
 
 
-def test_damage_is_named_and_the_way_back_leads_to_a_query_that_runs(tmp_path: Path, spark: SparkSession) -> None:
-    run = new_run(tmp_path / "run")
+def test_damage_is_named_and_the_way_back_leads_to_a_query_that_runs(tmp_path: Path) -> None:
     # No store is snapshotted in so short a time: all later batches need the damaged one.
-    started(spark, run, "dstl", 1, {}).awaitTermination()
+    run = new_run(tmp_path / "run", confs=log_confs())
+    run_to_the_end(run)
     root = checkpoint_of(run)
     entry = root / "commits/4"
     content = bytearray(entry.read_bytes())
@@ -193,39 +184,37 @@ def test_damage_is_named_and_the_way_back_leads_to_a_query_that_runs(tmp_path: P
     assert back == f"rollback {root} --to 3"
     assert command(*back.split(), "--apply", "--stopped").exit_code == 0
     forget(run.queries[0], 3)
-    go_on(spark, run, "dstl", 1, {})
+    run_to_the_end(run)
     run.check()
     assert command("verify", str(root), "--deep").exit_code == 0
 
 
-def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path, spark: SparkSession) -> None:
+def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path) -> None:
     """It commits, snapshots and lets go of entries and data files all the time."""
     confs = {
+        **log_confs(),
         **SNAPSHOTS,
         **dstl(inline__maxSegmentSize="0"),
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
         f"{STATE_STORE}.maintenanceInterval": "100ms",
     }
-    run = new_run(tmp_path / "run", files=30)
+    run = new_run(tmp_path / "run", files=30, confs=confs)
     root = checkpoint_of(run)
-    unload(spark)
-    query = started(spark, run, "dstl", 1, confs)
+    query = run.queries[0]
     looks = 0
-    while query.isActive and not (root / "commits/0").exists():
-        query.awaitTermination(1)
-    while query.isActive:
-        result = command("verify", str(root), "--deep")
-        assert result.exit_code == 0, result.output
-        looks += 1
-    query.awaitTermination()
+    with run.start() as driver:
+        driver.wait_until((root / "commits/0").exists, "a commit")
+        while query.written() < 30:
+            result = command("verify", str(root), "--deep")
+            assert result.exit_code == 0, result.output
+            looks += 1
+        driver.succeed()
     assert looks > 3
-    assert min(run.committed(run.queries[0])) > 3
+    assert min(run.committed(query)) > 3
     refused = command("gc", str(root), "--apply")
     assert refused.exit_code == console.REFUSED
-    # What it has under way in the background ends after it.
-    while (result := command("gc", str(root), "--apply", "--stopped")).exit_code == console.REFUSED:
-        assert "changed" in result.output
+    result = command("gc", str(root), "--apply", "--stopped")
     assert result.exit_code == 0, result.output
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0
