@@ -138,6 +138,18 @@ def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_gone_back_to(tmp_path
             rollback.plan(opened, 5, no_wait)
 
 
+def test_with_deep_all_data_is_read_before(written: WrittenCheckpoint) -> None:
+    entry = written.root / "commits/2"
+    content = bytearray(entry.read_bytes())
+    content[content.index(b"DSTLLOG\n") + 30] ^= 1
+    entry.write_bytes(bytes(content))
+    (written.root / "state/0/0/3.zip").unlink()
+    assert dstl("rollback", str(written.root), "--to", "2").exit_code == 0
+    result = dstl("rollback", str(written.root), "--to", "2", "--deep")
+    assert result.exit_code == 1
+    assert "its bytes are damaged" in result.output
+
+
 def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/1").unlink()
     (written.root / "offsets/0").unlink()

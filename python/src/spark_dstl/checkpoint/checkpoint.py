@@ -132,9 +132,12 @@ class Checkpoint:
         """
         return verification.verify(self, deep)
 
-    def plan_rollback(self, to: int) -> Rollback:
-        """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt."""
-        return going_back.plan(self, to)
+    def plan_rollback(self, to: int, deep: bool = False) -> Rollback:
+        """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt.
+
+        That is verified, as by `verify`.
+        """
+        return going_back.plan(self, to, deep=deep)
 
     def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
         """Go back. Raises `QuerySeemsToRun` if one seems to, unless you say with `stopped` that it is stopped."""

@@ -35,9 +35,12 @@ class Rollback:
     deleted: int = 0
 
 
-def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep) -> Rollback:
-    """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt."""
-    found = verify(checkpoint, wait=wait)
+def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False) -> Rollback:
+    """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt.
+
+    That is verified before, and with `deep` all data is read for it.
+    """
+    found = verify(checkpoint, deep, wait)
     survey = checkpoint.survey()
     if survey.newest is None:
         raise CannotGoBack(f"{checkpoint.path} has no committed batch")

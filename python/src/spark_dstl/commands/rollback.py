@@ -26,25 +26,33 @@ checkpoint that starts, and can be done again. When the query is started it runs
 gets their output again. Data files that only the deleted entries name are left over: the query's next run deletes them,
 or dstl gc.
 
-Refused with exit code 1 if the state of batch M cannot be rebuilt, and with 4 if a query seems to run. That rests on
-when something was last written: within {_QUIET} minutes, or while this looks for {activity.LOOK_SECONDS:.0f} seconds. A
-query that waits for input is not seen, so make sure yourself that it is stopped.
+Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
+seems to run. That rests on when something was last written: within {_QUIET} minutes, or while this looks for
+{activity.LOOK_SECONDS:.0f} seconds. A query that waits for input is not seen, so make sure yourself that it is stopped.
 """,
 )
 @console.located
 @click.option("--to", type=click.IntRange(min=0), required=True, metavar="M", help="The batch to go back to.")
 @click.option("--apply", is_flag=True, help="Do it.")
+@click.option("--deep", is_flag=True, help="Read and check all data before, as dstl verify --deep does.")
 @console.stopped_option
 @console.report_option
 def rollback(
-    path: str, base_path: str | None, storage: StorageOptions, to: int, apply: bool, stopped: bool, output: str
+    path: str,
+    base_path: str | None,
+    storage: StorageOptions,
+    to: int,
+    apply: bool,
+    deep: bool,
+    stopped: bool,
+    output: str,
 ) -> None:
     """Go back; the help is above."""
     with console.opened(path, base_path, storage) as checkpoint:
         if apply:
             # Before anything is read, which may take long.
             activity.refuse_if_seen(checkpoint, stopped)
-        planned = checkpoint.plan_rollback(to)
+        planned = checkpoint.plan_rollback(to, deep)
         done = checkpoint.apply_rollback(planned, stopped) if apply else planned
     console.print_report(output, done, lambda: _lines(done, apply))
 
