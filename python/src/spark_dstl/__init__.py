@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
+from spark_dstl.checkpoint.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.state import Selection
 from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
+    CannotExport,
     CannotGoBack,
     CheckpointNotFound,
     DamagedLog,
@@ -21,11 +24,13 @@ from spark_dstl.errors import (
     InvalidProgress,
     JarNotFound,
     JarNotLoaded,
+    JvmFailed,
     MissingDependency,
     MissingLogObject,
     MissingPackage,
     NotWatchable,
     QuerySeemsToRun,
+    UnreadableState,
     UnreadableStorage,
     UnsupportedLog,
     UnsupportedSpark,
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
+    "CannotExport",
     "CannotGoBack",
     "Checkpoint",
     "CheckpointNotFound",
@@ -47,6 +53,8 @@ __all__ = [
     "InvalidProgress",
     "JarNotFound",
     "JarNotLoaded",
+    "JvmFailed",
+    "JvmOptions",
     "MetricsListener",
     "MissingDependency",
     "MissingLogObject",
@@ -54,7 +62,9 @@ __all__ = [
     "NotWatchable",
     "QueryMetrics",
     "QuerySeemsToRun",
+    "Selection",
     "StorageOptions",
+    "UnreadableState",
     "UnreadableStorage",
     "UnsupportedLog",
     "UnsupportedSpark",

@@ -74,9 +74,21 @@ class MissingLogObject(DstlError, FileNotFoundError):
     """An object that another one names is not there."""
 
 
+class JvmFailed(DstlError):
+    """The Java process that reads state did not start, or ended too early; the message says what it last said."""
+
+
+class UnreadableState(DstlError):
+    """Spark's classes could not read the state, or do not know what was asked for; the message has what they say."""
+
+
 class QuerySeemsToRun(DstlError):
     """A query seems to be at work on a checkpoint that was to be changed; the message says what that rests on."""
 
 
 class CannotGoBack(DstlError):
     """The batch cannot be gone back to; the message says why, and which can."""
+
+
+class CannotExport(DstlError):
+    """The checkpoint cannot be exported, or not to that place; the message says why, and what to do."""

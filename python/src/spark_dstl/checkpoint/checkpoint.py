@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint import leftovers as left_over
 from spark_dstl.checkpoint import rollback as going_back
 from spark_dstl.checkpoint import rows, sparkfiles, tables
+from spark_dstl.checkpoint.export import export as exporting
+from spark_dstl.checkpoint.export.export import Exported
+from spark_dstl.checkpoint.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.leftovers import Leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.rollback import Rollback
 from spark_dstl.checkpoint.rows import Row
+from spark_dstl.checkpoint.state import Selection, StateReader
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.checkpoint.summary import Summary, summarize
 from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, numbered, silent
@@ -32,20 +36,22 @@ def open_checkpoint(
     base_path: str | None = None,
     options: StorageOptions | None = None,
     progress: Progress = silent,
+    jvm: JvmOptions | None = None,
 ) -> Checkpoint:
     """Open the checkpoint at `path` for reading.
 
     `path` is what the query has as `checkpointLocation`: a local path, or a URI of S3 (`s3://`, `s3a://`) or of
     another storage that pyarrow knows. The query may run meanwhile: what is seen are its committed batches. Nothing is
     ever written. `base_path` is where data files are, if that is not where the newest commit entry says; `options` say
-    how storage is reached; `progress` is told what is read, how much of it, and of how much.
+    how storage is reached; `progress` is told what is read, how much of it, and of how much; `jvm` says what the Java
+    process gets that reads state.
 
     Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
     and `MissingDependency` if pyarrow is not installed.
     """
     options = options or StorageOptions()
     storage = Storage(locate(path, options))
-    return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress)
+    return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress, jvm)
 
 
 def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[str]:
@@ -75,6 +81,7 @@ class Checkpoint:
         base_path: str | None = None,
         options: StorageOptions | None = None,
         progress: Progress = silent,
+        jvm: JvmOptions | None = None,
     ) -> None:
         self.storage = storage
         self.query = query
@@ -83,6 +90,9 @@ class Checkpoint:
         self._base_path = base_path
         self._options = options or StorageOptions()
         self._survey: Survey | None = None
+        self.jvm_options = jvm or JvmOptions()
+        self._gateway: Gateway | None = None
+        self._state: StateReader | None = None
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -93,8 +103,11 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        """End the threads that read."""
+        """End the threads that read, and the Java process if there is one."""
         self.readers.close()
+        if self._gateway is not None:
+            self._gateway.close()
+            self._gateway = self._state = None
 
     @property
     def path(self) -> str:
@@ -118,6 +131,20 @@ class Checkpoint:
         if wanted is None:
             return Storage(self.storage.place.beneath("dstl"))
         return Storage(locate(wanted, self._options))
+
+    @property
+    def storage_options(self) -> StorageOptions:
+        """How storage is reached."""
+        return self._options
+
+    def named_base(self) -> str | None:
+        """Return where data files are, as it was given or as the newest commit entry names it; None beside the rest."""
+        return self._base_path or self._newest_named_base()
+
+    @property
+    def base_was_given(self) -> bool:
+        """Whether the caller said where data files are."""
+        return self._base_path is not None
 
     def summary(self) -> Summary:
         """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""
@@ -143,6 +170,16 @@ class Checkpoint:
         """Go back. Raises `QuerySeemsToRun` if one seems to, unless you say with `stopped` that it is stopped."""
         return going_back.apply(self, planned, stopped)
 
+    def export(self, target: str, stopped: bool = False) -> Exported:
+        """Write a checkpoint to `target` that stock Spark continues: without the jar, with its own RocksDB provider.
+
+        Everything retained comes along, so that the new one can also go back to the same batches. This one is not
+        changed. What was interrupted can be done again, and goes on where it was; at the end every object is read again
+        and compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if something else is at `target`,
+        and `QuerySeemsToRun` if a query seems to, unless you say with `stopped` that it is stopped.
+        """
+        return exporting.export(self, locate(target, self._options), stopped)
+
     def leftovers(self) -> Leftovers:
         """Return what nothing needs once the query is stopped."""
         return left_over.find(self)
@@ -150,6 +187,28 @@ class Checkpoint:
     def delete_leftovers(self, found: Leftovers, stopped: bool = False) -> Leftovers:
         """Delete leftovers. Raises `QuerySeemsToRun` if one seems to, unless `stopped` says that it is stopped."""
         return left_over.delete(self, found, stopped)
+
+    def state(self, batch: int | None = None, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
+        """Return the state as of a batch, by default the newest, as Spark's state reader gives it.
+
+        Columns are operator, partition, store, column_family, and those of Spark's reader, mostly key and value. If
+        what is selected has several schemas, because there are several stores or column families, key and value are
+        JSON. A Java process is started that reads; the checkpoint is not changed. Raises `UnreadableState` if Spark
+        cannot read it, and `JvmFailed` if there is no Java process.
+        """
+        return self._reader().state(batch, selection or Selection())
+
+    def changes(self, batch: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
+        """Return the change records of a batch: `change_type` is update, append or delete. Otherwise as `state`."""
+        return self._reader().changes(batch, selection or Selection())
+
+    def diff(self, before: int, after: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
+        """Return in which rows the state as of one batch differs from that as of another.
+
+        `change` is added, removed or changed; beside the key there are the values `before` and `after`. Otherwise as
+        `state`; both states are on local disk meanwhile, a partition at a time.
+        """
+        return self._reader().diff(before, after, selection or Selection())
 
     def operators(self) -> pyarrow.Table:
         """Return a row for each store name of each stateful operator, as Spark noted them."""
@@ -207,13 +266,22 @@ class Checkpoint:
 
     def newest_base(self) -> Storage:
         """Return where data files are, without reading more than the newest entries."""
+        return self.base(self._newest_named_base())
+
+    def _newest_named_base(self) -> str | None:
         reader = EntryReader(self.storage)
         for batch in reversed(entries_of(self.storage)):
             with suppress(DamagedLog, UnsupportedLog):
                 entry = reader.read(batch)
                 if entry is not None and entry.index is not None:
-                    return self.base(entry.index.base)
-        return self.base(None)
+                    return entry.index.base
+        return None
+
+    def _reader(self) -> StateReader:
+        if self._state is None:
+            self._gateway = Gateway(self.jvm_options)
+            self._state = StateReader(self, self._gateway)
+        return self._state
 
     def _operators(self) -> Iterator[Row]:
         for operator in sparkfiles.operators(self.storage):

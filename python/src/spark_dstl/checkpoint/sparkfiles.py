@@ -89,6 +89,18 @@ def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
     }
 
 
+def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
+    """Return the state store checkpoint ids that a commit entry names, by operator: a list for each partition."""
+    ids = (_object(metadata_line.encode("utf-8")) or {}).get("stateUniqueIds")
+    if not isinstance(ids, dict):
+        return {}
+    return {
+        int(operator): [[str(one) for one in stores] for stores in partitions]
+        for operator, partitions in ids.items()
+        if operator.isdecimal() and isinstance(partitions, list) and all(isinstance(one, list) for one in partitions)
+    }
+
+
 def watermark_millis(metadata_line: str) -> int | None:
     """Return the watermark after a batch, in milliseconds since 1970; None if the entry does not say."""
     found = (_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")

@@ -6,12 +6,14 @@ import click
 
 from spark_dstl.commands.config import config
 from spark_dstl.commands.console import failure
+from spark_dstl.commands.export import export
 from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
+from spark_dstl.commands.state import changes, diff, state
 from spark_dstl.commands.verify import verify
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
@@ -52,12 +54,16 @@ def main(context: click.Context, debug: bool) -> None:
     context.meta[_DEBUG] = debug
 
 
+main.add_command(changes)
 main.add_command(config)
+main.add_command(diff)
+main.add_command(export)
 main.add_command(gc)
 main.add_command(log)
 main.add_command(ls)
 main.add_command(rollback)
 main.add_command(show)
+main.add_command(state)
 main.add_command(verify)
 main.add_command(watch)
 main.add_command(report)

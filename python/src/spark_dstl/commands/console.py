@@ -21,6 +21,7 @@ import click
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.checkpoint.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.errors import DstlError, MissingDependency, QuerySeemsToRun
 
@@ -110,11 +111,13 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 @contextmanager
-def opened(path: str, base_path: str | None, storage: StorageOptions) -> Iterator[Checkpoint]:
+def opened(
+    path: str, base_path: str | None, storage: StorageOptions, jvm: JvmOptions | None = None
+) -> Iterator[Checkpoint]:
     """Open a checkpoint, with progress on a terminal."""
     with (
         ProgressLine() as progress,
-        open_checkpoint(path, base_path=base_path, options=storage, progress=progress) as checkpoint,
+        open_checkpoint(path, base_path=base_path, options=storage, progress=progress, jvm=jvm) as checkpoint,
     ):
         yield checkpoint
 

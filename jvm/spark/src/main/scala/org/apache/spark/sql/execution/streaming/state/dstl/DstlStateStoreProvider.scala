@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import sparkdstl.log.config.HadoopOptions
 
 import org.apache.spark.SparkException
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
@@ -31,6 +32,9 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
   @volatile private var run: () => Option[WorkedRun] = () => None
   @volatile private var storeDirectory: Option[String] = None
 
+  /** What its files go through. */
+  protected def fileManager: Class[_ <: CheckpointFileManager] = classOf[DstlCheckpointFileManager]
+
   override def init(
       stateStoreId: StateStoreId,
       keySchema: StructType,
@@ -44,10 +48,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
   ): Unit = {
     SparkVersion.check()
     // The configuration is the tasks' own, shared by the stores of an operator; Spark notes the run in it likewise.
-    hadoopConf.set(
-      SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key,
-      classOf[DstlCheckpointFileManager].getName
-    )
+    hadoopConf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, fileManager.getName)
     hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
     hadoopConf.setBoolean(DstlCheckpointFileManager.LogsSnapshots, true)
     val options = HadoopOptions.parse(hadoopConf)

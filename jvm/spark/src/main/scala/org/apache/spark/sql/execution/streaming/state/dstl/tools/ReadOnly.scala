@@ -1,0 +1,34 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.io.OutputStream
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FSDataOutputStream, Path}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
+
+/**
+ * Reads a checkpoint and changes nothing in it. Spark's readers begin a changelog when they load a store with column families,
+ * and make directories: neither reaches storage.
+ */
+private[tools] final class ReadOnlyFileManager(path: Path, configuration: Configuration)
+    extends DstlCheckpointFileManager(path, configuration) {
+
+  override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+    new CancellableFSDataOutputStream(OutputStream.nullOutputStream()) { override def cancel(): Unit = () }
+
+  override def createTempFile(file: Path): FSDataOutputStream = throw refusal("write", file)
+  override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit = throw refusal("write", to)
+  override def mkdirs(directory: Path): Unit = ()
+  override def delete(file: Path): Unit = throw refusal("delete", file)
+
+  private def refusal(what: String, file: Path) =
+    new UnsupportedOperationException(s"a checkpoint that is only read was about to be changed: $what $file")
+}
+
+/** The provider of this project over files that it cannot change. It opens the checkpoints of Spark's RocksDB provider as well. */
+private[tools] final class ReadOnlyStateStoreProvider extends DstlStateStoreProvider {
+  override protected def fileManager: Class[_ <: CheckpointFileManager] = classOf[ReadOnlyFileManager]
+}

@@ -1,0 +1,132 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.{Analyzer, FunctionRegistry, TableFunctionRegistry}
+import org.apache.spark.sql.catalyst.catalog.{InMemoryCatalog, SessionCatalog}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Rows as they are sent: with the table they are from, filtered, and either with Spark's columns or, where rows of several
+ * schemas are sent together, with key and value as JSON.
+ */
+private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: Option[String], asJson: Boolean) {
+  import SelectedRows._
+
+  private val attributes = DataTypeUtils.toAttributes(rows.schema)
+  private val accepts: InternalRow => Boolean =
+    where.fold((_: InternalRow) => true) { text =>
+      val predicate = Predicate.create(condition(text, attributes), attributes)
+      row => predicate.eval(row)
+    }
+  private val (texts, others) = {
+    val data = attributes.filterNot(attribute => own(attribute.name))
+    if (asJson) (Some(json(data.filterNot(isChange))), data.filter(isChange)) else (None, data)
+  }
+  private val partition = attributes.indexWhere(_.name == PartitionColumn)
+  private val store = UTF8String.fromString(table.shownStore)
+  private val family = UTF8String.fromString(table.shownFamily)
+
+  val schema: StructType = StructType(
+    Place ++ others.map(of => StructField(of.name, sendable(of.dataType))) ++
+      texts.toSeq.flatMap(_._1.map(StructField(_, StringType)))
+  )
+
+  private val ordinals = others.map(attribute => attributes.indexOf(attribute) -> attribute.dataType).toArray
+
+  /** Iterates over the rows of a partition as they are sent. */
+  def of(partitionId: Int)(use: InternalRow => Unit): Unit = rows.of(partitionId) { found =>
+    found.filter(accepts).foreach { row =>
+      val values = new Array[Any](schema.length)
+      values(0) = table.operator
+      values(1) = row.getInt(partition)
+      values(2) = store
+      values(3) = family
+      var at = Place.length
+      ordinals.foreach { case (ordinal, dataType) =>
+        values(at) = row.get(ordinal, dataType)
+        at += 1
+      }
+      texts.foreach { case (names, projection) =>
+        val projected = projection(row)
+        names.indices.foreach { index =>
+          values(at) = projected.getUTF8String(index)
+          at += 1
+        }
+      }
+      use(new GenericInternalRow(values))
+    }
+  }
+
+  private def json(data: Seq[AttributeReference]): (Seq[String], UnsafeProjection) = {
+    val (sides, rest) = data.partition(attribute => Sides(attribute.name))
+    val texts = sides.map(side => side.name -> toJson(side))
+    val value = rest match {
+      case Seq() => Nil
+      case Seq(only) => Seq("value" -> toJson(only))
+      case several =>
+        val fields = several.flatMap(of => Seq(Literal(of.name), of))
+        Seq("value" -> toJson(CreateNamedStruct(fields)))
+    }
+    val all = texts ++ value
+    (all.map(_._1), UnsafeProjection.create(all.map(_._2), attributes))
+  }
+
+  private def toJson(expression: Expression): Expression = {
+    // What is no struct, list or map has no JSON of its own in Spark.
+    val nested = expression.dataType match {
+      case _: StructType | _: ArrayType | _: MapType => expression
+      case _ => CreateNamedStruct(Seq(Literal("value"), expression))
+    }
+    replaced(StructsToJson(Map.empty, nested, Some(SQLConf.get.sessionLocalTimeZone)))
+  }
+}
+
+private[tools] object SelectedRows {
+  private val PartitionColumn = "partition_id"
+  private val BatchColumn = "batch_id"
+  private val own = Set(PartitionColumn, BatchColumn)
+  private val Sides = Set("key", "before", "after")
+  private val Place = Seq(
+    StructField("operator", IntegerType, nullable = false),
+    StructField("partition", IntegerType, nullable = false),
+    StructField("store", StringType, nullable = false),
+    StructField("column_family", StringType, nullable = false)
+  )
+
+  private def isChange(attribute: Attribute): Boolean = Set("change", "change_type")(attribute.name)
+
+  /** Arrow for Python has no intervals of years: they are sent as the months that they are kept as. */
+  private def sendable(dataType: DataType): DataType = dataType match {
+    case _: YearMonthIntervalType => IntegerType
+    case ArrayType(element, containsNull) => ArrayType(sendable(element), containsNull)
+    case MapType(key, value, containsNull) => MapType(sendable(key), sendable(value), containsNull)
+    case StructType(fields) => StructType(fields.map(field => field.copy(dataType = sendable(field.dataType))))
+    case other => other
+  }
+
+  /** Spark's analyzer with its own functions, and with no catalog. */
+  private lazy val analyzer = new Analyzer(
+    new SessionCatalog(new InMemoryCatalog, FunctionRegistry.builtin, TableFunctionRegistry.builtin)
+  )
+
+  private def condition(text: String, attributes: Seq[AttributeReference]): Expression = {
+    val parsed = CatalystSqlParser.parseExpression(text)
+    val plan = analyzer.execute(Filter(parsed, LocalRelation(attributes)))
+    analyzer.checkAnalysis(plan)
+    plan match {
+      case Filter(resolved, LocalRelation(_, _, _, _)) => replaced(resolved)
+      case _ => throw new IllegalArgumentException(s"$text is not a condition that tells for each row by itself")
+    }
+  }
+
+  /** Some of Spark's functions are names for others. */
+  private def replaced(expression: Expression): Expression = expression.transformUp {
+    case named: RuntimeReplaceable => replaced(named.replacement)
+  }
+}

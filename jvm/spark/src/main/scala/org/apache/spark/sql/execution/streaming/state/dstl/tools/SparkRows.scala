@@ -1,0 +1,210 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.connector.read.PartitionReader
+import org.apache.spark.sql.execution.datasources.v2.state._
+import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.{
+  LeftSide,
+  RightSide
+}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateVariableType
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * A batch of a checkpoint, as Spark's state readers want to be told of it.
+ *
+ * @param ids           the store checkpoint ids of an operator, by partition and store, where the checkpoint has them
+ * @param settings      with what the batch was run
+ * @param configuration with the same settings
+ */
+private[tools] final case class ReadBatch(
+    root: String,
+    batch: Long,
+    ids: Int => Option[Array[Array[String]]],
+    settings: SQLConf,
+    configuration: Configuration
+) {
+
+  /** What one of Spark's readers is made with. */
+  def options(table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
+    resolvedCpLocation = root,
+    batchId = batch,
+    operatorId = table.operator,
+    storeName = table.store,
+    joinSide = StateSourceOptions.JoinSideValues.none,
+    readChangeFeed = changes,
+    fromSnapshotOptions = None,
+    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(batch, batch)),
+    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
+    readRegisteredTimers = table.isTimers,
+    flattenCollectionTypes = true,
+    internalOnlyReadAllColumnFamilies = false,
+    startOperatorStateUniqueIds = ids(table.operator),
+    endOperatorStateUniqueIds = ids(table.operator)
+  )
+
+  def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
+
+  /** For one reader: a provider notes things of its own in it. */
+  def serializable: SerializableConfiguration = {
+    val copy = new Configuration(configuration)
+    copy.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
+    new SerializableConfiguration(copy)
+  }
+
+  def schema(table: StoredTable, changes: Boolean): StructType = SchemaUtil.getSourceSchema(
+    options(table, changes),
+    table.family.keySchema,
+    table.family.valueSchema,
+    table.variable,
+    Some(table.family),
+    None,
+    None
+  )
+}
+
+/** The state as of a batch, or its change records, as Spark's own readers of state give them. */
+private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
+  override val schema: StructType = read.schema(table, changes)
+
+  private val factory = new StatePartitionReaderFactory(
+    read.storeConf,
+    read.serializable,
+    schema,
+    table.encoder,
+    table.variable,
+    Some(table.family),
+    table.schemas,
+    Option.when(table.usesFamilies && table.variable.isEmpty)(table.familyName),
+    None
+  )
+
+  override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
+    val reader =
+      factory.createReader(new StateStoreInputPartition(partition, UUID.randomUUID(), read.options(table, changes)))
+    try use(new ReaderIterator(reader))
+    finally reader.close()
+  }
+}
+
+private final class ReaderIterator(reader: PartitionReader[InternalRow]) extends Iterator[InternalRow] {
+  private var isKnown = false
+  private var isThere = false
+
+  override def hasNext: Boolean = {
+    if (!isKnown) {
+      isThere = reader.next()
+      isKnown = true
+    }
+    isThere
+  }
+
+  override def next(): InternalRow = {
+    if (!hasNext) throw new NoSuchElementException
+    isKnown = false
+    reader.get()
+  }
+}
+
+/**
+ * The rows in which the states as of two batches differ, by their keys. Each state is gone through once, and each of its keys
+ * looked up in the other, so memory does not grow with either.
+ *
+ * @param from the earlier batch, usually
+ */
+private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: StoredTable) extends Rows {
+  private val isMany = SchemaUtil.checkVariableType(table.variable, StateVariableType.ListState) ||
+    DifferentRows.JoinsWithMany(table.familyName)
+  private val value: DataType = if (isMany) ArrayType(table.family.valueSchema) else table.family.valueSchema
+
+  override val schema: StructType = new StructType()
+    .add("change", StringType, nullable = false)
+    .add("key", table.family.keySchema)
+    .add("before", value)
+    .add("after", value)
+    .add("partition_id", IntegerType, nullable = false)
+
+  override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
+    val before = new LookedUp(from, partition)
+    try {
+      val after = new LookedUp(to, partition)
+      try use(addedOrChanged(before, after, partition) ++ removed(before, after, partition))
+      finally after.close()
+    } finally before.close()
+  }
+
+  private def addedOrChanged(before: LookedUp, after: LookedUp, partition: Int): Iterator[InternalRow] =
+    after.keys.flatMap { key =>
+      val old = before.get(key)
+      val now = after.get(key)
+      if (old.isEmpty) Some(row("added", key, old, now, partition))
+      else if (old != now) Some(row("changed", key, old, now, partition))
+      else None
+    }
+
+  private def removed(before: LookedUp, after: LookedUp, partition: Int): Iterator[InternalRow] =
+    before.keys.flatMap { key =>
+      val now = after.get(key)
+      if (now.isEmpty) Some(row("removed", key, before.get(key), now, partition)) else None
+    }
+
+  private def row(change: String, key: UnsafeRow, old: Seq[UnsafeRow], now: Seq[UnsafeRow], partition: Int) =
+    new GenericInternalRow(Array[Any](UTF8String.fromString(change), key, cell(old), cell(now), partition))
+
+  private def cell(values: Seq[UnsafeRow]): Any =
+    if (values.isEmpty) null else if (isMany) new GenericArrayData(values.toArray[Any]) else values.head
+
+  /** One partition's state as of one batch, by its keys. */
+  private final class LookedUp(read: ReadBatch, partition: Int) extends AutoCloseable {
+    private val reader = new OpenedReader(read, table, partition)
+    private val store = reader.openedProvider.getReadStore(read.batch + 1, reader.checkpointId)
+
+    /** Copies, because looking one up changes what an iterator gave. */
+    def keys: Iterator[UnsafeRow] = store.iterator(table.familyName).map(_.key.copy())
+
+    /** The values of a key; none if it is not there. */
+    def get(key: UnsafeRow): Seq[UnsafeRow] =
+      if (isMany) store.valuesIterator(key, table.familyName).map(_.copy()).toSeq
+      else Option(store.get(key, table.familyName)).map(_.copy()).toSeq
+
+    override def close(): Unit =
+      try store.release()
+      finally reader.openedProvider.close()
+  }
+}
+
+private[tools] object DifferentRows {
+
+  /** Column families of joins in which a key has many values. */
+  private val JoinsWithMany = SymmetricHashJoinStateManager.allStateStoreNamesV4(LeftSide, RightSide).toSet
+}
+
+/** Spark's reader of one partition, for the provider that it opens. */
+private final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
+    extends StatePartitionReader(
+      read.storeConf,
+      read.serializable,
+      new StateStoreInputPartition(partition, UUID.randomUUID(), read.options(table, changes = false)),
+      read.schema(table, changes = false),
+      table.encoder,
+      table.variable,
+      Some(table.family),
+      table.schemas,
+      Option.when(table.usesFamilies && table.variable.isEmpty)(table.familyName)
+    ) {
+  def openedProvider: StateStoreProvider = provider
+  def checkpointId: Option[String] = getEndStoreUniqueId
+}

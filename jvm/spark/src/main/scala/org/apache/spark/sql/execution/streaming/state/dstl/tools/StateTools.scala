@@ -1,0 +1,169 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.util.{List => JavaList, Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+import scala.util.{Failure, Success, Try}
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkConf
+import org.apache.spark.deploy.SparkHadoopUtil
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What programs outside of Spark ask of a checkpoint's state: called from Python over py4j, in a process that has Spark's classes
+ * and no Spark application. Nothing here changes a checkpoint.
+ *
+ * @param root     the checkpoint
+ * @param settings of Spark, among them `spark.hadoop.` for the storage
+ */
+private[sql] final class StateTools(root: String, settings: JavaMap[String, String]) {
+  import StateTools._
+
+  private val sparkConf = new SparkConf(loadDefaults = false).setAll(settings.asScala)
+  private val hadoop: Configuration = SparkHadoopUtil.newConfiguration(sparkConf)
+  private val place: String = {
+    val path = new Path(root)
+    path.getFileSystem(hadoop).makeQualified(path).toString
+  }
+
+  /** What has a schema of its own in the state as of a batch: a line each, its fields separated by tabs. */
+  def tables(batch: StateBatch): String = SQLConf.withExistingConf(settingsOf(batch)) {
+    StoredTable.all(place, batch.number, configured(settingsOf(batch)))
+      .map(of => Seq[Any](of.operator, of.operatorName, of.shownStore, of.shownFamily, of.partitions).mkString("\t"))
+      .mkString("\n")
+  }
+
+  /** Sends the state as of a batch. */
+  def state(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
+    send(batch, selection, port, secret)(new SparkRows(read(batch), _, changes = false))
+
+  /** Sends the change records of a batch. */
+  def changes(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
+    send(batch, selection, port, secret)(new SparkRows(read(batch), _, changes = true))
+
+  /** Sends the rows in which the states as of two batches differ. */
+  def diff(from: StateBatch, to: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
+    send(to, selection, port, secret)(new DifferentRows(read(from), read(to), _))
+
+  private def send(batch: StateBatch, selection: StateSelection, port: Int, secret: String)(
+      rowsOf: StoredTable => Rows
+  ): SentRows = new SentRows(() =>
+    SQLConf.withExistingConf(settingsOf(batch)) {
+      val tables = selection.of(StoredTable.all(place, batch.number, configured(settingsOf(batch))))
+      val where = Option(selection.where)
+      val selected = tables.map(of => of -> new SelectedRows(of, rowsOf(of), where, asJson = tables.size > 1))
+      ArrowSender.send(port, secret, selected.head._2.schema) { use =>
+        for ((table, rows) <- selected; partition <- selection.partitions(table)) rows.of(partition)(use)
+      }
+    }
+  )
+
+  private def read(batch: StateBatch): ReadBatch = {
+    val conf = settingsOf(batch)
+    ReadBatch(place, batch.number, batch.ids, conf, configured(conf))
+  }
+
+  /** The settings that the batch was run with, as far as its offsets tell, on top of those that were given. */
+  private def settingsOf(batch: StateBatch): SQLConf = {
+    val conf = new SQLConf
+    settings.asScala.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
+    OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
+    conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
+    conf.setConfString(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[ReadOnlyFileManager].getName)
+    if (conf.stateStoreProviderClass != HdfsBacked)
+      conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
+    if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+    conf
+  }
+
+  private def configured(conf: SQLConf): Configuration = {
+    val copy = new Configuration(hadoop)
+    conf.getAllConfs.foreach { case (key, value) => if (value != null) copy.set(key, value) }
+    copy
+  }
+}
+
+private[sql] object StateTools {
+  private val HdfsBacked = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+}
+
+/**
+ * A committed batch.
+ *
+ * @param offsetsMetadata the second line of its entry in `offsets/`, with the settings that it was run with
+ */
+private[sql] final class StateBatch(val number: Long, val offsetsMetadata: String) {
+  private var known = Map.empty[Int, Array[Array[String]]]
+
+  /** Notes the checkpoint ids of an operator's stores, by partition and store. */
+  def note(operator: Int, ids: JavaList[JavaList[String]]): Unit =
+    known += operator -> ids.asScala.map(_.asScala.toArray).toArray
+
+  private[tools] def hasIds: Boolean = known.nonEmpty
+  private[tools] def ids(operator: Int): Option[Array[Array[String]]] = known.get(operator)
+}
+
+/**
+ * Which rows are wanted; what is null leaves it open.
+ *
+ * @param where a condition in SQL on the columns of Spark's state reader
+ */
+private[sql] final class StateSelection(
+    operator: Integer,
+    store: String,
+    columnFamily: String,
+    partition: Integer,
+    val where: String
+) {
+  private[tools] def of(tables: Seq[StoredTable]): Seq[StoredTable] = {
+    val found = tables.filter { table =>
+      (operator == null || table.operator == operator) &&
+      (store == null || table.shownStore == StoredTable.shown(store)) &&
+      (columnFamily == null || table.shownFamily == StoredTable.shown(columnFamily))
+    }
+    if (found.isEmpty)
+      throw new IllegalArgumentException(
+        if (tables.isEmpty) "the query has no state" else s"there is no such state; there is: ${tables.mkString("; ")}"
+      )
+    found
+  }
+
+  private[tools] def partitions(table: StoredTable): Seq[Int] =
+    if (partition == null) 0 until table.partitions else Seq(partition.toInt).filter(_ < table.partitions)
+}
+
+/** Rows on their way, in a thread of their own. */
+private[sql] final class SentRows(work: () => Unit) {
+  @volatile private var ended: Option[Try[Unit]] = None
+
+  private val thread = new Thread(() => ended = Some(Try(work())), "dstl-rows")
+  thread.setDaemon(true)
+  thread.start()
+
+  /** Whether no more rows come. */
+  def isEnded: Boolean = ended.nonEmpty
+
+  /** Waits for the end; returns what went wrong, or null. */
+  def failure(): String = {
+    thread.join()
+    ended match {
+      case Some(Success(_)) => null
+      case Some(Failure(NonFatal(error))) => SentRows.told(error)
+      case Some(Failure(error)) => s"$error"
+      case None => "the sender was ended"
+    }
+  }
+}
+
+private object SentRows {
+
+  /** The error, and what led to it: Spark's outermost often says only that something failed. */
+  def told(error: Throwable): String =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(5).map(one => s"${one.getMessage}").distinct
+      .mkString(": ")
+}

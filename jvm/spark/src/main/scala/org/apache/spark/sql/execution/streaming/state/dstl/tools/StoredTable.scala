@@ -1,0 +1,127 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.{
+  StateMetadataPartitionReader,
+  StateMetadataTableEntry
+}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  StateStoreColumnFamilySchemaUtils,
+  TransformWithStateOperatorProperties,
+  TransformWithStateVariableInfo
+}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * What has one schema in a checkpoint's state: a store of an operator, or one column family of it.
+ *
+ * @param store        as Spark names it
+ * @param family       the column family; a state variable of `transformWithState` is one
+ * @param partitions   how many there are
+ * @param encoder      how its keys are written
+ * @param variable     what Spark's reader needs to know of a state variable
+ * @param schemas      earlier schemas of a state variable, by their ids
+ * @param usesFamilies whether the store has column families
+ */
+private[tools] final case class StoredTable(
+    operator: Int,
+    operatorName: String,
+    store: String,
+    family: StateStoreColFamilySchema,
+    partitions: Int,
+    encoder: KeyStateEncoderSpec,
+    variable: Option[TransformWithStateVariableInfo],
+    schemas: Option[StateSchemaProvider],
+    usesFamilies: Boolean
+) {
+  def familyName: String = family.colFamilyName
+
+  /** As a user names it, who does not see Spark's name for what has none. */
+  def shownStore: String = StoredTable.shown(store)
+  def shownFamily: String = StoredTable.shown(familyName)
+
+  def isTimers: Boolean = variable.exists(of => TimerStateUtils.isTimerCFName(of.stateName))
+
+  override def toString: String = {
+    val named = Seq("store" -> shownStore, "column family" -> shownFamily).filter(_._2.nonEmpty)
+    (s"operator $operator ($operatorName)" +: named.map { case (what, name) => s"$what $name" }).mkString(", ")
+  }
+}
+
+private[tools] object StoredTable {
+  private val TransformWithState = "transformWithState"
+
+  def shown(name: String): String = if (name == StateStoreId.DEFAULT_STORE_NAME) "" else name
+
+  /** All of a checkpoint as of a batch. */
+  def all(root: String, batch: Long, configuration: Configuration): Seq[StoredTable] =
+    new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toSeq
+      .flatMap(entry => of(new Path(root, "state"), entry, configuration))
+
+  private def of(state: Path, entry: StateMetadataTableEntry, configuration: Configuration): Seq[StoredTable] = {
+    val families = readSchema(state, entry, configuration)
+    if (entry.operatorName.startsWith(TransformWithState)) {
+      val variables = TransformWithStateOperatorProperties.fromJson(entry.operatorPropertiesJson).stateVariables
+      val schemas = new InMemoryStateSchemaProvider(
+        StateSchemaMetadata.createStateSchemaMetadata(state.toString, configuration, entry.stateSchemaFilePaths)
+      )
+      for (variable <- variables; family <- families.find(_.colFamilyName == variable.stateName))
+        yield table(entry, family, Some(variable), Some(schemas), usesFamilies = true)
+    } else {
+      val usesFamilies = families.exists(_.colFamilyName != StateStore.DEFAULT_COL_FAMILY_NAME)
+      families
+        .filterNot(family => StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.colFamilyName))
+        .map(table(entry, _, None, None, usesFamilies))
+    }
+  }
+
+  private def table(
+      entry: StateMetadataTableEntry,
+      family: StateStoreColFamilySchema,
+      variable: Option[TransformWithStateVariableInfo],
+      schemas: Option[StateSchemaProvider],
+      usesFamilies: Boolean
+  ) = StoredTable(
+    entry.operatorId.toInt,
+    entry.operatorName,
+    entry.stateStoreName,
+    family,
+    entry.numPartitions,
+    encoder(entry, family),
+    variable,
+    schemas,
+    usesFamilies
+  )
+
+  /** Spark notes it with the column family from the second version of an operator's metadata on, and with the operator before. */
+  private def encoder(entry: StateMetadataTableEntry, family: StateStoreColFamilySchema): KeyStateEncoderSpec =
+    family.keyStateEncoderSpec.getOrElse {
+      if (entry.numColsPrefixKey > 0) PrefixKeyScanStateEncoderSpec(family.keySchema, entry.numColsPrefixKey)
+      else NoPrefixKeyStateEncoderSpec(family.keySchema)
+    }
+
+  private def readSchema(
+      state: Path,
+      entry: StateMetadataTableEntry,
+      configuration: Configuration
+  ): Seq[StateStoreColFamilySchema] = {
+    val id = StateStoreId(
+      state.toString,
+      entry.operatorId,
+      StateStore.PARTITION_ID_TO_CHECK_SCHEMA,
+      entry.stateStoreName
+    )
+    new StateSchemaCompatibilityChecker(
+      StateStoreProviderId(id, UUID.randomUUID()),
+      configuration,
+      oldSchemaFilePaths = entry.stateSchemaFilePaths.map(new Path(_)),
+      createSchemaDir = false
+    ).readSchemaFile()
+  }
+}

@@ -1,0 +1,106 @@
+"""Exporting: write what is planned, then read it all again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.export.plan import Planned, planned
+from spark_dstl.checkpoint.export.target import Target
+from spark_dstl.checkpoint.locate import Place
+from spark_dstl.checkpoint.verification.verify import can_go_back, verify
+from spark_dstl.errors import CannotExport, DstlError
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export did. `written` objects and `bytes` of these, `kept` objects that an earlier try had written.
+
+    `batches` are those that the new checkpoint can go on from, or back to; `left_out` those that cannot be rebuilt.
+    """
+
+    path: str
+    target: str
+    newest: int
+    batches: list[int]
+    left_out: dict[int, str]
+    written: int
+    kept: int
+    bytes: int
+
+
+def export(
+    checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Exported:
+    """Do what `Checkpoint.export` says."""
+    if place.is_inside(checkpoint.storage.place) or checkpoint.storage.place.is_inside(place):
+        raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
+    activity.refuse_if_running(checkpoint, stopped, wait)
+    checkpoint.look_again()
+    found = verify(checkpoint, wait=wait)
+    survey = checkpoint.survey()
+    newest = survey.newest
+    if newest is None:
+        raise CannotExport(
+            f"{checkpoint.path} has no committed batch: start the query on {place.shown} with stock Spark"
+        )
+    why = can_go_back(survey, newest, found.lost)
+    if why is not None:
+        raise CannotExport(
+            f"{checkpoint.path} cannot be exported, because its newest batch {newest} cannot be rebuilt: {why}. "
+            "`dstl verify` says what is damaged, and which batch can be gone back to"
+        )
+    left_out = {batch: reason for batch, reason in found.lost.items() if batch in survey.entries}
+    # An unbroken run of batches: Spark expects no gaps.
+    batches: list[int] = []
+    for batch in sorted(survey.retained, reverse=True):
+        if batch in left_out or (batches and batch != batches[-1] - 1):
+            break
+        batches.append(batch)
+    target = Target(place)
+    plan = list(planned(checkpoint, sorted(batches)))
+    _refuse_others(target, plan)
+    there = {stored.name: stored.size for stored in target.objects(recursive=True)}
+    written = total = 0
+    for done, one in enumerate(plan, start=1):
+        if there.get(one.name) != one.source.size:
+            target.write(one.name, one.source.pieces())
+            written += 1
+            total += one.source.size
+        checkpoint.progress("Writing objects", done, len(plan))
+    _check(checkpoint, target, plan)
+    return Exported(
+        checkpoint.path, place.shown, newest, sorted(batches), left_out, written, len(plan) - written, total
+    )
+
+
+def _refuse_others(target: Target, plan: list[Planned]) -> None:
+    ours = {one.name for one in plan}
+    metadata = next(one.source for one in plan if one.name == "metadata")
+    others = [stored.name for stored in target.objects(recursive=True) if stored.name not in ours]
+    if target.size("metadata") is not None and not target.has("metadata", metadata.pieces()):
+        others.insert(0, "metadata")
+    if others:
+        raise CannotExport(
+            f"{target.place.shown} has {others[0]}, which does not come from this checkpoint as it is now: another "
+            "query's, or of an export that a query has continued since. Name a directory that is empty"
+        )
+
+
+def _check(checkpoint: Checkpoint, target: Target, plan: list[Planned]) -> None:
+    """Read everything again. What an earlier try left half written, in full length, is written anew."""
+    for done, one in enumerate(plan, start=1):
+        if not target.has(one.name, one.source.pieces()):
+            target.write(one.name, one.source.pieces())
+            if not target.has(one.name, one.source.pieces()):
+                raise DstlError(
+                    f"{target.shown(one.name)} is not what was written to it. Check the storage; do not use what is at "
+                    f"{target.place.shown}"
+                )
+        checkpoint.progress("Reading what was written", done, len(plan))

@@ -1,0 +1,164 @@
+"""A Java process with Spark's classes and no Spark application, for what only these can read.
+
+It listens on a loopback port alone, answers only to who has its token, and ends with this process, however that ends:
+its standard input is a pipe from here, and it exits when that closes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import Popen, TimeoutExpired
+from typing import Any
+
+from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.errors import JvmFailed, UnsupportedSpark
+from spark_dstl.jar import jar_path
+from spark_dstl.release import INSTALL, check_spark_version
+
+PURPOSE = "Reading state"
+_CORE = re.compile(r"spark-core_2\.13-(?P<version>.+)\.jar")
+_SECONDS_TO_END = 5.0
+_TAIL = 2000
+# Of what Spark opens for its own processes, what Arrow and Spark's rows need.
+_OPENED = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.nio",
+    "java.util",
+    "sun.nio.ch",
+    "sun.util.calendar",
+)
+
+
+@dataclass(frozen=True)
+class JvmOptions:
+    """What the Java process gets besides Spark's jars and this package's.
+
+    `jars` are further jars, such as those of `hadoop-aws`; `conf` are settings of Spark, such as `spark.hadoop.fs.…`;
+    `memory` is the most that its heap takes, as Java writes it. What RocksDB takes comes on top.
+    """
+
+    jars: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    memory: str = "1g"
+
+
+class Gateway:
+    """The running process. `jvm` has its classes; `pid` is its process id."""
+
+    def __init__(self, options: JvmOptions) -> None:
+        """Start it; takes one to three seconds. Raises `JvmFailed` if it does not start."""
+        py4j = needed("py4j.java_gateway", PURPOSE)
+        java, classes = _java(), _classpath(options)
+        self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
+        self._errors = Path(self._directory, "stderr")
+        try:
+            with self._errors.open("wb") as errors:
+                port, token, process = self._launch(py4j, java, classes, options, errors)
+            self._process: Popen[bytes] = process
+            self._gateway = py4j.JavaGateway(
+                gateway_parameters=py4j.GatewayParameters(port=port, auth_token=token, auto_convert=True)
+            )
+        except BaseException:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise
+
+    def _launch(self, py4j: Any, java: str, classes: str, options: JvmOptions, errors: Any) -> tuple[int, str, Any]:
+        try:
+            started: tuple[int, str, Any] = py4j.launch_gateway(
+                classpath=classes,
+                jarpath=str(jar_path()),
+                javaopts=[
+                    f"-Xmx{options.memory}",
+                    "-XX:+UseSerialGC",
+                    "-Xshare:auto",
+                    f"-Djava.io.tmpdir={self._directory}",
+                    "-Djava.net.preferIPv4Stack=true",
+                    "-Dio.netty.tryReflectionSetAccessible=true",
+                    "-XX:+IgnoreUnrecognizedVMOptions",
+                    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+                ],
+                java_path=java,
+                die_on_exit=True,
+                enable_auth=True,
+                return_proc=True,
+                redirect_stderr=errors,
+            )
+        except (OSError, ValueError, py4j.Py4JError) as error:
+            raise JvmFailed(f"{java} could not be started: {error}. {self.last_words()}") from error
+        return started
+
+    @property
+    def jvm(self) -> Any:
+        """The classes of the process."""
+        return self._gateway.jvm
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the end of what the process wrote to its standard error, on one line."""
+        try:
+            content = self._errors.read_bytes()[-_TAIL:]
+        except OSError:
+            return ""
+        return " ".join(content.decode("utf-8", "replace").split())
+
+    def close(self) -> None:
+        """End the process, and remove what it wrote to local disks."""
+        self._gateway.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME={home}" if home else "PATH"
+        raise JvmFailed(f"{PURPOSE} takes Java 17, and there is no java in {where}: install it, or set JAVA_HOME")
+    return found
+
+
+def _classpath(options: JvmOptions) -> str:
+    directory = _spark_jars()
+    return os.pathsep.join([*options.jars, str(directory / "*")])
+
+
+def _spark_jars() -> Path:
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        directory = Path(home, "jars")
+    else:
+        package = find_spec("pyspark")
+        if package is None or not package.submodule_search_locations:
+            raise UnsupportedSpark(f"{PURPOSE} takes Spark's classes, and PySpark is not installed: {INSTALL}")
+        directory = Path(package.submodule_search_locations[0], "jars")
+    versions = [match["version"] for jar in directory.glob("spark-core_*.jar") if (match := _CORE.fullmatch(jar.name))]
+    if not versions:
+        raise UnsupportedSpark(f"{directory} has no jars of Spark for Scala 2.13: {INSTALL}")
+    check_spark_version(versions[0], "Spark", f"is in {directory}; {INSTALL}")
+    return directory

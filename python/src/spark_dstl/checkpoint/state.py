@@ -1,0 +1,176 @@
+"""State as of a batch, its change records, and what differs between two batches: read by Spark's own readers.
+
+The Java process sends rows as an Arrow stream to a loopback port, and this process hands them on as they come.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.survey import entries_of
+from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+_TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
+_BASE_PATH = "spark.sql.streaming.stateStore.dstl.basePath"
+_LOOK_SECONDS = 0.5
+_S3A = "spark.hadoop.fs.s3a"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows of the state are wanted; None leaves it open.
+
+    `store` and `column_family` are names, "" being what has none; `where` is a condition in Spark's SQL on the columns
+    that its state reader has, such as `key.page = '/' AND value.count > 10`.
+    """
+
+    operator: int | None = None
+    store: str | None = None
+    column_family: str | None = None
+    partition: int | None = None
+    where: str | None = None
+
+
+class StateReader:
+    """Asks the Java process for the state in a checkpoint."""
+
+    def __init__(self, checkpoint: Checkpoint, gateway: Gateway) -> None:
+        self._checkpoint = checkpoint
+        self._gateway = gateway
+        self._entries = EntryReader(checkpoint.storage)
+        self._tools = self._of("StateTools")(self._root(), self._settings())
+
+    def state(self, batch: int | None, wanted: Selection) -> pyarrow.RecordBatchReader:
+        """Return the rows of the state as of a batch, by default the newest."""
+        at = self._batch(self._newest() if batch is None else batch)
+        return self._rows(lambda port, token: self._tools.state(at, self._selection(wanted), port, token))
+
+    def changes(self, batch: int, wanted: Selection) -> pyarrow.RecordBatchReader:
+        """Return the change records of a batch."""
+        at = self._batch(batch)
+        return self._rows(lambda port, token: self._tools.changes(at, self._selection(wanted), port, token))
+
+    def diff(self, before: int, after: int, wanted: Selection) -> pyarrow.RecordBatchReader:
+        """Return the rows in which the state as of one batch differs from that as of another."""
+        first, second = self._batch(before), self._batch(after)
+        return self._rows(lambda port, token: self._tools.diff(first, second, self._selection(wanted), port, token))
+
+    def _of(self, name: str) -> Any:
+        return getattr(self._gateway.jvm, f"{_TOOLS}.{name}")
+
+    def _root(self) -> str:
+        shown = self._checkpoint.path
+        scheme, separator, rest = shown.partition("://")
+        return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
+
+    def _settings(self) -> dict[str, str]:
+        settings: dict[str, str] = {}
+        options = self._checkpoint.storage_options
+        if options.endpoint:
+            settings |= {f"{_S3A}.endpoint": options.endpoint, f"{_S3A}.path.style.access": "true"}
+        if options.region:
+            settings[f"{_S3A}.endpoint.region"] = options.region
+        if options.anonymous:
+            provider = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+            settings[f"{_S3A}.aws.credentials.provider"] = provider
+        base = self._checkpoint.named_base()
+        if base is not None:
+            settings[_BASE_PATH] = base
+        return {**settings, **self._checkpoint.jvm_options.conf}
+
+    def _newest(self) -> int:
+        there = entries_of(self._checkpoint.storage)
+        if not there:
+            raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry yet, so there is no state")
+        return max(there)
+
+    def _batch(self, number: int) -> Any:
+        entry = self._entries.read(number)
+        if entry is None:
+            known = entries_of(self._checkpoint.storage)
+            has = f"there are those of batches {min(known)} to {max(known)}" if known else "there is none yet"
+            raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry of batch {number}; {has}")
+        offsets = sparkfiles.offsets(self._checkpoint.storage, number)
+        if not offsets:
+            raise CheckpointNotFound(
+                f"{self._checkpoint.path} has no entry of batch {number} in offsets/, which says how state is kept: "
+                "Spark keeps that of the newest batches only (spark.sql.streaming.minBatchesToRetain)"
+            )
+        batch = self._of("StateBatch")(number, json.dumps(offsets))
+        for operator, ids in sparkfiles.ids_by_store(entry.metadata_line).items():
+            batch.note(operator, ids)
+        return batch
+
+    def _selection(self, wanted: Selection) -> Any:
+        return self._of("StateSelection")(
+            wanted.operator, wanted.store, wanted.column_family, wanted.partition, wanted.where
+        )
+
+    def _rows(self, send: Any) -> pyarrow.RecordBatchReader:
+        arrow = needed("pyarrow", PURPOSE)
+        token = secrets.token_hex(32)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            sent = send(listener.getsockname()[1], token)
+            connection = self._accepted(listener, sent)
+        source = connection.makefile("rb", buffering=1024 * 1024)
+        try:
+            if not secrets.compare_digest(source.read(len(token)), token.encode()):
+                raise JvmFailed("somebody else than the Java process sent rows; nothing of it was used")
+            stream = arrow.ipc.open_stream(source)
+        except BaseException as error:
+            _close(source, connection)
+            self._raise_failure(sent, error)
+            raise
+        return arrow.RecordBatchReader.from_batches(stream.schema, self._batches(stream, sent, source, connection))
+
+    def _accepted(self, listener: socket.socket, sent: Any) -> socket.socket:
+        listener.settimeout(_LOOK_SECONDS)
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                if sent.isEnded() or not self._gateway.is_running:
+                    self._raise_failure(sent, None)
+                    raise JvmFailed("the Java process sent nothing") from None
+                continue
+            connection.settimeout(None)
+            return connection
+
+    def _batches(self, stream: Any, sent: Any, source: Any, connection: socket.socket) -> Iterator[Any]:
+        arrow = needed("pyarrow", PURPOSE)
+        try:
+            try:
+                yield from stream
+            except (OSError, arrow.ArrowInvalid) as error:
+                self._raise_failure(sent, error)
+                raise
+        finally:
+            _close(source, connection)
+        # A stream that broke off looks like one that has ended.
+        self._raise_failure(sent, None)
+
+    def _raise_failure(self, sent: Any, cause: BaseException | None) -> None:
+        if not self._gateway.is_running:
+            raise JvmFailed(f"the Java process ended too early: {self._gateway.last_words()}") from cause
+        failure = sent.failure()
+        if failure is not None:
+            raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause
+
+
+def _close(source: Any, connection: socket.socket) -> None:
+    source.close()
+    connection.close()

@@ -1,0 +1,55 @@
+"""`dstl export`: a checkpoint for stock Spark."""
+
+from collections.abc import Iterator
+
+import click
+
+from spark_dstl.checkpoint.export.export import Exported
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.commands import console
+
+
+@click.command(
+    help="""Write a checkpoint to TARGET that stock Spark continues, of the one at PATH, whose query is stopped.
+
+Changelogs and snapshots become plain files in Spark's layout, commit entries lose their log, and the provider that the
+checkpoint names is Spark's own RocksDB provider. Everything that is retained comes along, so TARGET takes as much room
+as the log and the snapshots in it. The checkpoint at PATH is only read. Afterwards start the query with TARGET as its
+checkpointLocation, without provider class and file manager of this package, and with
+spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true.
+
+Interrupted at any point it can be done again, and goes on where it was. At the end every object of TARGET is read again
+and compared with what it should be.
+
+\b
+It is not needed
+- to use another release of this package, or to move the checkpoint: copy it;
+- for a query that began with Spark's own provider, if it may run some batches
+  more with the log off before it goes: docs/operations.md says how.
+It is needed for a query that began with DstlStateStoreProvider, which Spark pins.
+
+Refused with exit code 1 if the newest batch cannot be rebuilt or something else is at TARGET, and with 4 if a query
+seems to run.
+""",
+    epilog="""\b
+Example:
+  dstl export s3a://bucket/checkpoints/clicks s3a://bucket/checkpoints/clicks-stock
+""",
+)
+@console.located
+@click.argument("target")
+@console.stopped_option
+@console.report_option
+def export(path: str, base_path: str | None, storage: StorageOptions, target: str, stopped: bool, output: str) -> None:
+    """Export; the help is above."""
+    with console.opened(path, base_path, storage) as checkpoint:
+        done = checkpoint.export(target, stopped)
+    console.print_report(output, done, lambda: _lines(done))
+
+
+def _lines(done: Exported) -> Iterator[str]:
+    first, last = done.batches[0], done.batches[-1]
+    yield f"{done.target} has batches {first} to {last} of {done.path}, and every object of it was compared."
+    yield f"{done.written} objects written, {console.size(done.bytes)}; {done.kept} were there already."
+    for batch, why in sorted(done.left_out.items()):
+        yield f"left out batch {batch}, which cannot be rebuilt: {why}"

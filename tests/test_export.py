@@ -1,0 +1,117 @@
+"""An exported checkpoint is continued by stock Spark, which goes on as if there had never been a log."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import spark_dstl
+from settings import STATE_STORE, STOCK_PROVIDER
+from shared_session import FILES, Contest, Operator, contender
+from spark_dstl import CannotExport
+from width_operators import OPERATORS
+from width_processors import PROCESSORS
+
+BEFORE = 3
+# A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
+OFTEN = {f"{STATE_STORE}.dstl.materialize.interval": "1ms", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
+
+
+def begun(session: SparkSession, operator: Operator, work: Path) -> Contest:
+    """A query that has run for some batches and is stopped."""
+    work.mkdir(exist_ok=True)
+    contest = Contest(session, operator, work)
+    for number in range(BEFORE):
+        contest._add(number, number + 1)
+        contest._start(operator.query, availableNow=True).awaitTermination()
+    return contest
+
+
+def ended(contest: Contest, session: SparkSession) -> None:
+    """The same query, with the rest of the input."""
+    contest.session = session
+    for key, value in contest.operator.confs.items():
+        session.conf.set(key, value)
+    contest._add(BEFORE, FILES)
+    contest._start(contest.operator.later or contest.operator.query, availableNow=True).awaitTermination()
+
+
+def moved(contest: Contest) -> Path:
+    """The checkpoint, away from where the query looks for it."""
+    return contest.checkpoint.rename(contest.work / "logged")
+
+
+@pytest.mark.parametrize(
+    ("operator", "provider", "version"),
+    [(OPERATORS[0], "dstl", 1), (OPERATORS[0], "dstl", 2), (OPERATORS[1], "dstl", 2), (PROCESSORS[0], "stock", 1)],
+    ids=["aggregation", "aggregation-with-ids", "join-with-ids", "transform-with-state"],
+)
+def test_stock_spark_continues_what_was_exported(
+    tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
+) -> None:
+    theirs = begun(contender(spark, "spark", version), operator, tmp_path / "spark")
+    ended(theirs, contender(spark, "spark", version))
+    logging = contender(spark, provider, version)
+    for key, value in OFTEN.items():
+        logging.conf.set(key, value)
+    ours = begun(logging, operator, tmp_path / "dstl")
+    logged = moved(ours)
+    with spark_dstl.open(str(logged)) as checkpoint:
+        assert any(stored.log_changelogs for stored in checkpoint.stores().to_pandas().itertuples())
+        done = checkpoint.export(str(ours.checkpoint), stopped=True)
+    assert done.written > 0
+    assert not done.kept
+    assert not list(ours.checkpoint.glob("dstl"))
+    assert not any(b"dstl" in path.read_bytes() for path in (ours.checkpoint / "offsets").iterdir())
+    ended(ours, contender(spark, "spark", version))
+    assert ours.batches == theirs.batches
+    assert ours.states() == theirs.states()
+    assert (ours.checkpoint / "commits" / str(done.newest + 1)).is_file()
+    assert STOCK_PROVIDER in (ours.checkpoint / "offsets" / str(done.newest + 1)).read_text()
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    return begun(contender(spark, "dstl"), OPERATORS[0], tmp_path_factory.mktemp("logged")).checkpoint
+
+
+def test_an_export_that_was_interrupted_goes_on_and_repairs_what_is_half_written(tmp_path: Path, logged: Path) -> None:
+    target = tmp_path / "target"
+    with spark_dstl.open(str(logged)) as checkpoint:
+        first = checkpoint.export(str(target), stopped=True)
+        whole = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+        changelog, *others = sorted(target.rglob("*.changelog"))
+        changelog.write_bytes(b"\0" * changelog.stat().st_size)
+        others[0].write_bytes(b"too short")
+        (target / "metadata").unlink()
+        again = checkpoint.export(str(target), stopped=True)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == whole
+    assert again.written == 2
+    assert again.kept == first.written - 2
+
+
+def test_what_is_not_of_the_checkpoint_is_never_written_over(tmp_path: Path, logged: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "theirs").write_text("theirs")
+    with spark_dstl.open(str(logged)) as checkpoint:
+        with pytest.raises(CannotExport, match="state/theirs"):
+            checkpoint.export(str(tmp_path), stopped=True)
+        with pytest.raises(CannotExport, match="not apart"):
+            checkpoint.export(str(logged / "inside"), stopped=True)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["theirs"]
+
+
+def test_what_cannot_be_rebuilt_is_not_exported(tmp_path: Path, logged: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(logged, damaged)
+    newest = max(
+        (path for path in (damaged / "commits").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+    )
+    content = newest.read_bytes()
+    newest.write_bytes(content[:-100] + bytes(len(content[-100:])))
+    with spark_dstl.open(str(damaged)) as checkpoint, pytest.raises(CannotExport, match="cannot be rebuilt"):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target").exists()

@@ -1,0 +1,254 @@
+"""`Checkpoint.state`, `changes` and `diff` give what Spark's state reader gives, without a Spark application."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField, StructType
+
+import spark_dstl
+from shared_session import Contest, Operator, contender
+from spark_dstl import Selection
+from width_operators import OPERATORS
+from width_processors import PROCESSORS
+
+Rows = list[dict[str, Any]]
+SIDES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
+
+
+def every_type(events: DataFrame) -> DataFrame:
+    """Keys and values of each type that a group's key and an aggregate can have."""
+    keys = {
+        "text": "key",
+        "bytes": "CAST(key AS BINARY)",
+        "small": "CAST(value % 100 AS BYTE)",
+        "exact": "CAST(value AS DECIMAL(30, 4)) / 3",
+        "real": "CAST(value AS DOUBLE) / 7",
+        "day": "CAST(at AS DATE)",
+        "local": "CAST(at AS TIMESTAMP_NTZ)",
+        "span": "make_dt_interval(1, 2, 3, value)",
+        "months": "make_ym_interval(1, CAST(value % 12 AS INT))",
+        "nothing": "IF(value % 2 = 0, NULL, value)",
+        "nested": "named_struct('a', key, 'b', array(value, NULL))",
+    }
+    typed = events.select(*(sf.expr(text).alias(name) for name, text in keys.items()), "at", "value")
+    sums = (sf.count("*").alias("n"), sf.max("at").alias("last"), sf.avg("value").alias("mean"))
+    counted = typed.groupBy(*keys).agg(*sums)
+    return counted.drop("months")
+
+
+TYPES = Operator("every-type", every_type, "update")
+
+
+def spark_rows(contest: Contest, **options: Any) -> Rows:
+    """What Spark's state reader gives, as Arrow has it."""
+    table = contest.session.read.format("statestore").options(**options).load(str(contest.checkpoint))
+    for field in table.schema.fields:
+        if isinstance(field.dataType, StructType):
+            column = sf.col(field.name)
+            if "months" in field.dataType.names:
+                # Python has no intervals of years; what is sent are the months that they are kept as.
+                months = sf.extract(sf.lit("YEAR"), column["months"]) * 12 + sf.extract(
+                    sf.lit("MONTH"), column["months"]
+                )
+                column = column.withField("months", months.cast("int"))
+            table = table.withColumn(field.name, column)
+            named = table.schema[field.name].dataType
+            assert isinstance(named, StructType)
+            table = table.withColumn(field.name, sf.col(field.name).cast(unambiguous(named)))
+    return canonical(table.toArrow().to_pylist())
+
+
+def unambiguous(struct: StructType) -> StructType:
+    """The struct with numbers behind names that it has twice, as Arrow for Python wants it."""
+    seen: dict[str, int] = {}
+    fields = []
+    for field in struct.fields:
+        number = seen.get(field.name, 0)
+        seen[field.name] = number + 1
+        twice = struct.names.count(field.name) > 1
+        fields.append(StructField(f"{field.name}_{number}" if twice else field.name, field.dataType, field.nullable))
+    return StructType(fields)
+
+
+def canonical(rows: Rows) -> Rows:
+    """The same rows in one order, with what only one of the two tells taken out."""
+    out = ("operator", "store", "column_family", "batch_id")
+    renamed = ({("partition" if name == "partition_id" else name): row[name] for name in row} for row in rows)
+    return sorted(({name: row[name] for name in row if name not in out} for row in renamed), key=repr_sorted)
+
+
+def repr_sorted(row: dict[str, Any]) -> str:
+    return repr(sorted(row.items()))
+
+
+def read(reader: Any) -> Rows:
+    return canonical(reader.read_all().to_pylist())
+
+
+def objects(root: Path) -> dict[str, tuple[int, int]]:
+    """Everything in a checkpoint, directories included, with size and time."""
+    return {
+        str(path.relative_to(root)): (path.stat().st_size if path.is_file() else 0, path.stat().st_mtime_ns)
+        for path in [root, *root.rglob("*")]
+    }
+
+
+def played(tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int) -> Contest:
+    contest = Contest(contender(spark, provider, version), operator, tmp_path)
+    contest.run()
+    return contest
+
+
+def newest(contest: Contest) -> int:
+    return max(int(entry.name) for entry in (contest.checkpoint / "commits").iterdir() if entry.name.isdigit())
+
+
+@pytest.mark.parametrize(
+    ("operator", "provider", "version"),
+    [(TYPES, "dstl", 1), (TYPES, "spark", 2), (OPERATORS[0], "dstl", 2)],
+    ids=["every-type", "every-type-in-stock-spark's-files", "aggregation-with-ids"],
+)
+def test_state_and_changes_are_what_sparks_state_reader_gives(
+    tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
+) -> None:
+    contest = played(tmp_path, spark, operator, provider, version)
+    before = objects(contest.checkpoint)
+    last = newest(contest)
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+        state = read(checkpoint.state())
+        earlier = read(checkpoint.state(last - 1))
+        changes = read(checkpoint.changes(1))
+        differences = checkpoint.diff(last - 1, last).read_all().to_pylist()
+    assert objects(contest.checkpoint) == before
+    assert state
+    assert state == spark_rows(contest)
+    assert earlier == spark_rows(contest, batchId=last - 1)
+    assert changes == spark_rows(contest, readChangeFeed=True, changeStartBatchId=1, changeEndBatchId=1)
+    assert applied(earlier, differences) == state
+
+
+def applied(state: Rows, differences: Rows) -> Rows:
+    """A state, after what is said to be different."""
+    rows = {repr((row["partition"], row["key"])): row for row in state}
+    for row in differences:
+        place = repr((row["partition"], row["key"]))
+        assert (row["change"] == "added") == (place not in rows)
+        assert row["before"] == (rows[place]["value"] if place in rows else None)
+        if row["change"] == "removed":
+            del rows[place]
+        else:
+            rows[place] = {"partition": row["partition"], "key": row["key"], "value": row["after"]}
+    return canonical(list(rows.values()))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_stores_of_a_join_are_read_by_name(tmp_path: Path, spark: SparkSession, version: int) -> None:
+    contest = played(tmp_path, spark, OPERATORS[1], "dstl", version)
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+        for store in SIDES:
+            rows = read(checkpoint.state(selection=Selection(store=store)))
+            assert rows == spark_rows(contest, storeName=store), store
+        together = checkpoint.state().read_all().to_pylist()
+        assert {row["store"] for row in together} == {"left-keyToNumValues", "left-keyWithIndexToValue", *SIDES[2:]}
+        assert all(isinstance(json.loads(row["key"]), dict) for row in together)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS, ids=lambda processor: processor.name)
+def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, processor: Operator) -> None:
+    contest = played(tmp_path, spark, processor, "stock", 1)
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+        before = objects(contest.checkpoint)
+        for options in processor.stores:
+            if "stateVarName" in options:
+                rows = read(checkpoint.state(selection=Selection(column_family=options["stateVarName"])))
+                assert rows == spark_rows(contest, **options), options
+        assert checkpoint.state().read_all().num_rows > 0
+        checkpoint.diff(0, newest(contest)).read_all()
+        assert objects(contest.checkpoint) == before
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Contest:
+    return played(tmp_path_factory.mktemp("counted"), spark, OPERATORS[0], "dstl", 1)
+
+
+def test_a_condition_in_sql_chooses_rows(counted: Contest) -> None:
+    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
+        rows = checkpoint.state().read_all().to_pylist()
+        name = next(name for name, value in rows[0]["key"].items() if isinstance(value, str))
+        wanted = rows[0]["key"][name]
+        where = f"upper(key.{name}) = upper('{wanted}') AND partition_id >= 0"
+        chosen = checkpoint.state(selection=Selection(where=where)).read_all().to_pylist()
+        assert chosen
+        assert chosen == [row for row in rows if row["key"][name] == wanted]
+        for wrong in ("key.nosuch = 1", "no such", "count(*) > 1"):
+            with pytest.raises(spark_dstl.UnreadableState):
+                checkpoint.state(selection=Selection(where=wrong)).read_all()
+        with pytest.raises(spark_dstl.UnreadableState, match="there is: operator 0"):
+            checkpoint.state(selection=Selection(operator=7)).read_all()
+        with pytest.raises(spark_dstl.CheckpointNotFound, match="no commit entry of batch 9999"):
+            checkpoint.state(9999)
+
+
+def run(*arguments: str) -> bytes:
+    return subprocess.run(
+        [sys.executable, "-m", "spark_dstl", *arguments], check=True, capture_output=True, timeout=120
+    ).stdout
+
+
+def test_the_commands_print_what_the_functions_return(counted: Contest) -> None:
+    import pyarrow as pa
+
+    place = str(counted.checkpoint)
+    with spark_dstl.open(place) as checkpoint:
+        rows = checkpoint.state().read_all()
+    assert pa.ipc.open_stream(run("state", place, "--format", "arrow")).read_all() == rows
+    lines = [json.loads(line) for line in run("state", place, "--format", "jsonl").splitlines()]
+    assert [line["partition"] for line in lines] == rows.column("partition").to_pylist()
+    assert len(run("diff", place, "0", "1", "--format", "csv").splitlines()) > 1
+    assert b"update" in run("changes", place, "--batch", "0")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+HOLD = """
+import sys, time, spark_dstl
+checkpoint = spark_dstl.open(sys.argv[1])
+checkpoint.state()
+print(checkpoint._gateway.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_java_process_ends_with_who_started_it_even_if_that_is_killed(counted: Contest) -> None:
+    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
+        checkpoint.state()
+        assert checkpoint._gateway is not None
+        pid = checkpoint._gateway.pid
+        assert is_alive(pid)
+    assert not is_alive(pid)
+    command = [sys.executable, "-c", HOLD, str(counted.checkpoint)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while is_alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
