@@ -28,7 +28,7 @@ private[tools] final class ReadOnlyFileManager(path: Path, configuration: Config
     new UnsupportedOperationException(s"a checkpoint that is only read was about to be changed: $what $file")
 }
 
-/** The provider of this project over files that it cannot change. It opens the checkpoints of Spark's RocksDB provider as well. */
+/** The provider of this project over files that it cannot change. */
 private[tools] final class ReadOnlyStateStoreProvider extends DstlStateStoreProvider {
   override protected def fileManager: Class[_ <: CheckpointFileManager] = classOf[ReadOnlyFileManager]
 }

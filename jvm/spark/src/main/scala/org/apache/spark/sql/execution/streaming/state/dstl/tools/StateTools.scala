@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkConf
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -22,8 +23,6 @@ import org.apache.spark.sql.internal.SQLConf
  * @param settings of Spark, among them `spark.hadoop.` for the storage
  */
 private[sql] final class StateTools(root: String, settings: JavaMap[String, String]) {
-  import StateTools._
-
   private val sparkConf = new SparkConf(loadDefaults = false).setAll(settings.asScala)
   private val hadoop: Configuration = SparkHadoopUtil.newConfiguration(sparkConf)
   private val place: String = {
@@ -42,19 +41,23 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   def state(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
     send(batch, selection, port, secret)(new SparkRows(read(batch), _, changes = false))
 
-  /** Sends the change records of a batch. */
+  /** Sends the change records of a batch; Spark's reader has none of timers. */
   def changes(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
-    send(batch, selection, port, secret)(new SparkRows(read(batch), _, changes = true))
+    send(batch, selection, port, secret, !_.isTimers)(new SparkRows(read(batch), _, changes = true))
 
   /** Sends the rows in which the states as of two batches differ. */
   def diff(from: StateBatch, to: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
     send(to, selection, port, secret)(new DifferentRows(read(from), read(to), _))
 
-  private def send(batch: StateBatch, selection: StateSelection, port: Int, secret: String)(
-      rowsOf: StoredTable => Rows
-  ): SentRows = new SentRows(() =>
+  private def send(
+      batch: StateBatch,
+      selection: StateSelection,
+      port: Int,
+      secret: String,
+      isReadable: StoredTable => Boolean = _ => true
+  )(rowsOf: StoredTable => Rows): SentRows = new SentRows(() =>
     SQLConf.withExistingConf(settingsOf(batch)) {
-      val tables = selection.of(StoredTable.all(place, batch.number, configured(settingsOf(batch))))
+      val tables = selection.of(StoredTable.all(place, batch.number, configured(settingsOf(batch))).filter(isReadable))
       val where = Option(selection.where)
       val selected = tables.map(of => of -> new SelectedRows(of, rowsOf(of), where, asJson = tables.size > 1))
       ArrowSender.send(port, secret, selected.head._2.schema) { use =>
@@ -75,7 +78,9 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
     OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
     conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
     conf.setConfString(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[ReadOnlyFileManager].getName)
-    if (conf.stateStoreProviderClass != HdfsBacked)
+    // Spark's own provider finds its snapshots in plain files alone, ours in commit entries first.
+    conf.setConfString(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
+    if (conf.stateStoreProviderClass == classOf[DstlStateStoreProvider].getName)
       conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
     if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
     conf
@@ -86,10 +91,6 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
     conf.getAllConfs.foreach { case (key, value) => if (value != null) copy.set(key, value) }
     copy
   }
-}
-
-private[sql] object StateTools {
-  private val HdfsBacked = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 }
 
 /**
