@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,26 +13,47 @@ from pyspark.sql import SparkSession
 import spark_dstl
 from settings import STATE_STORE, STOCK_PROVIDER
 from shared_session import FILES, Contest, Operator, contender
-from spark_dstl import CannotExport
+from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
+from spark_dstl.checkpoint.export.export import Exported
 from width_operators import OPERATORS
 from width_processors import PROCESSORS
 
 BEFORE = 3
 # A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
-OFTEN = {f"{STATE_STORE}.dstl.materialize.interval": "1ms", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
+OFTEN = {f"{STATE_STORE}.dstl.materialize.replayCost": "100000", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
 
 
-def begun(session: SparkSession, operator: Operator, work: Path) -> Contest:
-    """A query that has run for some batches and is stopped."""
+@dataclass
+class Moving(Contest):
+    """A query that may go on somewhere else."""
+
+    directory: str = "checkpoint"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.work / self.directory
+
+
+def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool = False) -> Moving:
+    """A query that has run for some batches and is stopped; with `uploads` it has uploaded snapshots meanwhile."""
     work.mkdir(exist_ok=True)
-    contest = Contest(session, operator, work)
-    for number in range(BEFORE):
-        contest._add(number, number + 1)
-        contest._start(operator.query, availableNow=True).awaitTermination()
+    contest = Moving(session, operator, work)
+    query = contest._start(operator.query, processingTime="0 seconds")
+    try:
+        for number in range(BEFORE):
+            contest._add(number, number + 1)
+            query.processAllAvailable()
+            deadline = time.monotonic() + 60
+            # The first version is not due for one.
+            while uploads and number > 0 and not list((contest.checkpoint / "dstl" / "data").rglob("*.log")):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+    finally:
+        query.stop()
     return contest
 
 
-def ended(contest: Contest, session: SparkSession) -> None:
+def ended(contest: Moving, session: SparkSession) -> None:
     """The same query, with the rest of the input."""
     contest.session = session
     for key, value in contest.operator.confs.items():
@@ -39,9 +62,14 @@ def ended(contest: Contest, session: SparkSession) -> None:
     contest._start(contest.operator.later or contest.operator.query, availableNow=True).awaitTermination()
 
 
-def moved(contest: Contest) -> Path:
-    """The checkpoint, away from where the query looks for it."""
-    return contest.checkpoint.rename(contest.work / "logged")
+def exported(checkpoint: Checkpoint, target: Path) -> Exported:
+    """Export once the application, which lives on, has uploaded what it still had."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return checkpoint.export(str(target), stopped=True)
+        except QuerySeemsToRun:
+            assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize(
@@ -57,11 +85,14 @@ def test_stock_spark_continues_what_was_exported(
     logging = contender(spark, provider, version)
     for key, value in OFTEN.items():
         logging.conf.set(key, value)
-    ours = begun(logging, operator, tmp_path / "dstl")
-    logged = moved(ours)
+    ours = begun(logging, operator, tmp_path / "dstl", uploads=provider == "dstl")
+    logged = ours.checkpoint
+    ours.directory = "exported"
     with spark_dstl.open(str(logged)) as checkpoint:
-        assert any(stored.log_changelogs for stored in checkpoint.stores().to_pandas().itertuples())
-        done = checkpoint.export(str(ours.checkpoint), stopped=True)
+        if provider == "dstl":
+            assert "log" in checkpoint.snapshots().column("place").to_pylist()
+        assert sum(checkpoint.stores().column("log_changelogs").to_pylist()) > 0
+        done = exported(checkpoint, ours.checkpoint)
     assert done.written > 0
     assert not done.kept
     assert not list(ours.checkpoint.glob("dstl"))

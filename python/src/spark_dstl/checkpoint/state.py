@@ -18,6 +18,7 @@ from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
+from spark_dstl.jar import jar_path
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,7 +71,13 @@ class StateReader:
         return self._rows(lambda port, token: self._tools.diff(first, second, self._selection(wanted), port, token))
 
     def _of(self, name: str) -> Any:
-        return getattr(self._gateway.jvm, f"{_TOOLS}.{name}")
+        found = getattr(self._gateway.jvm, f"{_TOOLS}.{name}")
+        # py4j takes the name of a class that it does not find for that of a package.
+        if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
+            raise JvmFailed(
+                f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's"
+            )
+        return found
 
     def _root(self) -> str:
         shown = self._checkpoint.path
