@@ -175,7 +175,7 @@ def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, p
                 rows = read(checkpoint.state(selection=Selection(column_family=options["stateVarName"])))
                 assert rows == spark_rows(contest, **options), options
         assert checkpoint.state().read_all().num_rows > 0
-        assert checkpoint.changes(newest(contest)).read_all().schema.field("key").type == pa.string()
+        assert checkpoint.changes(0).read_all().num_rows > 0
         checkpoint.diff(0, newest(contest)).read_all()
         assert objects(contest.checkpoint) == before
 
