@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 from written_checkpoint import WrittenCheckpoint
 
-from spark_dstl.checkpoint import dependencies
+from spark_dstl import dependencies
 from spark_dstl.commands import console, main
-from spark_dstl.errors import MissingDependency
+from spark_dstl.errors import MissingPackage
 
 READING = (
     ("ls",),
@@ -199,4 +199,4 @@ def test_without_pyarrow_it_is_said_what_to_install(
     result = run(written.root, ("show",))
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[inspect]"' in result.output
-    assert isinstance(dstl("--debug", "show", str(written.root)).exception, MissingDependency)
+    assert isinstance(dstl("--debug", "show", str(written.root)).exception, MissingPackage)

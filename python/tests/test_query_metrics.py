@@ -160,7 +160,7 @@ def test_without_pyarrow_a_listener_keeps_and_says_what_a_table_needs(monkeypatc
     listener = MetricsListener()
     told(listener, progress(0))
     assert len(listener.metrics) == 1
-    with pytest.raises(MissingPackage, match=r"pyarrow.*pip install 'spark-dstl\[monitoring\]'"):
+    with pytest.raises(MissingPackage, match=r'pyarrow.*pip install "spark-dstl\[monitoring\]"'):
         listener.table()
 
 

@@ -113,5 +113,5 @@ def test_without_matplotlib_it_is_said_what_a_report_needs(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = dstl("report", tmp_path / "progress.jsonl", "-o", tmp_path / "report.html")
     assert result.exit_code == 1
-    assert "reports need the package matplotlib" in result.output
+    assert "A report needs the package matplotlib" in result.output
     assert not (tmp_path / "report.html").exists()

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_dstl.checkpoint import dependencies
+from spark_dstl import dependencies
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.storage import Readers, Storage
-from spark_dstl.errors import MissingDependency, UnreadableStorage
+from spark_dstl.errors import MissingPackage, UnreadableStorage
 
 
 @pytest.fixture
@@ -118,6 +118,7 @@ def test_answers_come_in_order_and_only_some_are_held() -> None:
 
 def test_what_is_not_installed_is_named_with_how_to_install_it() -> None:
     with pytest.raises(
-        MissingDependency, match=r'Reading needs the package no-such-thing: pip install "spark-dstl\[inspect\]"'
+        MissingPackage,
+        match=r'Reading needs the package no-such-thing, which is not installed: pip install "spark-dstl\[inspect\]"',
     ):
         dependencies.needed("no_such_thing.part", "Reading")

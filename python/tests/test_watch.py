@@ -188,7 +188,7 @@ def test_the_live_view_shows_what_is_and_what_was() -> None:
 
 def test_the_live_view_needs_rich_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
-    with pytest.raises(MissingPackage, match="live views need the package rich"):
+    with pytest.raises(MissingPackage, match="A live view needs the package rich"):
         Board()
 
 

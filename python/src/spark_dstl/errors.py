@@ -24,9 +24,9 @@ class InvalidProgress(DstlError, ValueError):
 class MissingPackage(DstlError, ImportError):
     """A Python package that only some functions need is not installed; the message says how to get it."""
 
-    def __init__(self, package: str, purpose: str) -> None:
+    def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(
-            f"{purpose} need the package {package}, which is not installed: `pip install 'spark-dstl[monitoring]'`"
+            f'{purpose} needs the package {package}, which is not installed: pip install "spark-dstl[{extra}]"'
         )
 
 
@@ -36,10 +36,6 @@ class NotWatchable(DstlError, RuntimeError):
 
 class JarNotLoaded(DstlError, RuntimeError):
     """Spark runs already, and was started without the jar or with that of another release."""
-
-
-class MissingDependency(DstlError, ImportError):
-    """Something that only the commands and functions for stored checkpoints need is not installed."""
 
 
 class CheckpointNotFound(DstlError, FileNotFoundError):

@@ -47,7 +47,7 @@ def open_checkpoint(
     process gets that reads state.
 
     Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
-    and `MissingDependency` if pyarrow is not installed.
+    and `MissingPackage` if pyarrow is not installed.
     """
     options = options or StorageOptions()
     storage = Storage(locate(path, options))

@@ -17,7 +17,7 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.dependencies import needed
 from spark_dstl.errors import JvmFailed, UnsupportedSpark
 from spark_dstl.jar import jar_path
 from spark_dstl.release import INSTALL, check_spark_version

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint import sparkfiles
-from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of
+from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
 from spark_dstl.jar import jar_path
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.locate import PURPOSE
+from spark_dstl.dependencies import needed
 
 # By name: the columns of a table, each with its Arrow type.
 COLUMNS: Mapping[str, Mapping[str, str]] = {

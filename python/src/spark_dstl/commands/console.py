@@ -20,10 +20,10 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
-from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.errors import DstlError, MissingDependency, QuerySeemsToRun
+from spark_dstl.dependencies import needed
+from spark_dstl.errors import DstlError, MissingPackage, QuerySeemsToRun
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Row = Mapping[str, Any]
@@ -156,7 +156,7 @@ class ProgressLine:
             try:
                 console = needed("rich.console", _PURPOSE).Console(stderr=True, force_terminal=True)
                 self._bar = needed("rich.progress", _PURPOSE).Progress(console=console, transient=True)
-            except MissingDependency:
+            except MissingPackage:
                 return
             self._bar.start()
         if what not in self._tasks:

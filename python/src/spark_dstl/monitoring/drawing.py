@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.errors import MissingPackage
+from spark_dstl.dependencies import MONITORING, needed
 from spark_dstl.monitoring.query_metrics import QueryMetrics
 from spark_dstl.monitoring.readable import readable_bytes
 from spark_dstl.monitoring.summary import PARTS, TIMES, Run, grouped, mean
@@ -162,9 +162,5 @@ def _svg(draw: Callable[..., None], salt: str, panels: tuple[int, ...] = (1,)) -
 
 
 def _matplotlib() -> tuple[Any, Any]:
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingPackage("matplotlib", "reports") from None
-    return mpl, Figure
+    figure = needed("matplotlib.figure", "A report", MONITORING).Figure
+    return needed("matplotlib", "A report", MONITORING), figure

@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.errors import InvalidProgress, MissingPackage
+from spark_dstl.dependencies import MONITORING, needed
+from spark_dstl.errors import InvalidProgress
 from spark_dstl.monitoring.query_metrics import QueryMetrics
 
 if TYPE_CHECKING:
@@ -96,8 +97,5 @@ def _plain(hint: Any) -> Any:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingPackage("pyarrow", "tables and Parquet files") from None
-    return pyarrow
+    needed("pyarrow.parquet", "A table or a Parquet file", MONITORING)
+    return needed("pyarrow", "A table", MONITORING)

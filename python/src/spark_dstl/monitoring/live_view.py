@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
-from spark_dstl.errors import MissingPackage
+from spark_dstl.dependencies import MONITORING, needed
 from spark_dstl.monitoring.readable import label, readable, sparkline
 from spark_dstl.monitoring.sources import Sample
 
@@ -25,10 +25,7 @@ class Board:
     """
 
     def __init__(self) -> None:
-        try:
-            import rich  # noqa: F401
-        except ImportError:
-            raise MissingPackage("rich", "live views") from None
+        needed("rich", "A live view", MONITORING)
         self._kept: dict[str, deque[Sample]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
 
     def add(self, sample: Sample) -> None:

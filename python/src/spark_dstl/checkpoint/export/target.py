@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spark_dstl.checkpoint.dependencies import needed
 from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 _PIECE = 4 * 1024 * 1024

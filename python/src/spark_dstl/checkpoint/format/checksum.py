@@ -1,6 +1,6 @@
 """CRC32C, the checksum of the format."""
 
-from spark_dstl.checkpoint.dependencies import needed
+from spark_dstl.dependencies import needed
 
 _ENGINE = None
 

@@ -1,0 +1,17 @@
+"""What only some functions need, imported when they first need it: the package works without it."""
+
+from importlib import import_module
+from typing import Any
+
+from spark_dstl.errors import MissingPackage
+
+INSPECT = "inspect"
+MONITORING = "monitoring"
+
+
+def needed(module: str, purpose: str, extra: str = INSPECT) -> Any:
+    """Return the module. If it is not there, raise `MissingPackage`, which names the extra to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackage(module.split(".")[0].replace("_", "-"), purpose, extra) from error
