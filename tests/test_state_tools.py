@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,12 @@ def played(tmp_path: Path, spark: SparkSession, operator: Operator, provider: st
     return contest
 
 
+def copy_of(contest: Contest) -> Path:
+    """The checkpoint as it is, where no maintenance of the session's stores changes anything."""
+    copied: Path = shutil.copytree(contest.checkpoint, contest.checkpoint.with_name("copy"))
+    return copied
+
+
 def newest(contest: Contest) -> int:
     return max(int(entry.name) for entry in (contest.checkpoint / "commits").iterdir() if entry.name.isdigit())
 
@@ -124,14 +131,15 @@ def test_state_and_changes_are_what_sparks_state_reader_gives(
     tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
 ) -> None:
     contest = played(tmp_path, spark, operator, provider, version)
-    before = objects(contest.checkpoint)
+    root = copy_of(contest)
+    before = objects(root)
     last = newest(contest)
-    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+    with spark_dstl.open(str(root)) as checkpoint:
         state = read(checkpoint.state())
         earlier = read(checkpoint.state(last - 1))
         changes = read(checkpoint.changes(1))
         differences = checkpoint.diff(last - 1, last).read_all().to_pylist()
-    assert objects(contest.checkpoint) == before
+    assert objects(root) == before
     assert state
     assert state == spark_rows(contest)
     assert earlier == spark_rows(contest, batchId=last - 1)
@@ -156,7 +164,8 @@ def applied(state: Rows, differences: Rows) -> Rows:
 @pytest.mark.parametrize("version", [1, 2])
 def test_stores_of_a_join_are_read_by_name(tmp_path: Path, spark: SparkSession, version: int) -> None:
     contest = played(tmp_path, spark, OPERATORS[1], "dstl", version)
-    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+    root = copy_of(contest)
+    with spark_dstl.open(str(root)) as checkpoint:
         for store in SIDES:
             rows = read(checkpoint.state(selection=Selection(store=store)))
             assert rows == spark_rows(contest, storeName=store), store
@@ -168,8 +177,9 @@ def test_stores_of_a_join_are_read_by_name(tmp_path: Path, spark: SparkSession, 
 @pytest.mark.parametrize("processor", [PROCESSORS[0], PROCESSORS[4]], ids=lambda processor: processor.name)
 def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, processor: Operator) -> None:
     contest = played(tmp_path, spark, processor, "stock", 1)
-    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
-        before = objects(contest.checkpoint)
+    root = copy_of(contest)
+    with spark_dstl.open(str(root)) as checkpoint:
+        before = objects(root)
         for options in processor.stores:
             if "stateVarName" in options:
                 rows = read(checkpoint.state(selection=Selection(column_family=options["stateVarName"])))
@@ -177,7 +187,7 @@ def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, p
         assert checkpoint.state().read_all().num_rows > 0
         assert checkpoint.changes(0).read_all().num_rows > 0
         checkpoint.diff(0, newest(contest)).read_all()
-        assert objects(contest.checkpoint) == before
+        assert objects(root) == before
 
 
 @pytest.fixture(scope="module")
