@@ -56,8 +56,9 @@ class Gateway:
 
     def __init__(self, options: JvmOptions) -> None:
         """Start it; takes one to three seconds. Raises `JvmFailed` if it does not start."""
-        py4j = needed("py4j.java_gateway", PURPOSE)
         java, classes = _java(), _classpath(options)
+        # It comes with PySpark.
+        py4j = needed("py4j.java_gateway", PURPOSE)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
         self._errors = Path(self._directory, "stderr")
         try:
