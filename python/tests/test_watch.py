@@ -204,13 +204,20 @@ def test_a_sparkline_ends_with_the_newest_and_shows_what_is_more_than_nothing() 
     assert sparkline([0, 50, 100], 4) == "▁▅█"
 
 
+def _as_on_a_terminal() -> None:
+    """Let interrupts end the process: what a script runs in the background ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_on_a_terminal_it_is_a_view_that_ends_well_when_interrupted(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "spark_dstl", "watch", "--interval", "0.1", str(file)]
     environment = os.environ | {"COLUMNS": "120", "LINES": "50", "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=follower, stderr=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=follower, stderr=subprocess.PIPE, env=environment, preexec_fn=_as_on_a_terminal
+    ) as process:
         os.close(follower)
         shown = b""
         while b"log size" not in shown:
