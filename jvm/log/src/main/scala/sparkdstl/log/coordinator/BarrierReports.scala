@@ -26,10 +26,17 @@ private[coordinator] object BarrierReports {
       inside.iterator.map(_.length.toLong).sum,
       outside.iterator.map(_.length.toLong).sum,
       logBytes(entry.payload.length + changesOutside),
-      ofSnapshots.iterator.flatMap(_.parts).map(_.length.toLong).sum,
+      newIn(ofSnapshots).flatMap(_.parts).map(_.length.toLong).sum,
       segments.size,
       ofSnapshots.count(_.key.kind == SegmentKind.Snapshot)
     )
+  }
+
+  /** Without the files that an earlier snapshot of the store has brought: these have its version. */
+  private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {
+    val zips = ofSnapshots.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot)
+      .map(zip => zip.storeDirectory -> zip.version).toSet
+    ofSnapshots.iterator.filter(of => zips(of.key.storeDirectory -> of.key.version))
   }
 
   private def isOfSnapshot(segment: SegmentEntry): Boolean =

@@ -72,6 +72,17 @@ class OfferedSnapshotsSuite extends AnyFunSuite {
     assert(places(fixture.begin(otherRun)) == Seq(SnapshotPlace(1, None, 1)), "the next run knows")
   }
 
+  test("what of a snapshot earlier ones have brought is not counted once more") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    assert(answer(run, offer(1, 0, Seq(file(1)))) == FromDriver.Noted)
+    (1L to 2L).foreach(commit(run, _))
+    assert(answer(run, offer(3, 20, Seq(file(1)), bytes = 7)) == FromDriver.Noted)
+    commit(run, 3)
+    assert(run.barrier.exists(report => report.snapshots == 1 && report.snapshotBytes == 7))
+  }
+
   /** Looks at `late` while an entry comes to hold `first`, which is offered before it. */
   private def lookedAtMeanwhile(fixture: RunFixture, first: ToDriver, late: ToDriver): (RunCoordinator, FromDriver) = {
     val run = fixture.begin()
