@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import QuerySeemsToRun
 
 if TYPE_CHECKING:
@@ -74,6 +75,16 @@ def refuse_if_running(checkpoint: Checkpoint, known_to_be_stopped: bool, wait: C
         name = max(name for name, _, _ in changed)
         raise QuerySeemsToRun(
             f"a query runs on {checkpoint.path}: {name} changed within {LOOK_SECONDS:.0f} s. Stop it first"
+        )
+
+
+def refuse_if_changed(checkpoint: Checkpoint, newest: int | None) -> None:
+    """Raise `QuerySeemsToRun` if `newest` is not the newest batch any more."""
+    there = max(entries_of(checkpoint.storage), default=None)
+    if there != newest:
+        raise QuerySeemsToRun(
+            f"{checkpoint.path} has changed: its newest batch is {there} and was {newest}. Stop the query, and "
+            "begin again"
         )
 
 

@@ -21,10 +21,10 @@ from spark_dstl.checkpoint.rows import Row
 from spark_dstl.checkpoint.state import Selection, StateReader
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.checkpoint.summary import Summary, summarize
-from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, numbered, silent
+from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, no_entry, numbered, silent
 from spark_dstl.checkpoint.verification import verify as verification
 from spark_dstl.checkpoint.verification.findings import Verification
-from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
+from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,10 +41,10 @@ def open_checkpoint(
     """Open the checkpoint at `path` for reading.
 
     `path` is what the query has as `checkpointLocation`: a local path, or a URI of S3 (`s3://`, `s3a://`) or of
-    another storage that pyarrow knows. The query may run meanwhile: what is seen are its committed batches. Nothing is
-    ever written. `base_path` is where data files are, if that is not where the newest commit entry says; `options` say
-    how storage is reached; `progress` is told what is read, how much of it, and of how much; `jvm` says what the Java
-    process gets that reads state.
+    another storage that pyarrow knows. The query may run meanwhile: what is seen are its committed batches. Opening and
+    reading change nothing. `base_path` is where data files are, if that is not where the newest commit entry says;
+    `options` say how storage is reached; `progress` is told what is read, how much of it, and of how much; `jvm` says
+    what the Java process gets that reads state.
 
     Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
     and `MissingPackage` if pyarrow is not installed.
@@ -140,11 +140,6 @@ class Checkpoint:
     def named_base(self) -> str | None:
         """Return where data files are, as it was given or as the newest commit entry names it; None beside the rest."""
         return self._base_path or self._newest_named_base()
-
-    @property
-    def base_was_given(self) -> bool:
-        """Whether the caller said where data files are."""
-        return self._base_path is not None
 
     def summary(self) -> Summary:
         """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""
@@ -294,7 +289,7 @@ class Checkpoint:
         reader = EntryReader(self.storage)
         wanted = there if batch is None else {one: there[one] for one in there if one == batch}
         if batch is not None and not wanted:
-            raise self._no_entry(batch, list(there))
+            raise no_entry(self.storage, batch)
 
         def read(one: int) -> Row | None:
             try:
@@ -313,17 +308,13 @@ class Checkpoint:
     def _segments(self, batch: int | None) -> Iterator[Row]:
         there = list(entries_of(self.storage))
         if batch is not None and batch not in there:
-            raise self._no_entry(batch, there)
+            raise no_entry(self.storage, batch)
         reader = EntryReader(self.storage)
         wanted = there if batch is None else [batch]
         for done, (_, entry) in enumerate(self.readers.each(reader.read, wanted), start=1):
             self.progress("Reading commit entries", done, len(wanted))
             if entry is not None:
                 yield from rows.of_segments(entry)
-
-    def _no_entry(self, batch: int, there: list[int]) -> CheckpointNotFound:
-        known = f"there are those of batches {there[0]} to {there[-1]}" if there else "there is none yet"
-        return CheckpointNotFound(f"{self.path} has no commit entry of batch {batch}; {known}")
 
     def _objects(self) -> Iterator[Row]:
         for directory in ("commits", "offsets", "sources", "state", "dstl"):

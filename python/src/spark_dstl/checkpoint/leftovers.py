@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage, StoredObject
-from spark_dstl.checkpoint.survey import entries_of, numbered
-from spark_dstl.errors import DstlError, QuerySeemsToRun
+from spark_dstl.checkpoint.survey import numbered
+from spark_dstl.errors import DstlError
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
@@ -113,9 +113,7 @@ def delete(
 ) -> Leftovers:
     """Delete leftovers. Raises `QuerySeemsToRun` if a query seems to run; `stopped` says that none does."""
     activity.refuse_if_running(checkpoint, stopped, wait)
-    newest = max(entries_of(checkpoint.storage), default=None)
-    if newest != found.newest:
-        raise QuerySeemsToRun(f"{checkpoint.path} has changed: its newest batch is {newest} and was {found.newest}")
+    activity.refuse_if_changed(checkpoint, found.newest)
     base = checkpoint.base(checkpoint.survey().base)
     deleted = 0
     for done, one in enumerate(found.objects, start=1):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
+from spark_dstl.checkpoint.survey import Survey, numbered
 from spark_dstl.checkpoint.verification.verify import can_go_back, verify
 from spark_dstl.errors import CannotGoBack, QuerySeemsToRun
 
@@ -89,12 +89,7 @@ def apply(
     `stopped` says that the caller has made sure that none does. Interrupted at any point, it can be done again.
     """
     activity.refuse_if_running(checkpoint, stopped, wait)
-    newest = max(entries_of(checkpoint.storage), default=None)
-    if newest != rollback.newest:
-        raise QuerySeemsToRun(
-            f"{checkpoint.path} has changed: its newest batch is {newest} and was {rollback.newest}. Stop the query, "
-            "and begin again"
-        )
+    activity.refuse_if_changed(checkpoint, rollback.newest)
     deleted = 0
     for done, name in enumerate(rollback.objects, start=1):
         deleted += checkpoint.storage.delete(name)

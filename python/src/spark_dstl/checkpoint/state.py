@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.reading import EntryReader
-from spark_dstl.checkpoint.survey import entries_of
+from spark_dstl.checkpoint.survey import entries_of, no_entry
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
 from spark_dstl.jar import jar_path
@@ -108,9 +108,7 @@ class StateReader:
     def _batch(self, number: int) -> Any:
         entry = self._entries.read(number)
         if entry is None:
-            known = entries_of(self._checkpoint.storage)
-            has = f"there are those of batches {min(known)} to {max(known)}" if known else "there is none yet"
-            raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry of batch {number}; {has}")
+            raise no_entry(self._checkpoint.storage, number)
         offsets = sparkfiles.offsets(self._checkpoint.storage, number)
         if not offsets:
             raise CheckpointNotFound(

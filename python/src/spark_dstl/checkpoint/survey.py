@@ -14,7 +14,7 @@ from spark_dstl.checkpoint.format.model import Part, Segment, SnapshotList, Writ
 from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, SNAPSHOT_FILE, PlainFile, Store
 from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
 from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject
-from spark_dstl.errors import DamagedLog, UnsupportedLog
+from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
 
 Progress = Callable[[str, int, int], None]
 
@@ -118,6 +118,13 @@ class Survey:
 def entries_of(storage: Storage) -> dict[int, StoredObject]:
     """Return the commit entries that there are, by their batches, in ascending order."""
     return numbered(storage.objects("commits"))
+
+
+def no_entry(storage: Storage, batch: int) -> CheckpointNotFound:
+    """Return the error that there is no commit entry of a batch; it says of which there are."""
+    there = list(entries_of(storage))
+    known = f"there are those of batches {there[0]} to {there[-1]}" if there else "there is none yet"
+    return CheckpointNotFound(f"{storage.place.shown} has no commit entry of batch {batch}; {known}")
 
 
 def numbered(stored: list[StoredObject]) -> dict[int, StoredObject]:

@@ -6,7 +6,7 @@ from spark_dstl.checkpoint.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.state import Selection
 from spark_dstl.commands import console
-from spark_dstl.commands.state_options import HELP, printable, selecting
+from spark_dstl.commands.state_options import HELP, print_state, selecting
 
 _BATCH = click.IntRange(min=0)
 
@@ -38,8 +38,7 @@ def state(
 ) -> None:
     """Show state; the help is above."""
     with console.opened(path, base_path, storage, jvm) as checkpoint:
-        rows = checkpoint.state(batch, selection)
-        console.print_rows(form, printable(rows, form), rows.schema.names)
+        print_state(form, checkpoint.state(batch, selection))
 
 
 @click.command(
@@ -70,8 +69,7 @@ def changes(
 ) -> None:
     """Show change records; the help is above."""
     with console.opened(path, base_path, storage, jvm) as checkpoint:
-        rows = checkpoint.changes(batch, selection)
-        console.print_rows(form, printable(rows, form), rows.schema.names)
+        print_state(form, checkpoint.changes(batch, selection))
 
 
 @click.command(
@@ -104,5 +102,4 @@ def diff(
 ) -> None:
     """Show differences; the help is above."""
     with console.opened(path, base_path, storage, jvm) as checkpoint:
-        rows = checkpoint.diff(before, after, selection)
-        console.print_rows(form, printable(rows, form), rows.schema.names)
+        print_state(form, checkpoint.diff(before, after, selection))

@@ -11,6 +11,7 @@ import click
 
 from spark_dstl.checkpoint.gateway import JvmOptions
 from spark_dstl.checkpoint.state import Selection
+from spark_dstl.commands import console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -94,9 +95,10 @@ class _ReadableBatch:
         return rows
 
 
-def printable(reader: Any, form: str) -> Any:
-    """Return rows as `console.print_rows` prints them well in a form."""
-    return reader if form in ("arrow", "parquet") else Readable(reader, form)
+def print_state(form: str, reader: Any) -> None:
+    """Print rows of state, with all their columns, in a form."""
+    rows = reader if form in ("arrow", "parquet") else Readable(reader, form)
+    console.print_rows(form, rows, reader.schema.names)
 
 
 def _flat(value: Any) -> Any:

@@ -238,10 +238,8 @@ private final class ToyExecutor(
 
   override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] = Future.unit
 
-  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = {
-    val snapshots = files ++ logged
-    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
-  }
+  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
+    ExecutorLog.base(files ++ logged, retain)
 
   override def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]] =
     files.read(Names.commit(key.batch)).map(_.flatMap(ToyEntry.segments).flatMap(ToyEntry.snapshot(key, _)))

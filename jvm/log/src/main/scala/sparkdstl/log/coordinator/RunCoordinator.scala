@@ -288,14 +288,13 @@ final class RunCoordinator private (
     val report = BarrierReports.of(batch, entry, waitMillis, writeMillis) {
       logSize.committed(batch, _, retention.batches)
     }
-    val below = unseen(batch)
+    unseen(batch).foreach(retention.noteUnseen)
     chain.committed(batch, entry.index)
     synchronized {
       committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
     }
-    below.foreach(retention.noteUnseen)
     metrics.committed(report)
     restart.end()
     snapshots.committed(batch, entry.index)

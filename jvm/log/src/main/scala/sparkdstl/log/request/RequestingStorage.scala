@@ -121,8 +121,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
    * of the others deleted once more. All are tried, whatever becomes of the others.
    */
   private final class PagedDeletion(pages: Vector[Seq[Path]], timeoutMillis: Long) {
-    private val timer = requests.runtime.timer
-    private val begunNanos = timer.nowNanos
+    private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
     private val next = new AtomicInteger
 
     def begin(): Future[Outcome[Unit]] =
@@ -135,7 +134,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
     private def delete(page: Seq[Path]): Future[Outcome[Unit]] = {
       val name = s"deletion of ${page.head}${if (page.size > 1) s" and ${page.size - 1} more" else ""}"
-      val left = timeoutMillis - (timer.nowNanos - begunNanos) / 1000000
+      val left = deadline.leftMillis
       if (left <= 0) Future.successful(Outcome.Failed(LogErrors.requestTimeout(name, timeoutMillis, 0, None)))
       else requests.run(RequestKind.effect("delete", page.size.toLong), name, left)(_ => store.delete(page)).outcome
     }
@@ -160,11 +159,9 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
   ) {
     private val name = s"creation of $path"
     private val timer = requests.runtime.timer
-    private val begunNanos = timer.nowNanos
+    private val deadline = new Deadline(timer, timeoutMillis)
 
     def begin(): Future[Outcome[Creation]] = round(1)
-
-    private def remainingMillis: Long = timeoutMillis - (timer.nowNanos - begunNanos) / 1000000
 
     private def round(number: Int): Future[Outcome[Creation]] =
       tryToCreate().flatMap {
@@ -177,7 +174,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
       }
 
     private def tryToCreate(): Future[Outcome[Tried]] =
-      requests.run[Tried](RequestKind.effect("create", content.length), name, remainingMillis) { _ =>
+      requests.run[Tried](RequestKind.effect("create", content.length), name, deadline.leftMillis) { _ =>
         mapping(store.create(path, content)) {
           case Success(_) => Success(Created)
           case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(Found(error))
@@ -187,7 +184,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
       }.outcome
 
     private def readBack(number: Int, conflict: Throwable): Future[Outcome[Creation]] =
-      readTail(path, TailLength, remainingMillis).flatMap {
+      readTail(path, TailLength, deadline.leftMillis).flatMap {
         case Outcome.Done(Some(tail)) => Future.successful(judge(tail))
         case Outcome.Done(None) => again(number, conflict)
         case Outcome.Failed(error) => Future.successful(Outcome.Unknown(unread(error, conflict)))
@@ -201,7 +198,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
     /** As after an error: what was there a moment ago is not there any more. */
     private def again(number: Int, conflict: Throwable): Future[Outcome[Creation]] = {
       val delay = requests.options.retryDelayMillis(number, requests.runtime.random.nextDouble())
-      if (!requests.options.retries || delay >= remainingMillis)
+      if (!requests.options.retries || delay >= deadline.leftMillis)
         Future.successful(Outcome.Unknown(LogErrors.requestTimeout(name, timeoutMillis, number, Some(conflict))))
       else after(delay).flatMap(_ => round(number + 1))
     }

@@ -26,7 +26,7 @@ private[request] final class RunningRequest[T](
 
   private val promise = Promise[Outcome[T]]()
   private val counters = metrics.of(kind)
-  private val begunNanos = runtime.timer.nowNanos
+  private val allowed = new Deadline(runtime.timer, timeoutMillis)
 
   // All guarded by this. Nothing is started once there is an outcome, or once an error was hopeless.
   private var decidedAtNanos = Option.empty[Long]
@@ -185,7 +185,7 @@ private[request] final class RunningRequest[T](
     val next = new LaterAttempt
     val wanted = synchronized {
       val wanted = decidedAtNanos.isEmpty && retry.isEmpty && !hopeless && options.retries &&
-        (kind.concurrent || allDefinite) && delay < remainingMillis
+        (kind.concurrent || allDefinite) && delay < allowed.leftMillis
       if (wanted) retry = Some(next)
       wanted
     }
@@ -202,8 +202,6 @@ private[request] final class RunningRequest[T](
     if (pending) retry = None
     pending
   }
-
-  private def remainingMillis: Long = timeoutMillis - (runtime.timer.nowNanos - begunNanos) / 1000000
 
   /** What comes of the request if there will be no further attempt, and none is silent that should be heard. Lock held. */
   private def conclusion(): Option[Outcome[T]] = {
@@ -247,7 +245,7 @@ private[request] final class RunningRequest[T](
   }
 
   private def count(outcome: Outcome[T], nowNanos: Long): Unit = outcome match {
-    case Outcome.Done(_) => counters.latency.record(nowNanos - begunNanos)
+    case Outcome.Done(_) => counters.latency.record(nowNanos - allowed.begunNanos)
     case Outcome.Failed(_) => counters.failures.increment()
     case Outcome.Unknown(_) => counters.unknown.increment()
   }

@@ -119,6 +119,13 @@ trait ExecutorLog {
   def close(): Unit
 }
 
+object ExecutorLog {
+
+  /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, counted from the newest snapshot. */
+  def base(snapshots: Seq[Long], retain: Int): Option[Long] =
+    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
+}
+
 /** What an object on storage tells to somebody who has nothing but storage. */
 sealed trait Lookup
 

@@ -121,10 +121,8 @@ private[wiring] final class ProtocolExecutor(
       else there
     }
 
-  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] = {
-    val snapshots = if (flaws.executorsLetGo) files ++ logged else files
-    snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
-  }
+  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
+    ExecutorLog.base(if (flaws.executorsLetGo) files ++ logged else files, retain)
 
   private def places(storeDirectory: String): Future[Vector[SnapshotPlace]] =
     worker.versions(storeDirectory).flatMap {

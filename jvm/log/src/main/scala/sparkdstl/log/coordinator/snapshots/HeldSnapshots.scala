@@ -50,9 +50,11 @@ private[coordinator] final class HeldSnapshots(
    * went back. The newest two stay, and what leads from one to the other: one may be damaged. Stores with fewer are left out.
    */
   def bases(oldest: Long): Vector[(String, Long)] = synchronized {
+    // There are many more snapshots than entries that hold some.
+    val standing = byBatch.keysIterator.filter(stands).toSet
     for {
       (store, all) <- byStore.iterator.filter(_._2.sizeIs > 1)
-      there = all.filter(snapshot => stands(snapshot.batch)).sortBy(_.key.version)
+      there = all.filter(snapshot => standing(snapshot.batch)).sortBy(_.key.version)
       secondNewest <- there.dropRight(1).lastOption
       base <- there.filter(_.batch <= oldest).lastOption
     } yield store -> math.min(base.key.version, secondNewest.key.version)
