@@ -7,6 +7,7 @@ from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, zi
 
 import spark_dstl
 from spark_dstl import CheckpointNotFound, DamagedLog
+from spark_dstl.checkpoint import checkpoint as checkpoint_module
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
 
@@ -175,3 +176,28 @@ def test_metadata_of_spark_that_is_no_json_does_no_harm(written: WrittenCheckpoi
         assert checkpoint.operators().num_rows == 0
         assert checkpoint.summary().provider is None
         assert checkpoint.claims().to_pylist()[1]["run"] is None
+
+
+def test_who_asks_again_after_the_java_process_could_not_read_starts_no_second_one(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+
+    class Started:
+        def __init__(self, _options: object) -> None:
+            started.append(self)
+
+        def close(self) -> None:
+            started.remove(self)
+
+    def failing(_checkpoint: object, _gateway: object) -> None:
+        raise spark_dstl.JvmFailed("it lacks a class")
+
+    monkeypatch.setattr(checkpoint_module, "Gateway", Started)
+    monkeypatch.setattr(checkpoint_module, "StateReader", failing)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        for _ in range(2):
+            with pytest.raises(spark_dstl.JvmFailed):
+                checkpoint.state()
+        assert len(started) == 1
+    assert not started

@@ -273,8 +273,9 @@ class Checkpoint:
         return None
 
     def _reader(self) -> StateReader:
-        if self._state is None:
+        if self._gateway is None:
             self._gateway = Gateway(self.jvm_options)
+        if self._state is None:
             self._state = StateReader(self, self._gateway)
         return self._state
 
