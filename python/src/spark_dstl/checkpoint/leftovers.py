@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage, StoredObject
-from spark_dstl.checkpoint.survey import numbered
+from spark_dstl.checkpoint.survey import Survey, numbered
 from spark_dstl.errors import DstlError
 
 if TYPE_CHECKING:
@@ -57,35 +57,41 @@ def find(checkpoint: Checkpoint) -> Leftovers:
             )
     base = checkpoint.base(survey.base)
     listed = base.objects("data", recursive=True)
-    unneeded = [stored for stored in listed if names.data_file(stored.name) and stored.name not in survey.parts]
-    unfinished = [stored for stored in listed if names.is_unfinished(stored.name)]
-    if unneeded or unfinished:
+    found = list(among(survey, checkpoint.storage, base, listed))
+    if any(one.in_base for one in found):
         _check_owner(checkpoint, base)
-    found = [_leftover(base, one, "no commit entry names it", in_base=True) for one in unneeded]
-    found += [_leftover(base, one, "it was never finished", in_base=True) for one in unfinished]
-    found += [_leftover(checkpoint.storage, one, why, in_base=False) for one, why in _in_checkpoint(checkpoint)]
     return Leftovers(checkpoint.path, found, survey.newest)
 
 
-def _in_checkpoint(checkpoint: Checkpoint) -> Iterator[tuple[StoredObject, str]]:
-    listed = checkpoint.storage.objects("dstl/epochs")
-    claims = numbered(listed)
+def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[StoredObject]) -> Iterator[Leftover]:
+    """Yield what nothing needs, given what there is below `data/` of the base path."""
     for stored in listed:
+        if names.is_unfinished(stored.name):
+            yield _leftover(base, stored, "it was never finished", in_base=True)
+        elif names.data_file(stored.name) and stored.name not in survey.parts:
+            yield _leftover(base, stored, "no commit entry names it", in_base=True)
+    for stored, why in _in_checkpoint(survey, storage):
+        yield _leftover(storage, stored, why, in_base=False)
+
+
+def _in_checkpoint(survey: Survey, storage: Storage) -> Iterator[tuple[StoredObject, str]]:
+    claims = storage.objects("dstl/epochs")
+    newest_claim = max(numbered(claims), default=0)
+    for stored in claims:
         epoch = names.number(stored.last_name)
-        if epoch is not None and epoch < max(claims):
+        if epoch is not None and epoch < newest_claim:
             yield stored, "a claim of a run that has ended"
         elif names.trial(stored.last_name) is not None:
             yield stored, "left of a try how the storage creates"
-    for directory in ("commits", "offsets", "dstl/epochs"):
-        for stored in checkpoint.storage.objects(directory):
-            if names.is_unfinished(stored.name):
-                yield stored, "it was never finished"
-    survey = checkpoint.survey()
+    for stored in (*claims, *storage.objects("commits"), *storage.objects("offsets")):
+        if names.is_unfinished(stored.name):
+            yield stored, "it was never finished"
     newest = -1 if survey.newest is None else survey.newest
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
             if unique is None and version > newest + 1:
-                yield stored, f"a snapshot of version {version}, which is not committed"
+                why = "which is not committed: Spark would take it for what a new batch makes"
+                yield stored, f"a snapshot of version {version}, {why}"
 
 
 def _leftover(storage: Storage, stored: StoredObject, why: str, in_base: bool) -> Leftover:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint import leftovers, sparkfiles
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.log import Log
 from spark_dstl.checkpoint.format.model import SnapshotList
@@ -129,56 +129,34 @@ def check_missing(
 
 
 def check_claims(storage: Storage, found: Found, survey: Survey, readers: Readers) -> None:
-    """Find claims that say nothing, and leftovers beside them."""
-    listed = storage.objects("dstl/epochs")
-    claims = numbered(listed)
+    """Find claims that say nothing, and epochs that nobody has claimed."""
+    claims = numbered(storage.objects("dstl/epochs"))
     for epoch, claim in readers.each(lambda number: sparkfiles.claim(storage, number), claims):
         if claim is not None and claim.run is None:
             what = "it does not say who has claimed the epoch; no state is lost by that"
             found.damages.append(Finding(storage.shown(f"dstl/epochs/{epoch}"), what, 0))
-        if epoch < max(claims):
-            found.leftovers.append(Finding(storage.shown(f"dstl/epochs/{epoch}"), "a claim of a run that has ended"))
     newest = max((entry.writer.epoch for entry in survey.entries.values() if entry.writer), default=0)
     if claims and newest > max(claims):
         what = f"there is none of epoch {newest}, which has committed batches; the next run takes a higher one anyway"
         found.notes.append(Finding(storage.shown("dstl/epochs"), what))
-    for stored in listed:
-        if names.trial(stored.last_name) is not None:
-            found.leftovers.append(Finding(storage.shown(stored.name), "left of a try how the storage creates"))
-        elif stored.last_name not in map(str, claims):
-            _foreign(storage, stored, found)
 
 
-def check_leftovers(
-    survey: Survey, storage: Storage, base: Storage, listed: Iterable[StoredObject], found: Found
-) -> None:
-    """Find what nothing names: data files, unfinished objects, snapshots of versions that are not committed."""
+def check_leftovers(survey: Survey, storage: Storage, base: Storage, listed: list[StoredObject], found: Found) -> None:
+    """Find what nothing needs, and what is no part of a checkpoint."""
+    found.leftovers += [Finding(one.shown, one.why) for one in leftovers.among(survey, storage, base, listed)]
     for stored in listed:
-        if names.is_unfinished(stored.name):
-            found.leftovers.append(Finding(base.shown(stored.name), "an object that was never finished"))
-        elif names.data_file(stored.name) is None:
+        if names.data_file(stored.name) is None:
             _foreign(base, stored, found)
-        elif stored.name not in survey.parts:
-            found.leftovers.append(Finding(base.shown(stored.name), "a data file that no commit entry names"))
-    for directory in ("commits", "offsets"):
+    for directory in ("commits", "offsets", "dstl/epochs"):
         for stored in storage.objects(directory):
-            number = names.number(stored.last_name)
-            if number is None:
-                if names.is_unfinished(stored.name):
-                    found.leftovers.append(Finding(storage.shown(stored.name), "an object that was never finished"))
-                else:
-                    _foreign(storage, stored, found)
-    newest = -1 if survey.newest is None else survey.newest
-    for facts in survey.stores.values():
-        for (version, unique), stored in facts.zips.items():
-            if unique is None and version > newest + 1:
-                what = f"a snapshot of version {version}, which is not committed: Spark would take it for what a new "
-                found.leftovers.append(Finding(storage.shown(stored.name), f"{what}batch makes"))
+            if names.number(stored.last_name) is None and names.trial(stored.last_name) is None:
+                _foreign(storage, stored, found)
 
 
 def _foreign(storage: Storage, stored: StoredObject, found: Found) -> None:
     # Hadoop keeps checksums of local files beside them.
-    if not (stored.last_name.startswith(".") and stored.last_name.endswith(".crc")):
+    is_checksum = stored.last_name.startswith(".") and stored.last_name.endswith(".crc")
+    if not is_checksum and not names.is_unfinished(stored.name):
         found.notes.append(Finding(storage.shown(stored.name), "it is not part of a checkpoint: nothing reads it"))
 
 
