@@ -17,20 +17,21 @@ VENV := .venv/bin
 PACKAGING := $(CURDIR)/.build/packaging/bin
 
 PROMETHEUS := v0.316.0
+TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel release fmt lint docs \
-	prometheus clean venv \
+	prometheus storage-tools test-storage clean venv \
 	java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
-demo: .build/jar .venv/ready ## run the demo: a streaming query whose state is kept in the log
-	@$(VENV)/python python/demo/flights.py
+demo: .build/jar .venv/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; STORAGE=s3: on an S3 server
+	@$(VENV)/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
 
 test: | python ## run all checks and tests; the last line is their count
 	@$(PYTHON) project/run_tests.py
@@ -84,6 +85,13 @@ prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark
 	@GOBIN="$(HOME)/.cache/spark-dstl/tools" go install -tags remove_all_sd \
 	  github.com/prometheus/prometheus/cmd/promtool@$(PROMETHEUS) github.com/prometheus/prometheus/cmd/prometheus@$(PROMETHEUS)
 	@echo "$(HOME)/.cache/spark-dstl/tools"
+
+storage-tools: | java python ## build servers and fetch jars for the storage tests into ~/.cache/spark-dstl: minutes; Go 1.26
+	@$(SBT) storage/storageJars
+	@project/storage_tools.sh $(TOOLS)
+
+test-storage: .build/jar .venv/ready storage-tools ## all tests on real storage servers: an hour; `make test` runs some of them
+	@cd tests && SPARK_DSTL_JAR=$(JAR) ../$(VENV)/python -m pytest storage $(TESTS)
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist

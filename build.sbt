@@ -148,6 +148,17 @@ lazy val published = (project in file("jvm/published"))
     publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
   )
 
+/** What the storage tests run beside Spark: the connector to S3, and an HDFS in a process of its own. Nothing is shipped. */
+lazy val storage = (project in file("jvm/storage"))
+  .settings(
+    name := "spark-dstl-storage",
+    libraryDependencies ++= Seq(
+      "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,
+      "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime
+    ),
+    StorageJars.settings(hadoopVersion)
+  )
+
 lazy val root = (project in file("."))
   .aggregate(log, sim, spark, bench)
   .settings(
@@ -169,6 +180,7 @@ lazy val root = (project in file("."))
         "formatting of jvm/sim" -> (sim / scalafmtCheckAll).result.value,
         "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
         "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
+        "formatting of jvm/storage" -> (storage / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
         "tests of jvm/sim" -> (sim / Test / test).result.value,

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,11 @@ from settings import (
 )
 
 HERE = Path(__file__).resolve().parent
+
+
+def local_names(directory: str) -> list[str]:
+    """What is in a directory of this machine."""
+    return [path.name for path in Path(directory.split("://")[-1]).iterdir()]
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,8 @@ class Run:
     configure: bool = False
     remote: str = ""
     transform_with_state: bool = False
+    names: Callable[[str], list[str]] = local_names
+    has_plain_snapshots: bool = False
     drivers: int = 0
     stop_at: Path | None = None
 
@@ -92,17 +99,23 @@ class Run:
         master: str = "local[2]",
         confs: Mapping[str, str] | None = None,
         checkpoint_scheme: str = "",
+        checkpoints: str = "",
+        names: Callable[[str], list[str]] = local_names,
     ) -> Run:
-        """Write the input of every scenario. `confs` says where the state goes: `log_confs()` if not given."""
+        """Write the input of every scenario. `confs` says where the state goes: `log_confs()` if not given.
+
+        With `checkpoints`, they are below that address, where `names` says what is in a directory.
+        """
         queries = []
         for number, scenario in enumerate(scenarios):
             directory = work / f"query-{number}"
             scenario.write(directory / "input")
-            checkpoint = f"{checkpoint_scheme}{directory / 'checkpoint'}"
+            local = f"{checkpoint_scheme}{directory / 'checkpoint'}"
+            checkpoint = f"{checkpoints}/query-{number}" if checkpoints else local
             queries.append(Query(f"query_{number}", scenario, directory / "input", checkpoint, directory / "output"))
         (work / "markers").mkdir()
         kept = log_confs() if confs is None else confs
-        return Run(work, queries, {**base_confs(master, work), **kept})
+        return Run(work, queries, {**base_confs(master, work), **kept}, names=names)
 
     def start(self, fail_points: str = "", confs: Mapping[str, str] | None = None) -> Driver:
         """Start a driver on all queries."""
@@ -190,8 +203,7 @@ class Run:
 
     def committed(self, query: Query) -> set[int]:
         """The batches in the commit log."""
-        checkpoint = Path(query.checkpoint.split("://")[-1])
-        return {int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit()}
+        return {int(name) for name in self.names(f"{query.checkpoint}/commits") if name.isdigit()}
 
     def _python(self, task: str, fail_points: str, confs: Mapping[str, str]) -> Driver:
         return self._driver([sys.executable], task, fail_points, {**self.confs, **confs}, parent=os.getpid())
@@ -225,7 +237,7 @@ class Run:
             "state": str(self.state),
             "stop_at": str(self.stop_at),
             # Spark's own provider needs its coordinator to load a snapshot, which reading state alone does not start.
-            "touch_streams": stock() or self.transform_with_state,
+            "touch_streams": stock() or self.transform_with_state or self.has_plain_snapshots,
             "parent": parent,
         }
 

@@ -151,8 +151,9 @@ FULL = [
     Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
     Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, storage="local"),
     Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
-    # Turns are long, because a snapshot goes on while others have theirs.
-    Cell("snapshots", "aggregation", 16, 600, contenders=SNAPSHOTS, turn=30, warmup=30),
+    # Turns are long, because a snapshot goes on while others have theirs. So is the warm-up: it takes more batches
+    # until the code of snapshots is compiled than until that of every batch is.
+    Cell("snapshots", "aggregation", 16, 600, contenders=SNAPSHOTS, turn=30, warmup=90),
     # What a batch stores, and how fast it is where storage takes no time: ours against the best of stock Spark.
     Cell("bytes", "aggregation", 16, 30, contenders=AGAINST_STOCK, storage="counted"),
     Cell("bytes", "aggregation", 64, 30, contenders=AGAINST_STOCK, storage="counted"),

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,7 @@ from types import FrameType, TracebackType
 import flights_input
 from flights_report import Figures, ObjectCounter, ProgressBar, differences, size_of, table
 from flights_settings import Event, EventFile, Settings
+from s3_server import BUCKET, NoServer, Server, s3_server
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "demo"
@@ -167,15 +168,20 @@ class Demo:
         return Child(self._settings, program, Path(self._settings.work) / log)
 
 
-def prepare(options: argparse.Namespace) -> tuple[Settings, int]:
-    """Empty the working directory and fill it with the input; returns how many batches there will be, too."""
-    if not options.stock and find_spec("spark_dstl") is None:
-        raise DemoFailed("the package spark_dstl is not installed here; build it, or use --stock")
+def empty() -> None:
+    """Empty the working directory."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
+
+
+def prepare(options: argparse.Namespace, server: Server | None) -> tuple[Settings, int]:
+    """Fill the working directory with the input; returns how many batches there will be, too."""
+    if not options.stock and find_spec("spark_dstl") is None:
+        raise DemoFailed("the package spark_dstl is not installed here; build it, or use --stock")
     print("preparing the input", file=sys.stderr)
     inputs = flights_input.prepare(WORK / "input", options.batches, options.rows)
     print(f"{inputs.flight_rows:,} flights and {inputs.weather_rows:,} weather observations", file=sys.stderr)
+    files = (server.stored if server else WORK) / "checkpoint"
     settings = Settings(
         work=str(WORK),
         flights=str(inputs.flights),
@@ -184,6 +190,9 @@ def prepare(options: argparse.Namespace) -> tuple[Settings, int]:
         partitions=options.partitions,
         stock=options.stock,
         parent=os.getpid(),
+        files=str(files),
+        location=f"s3a://{BUCKET}/checkpoint" if server else str(files),
+        storage=server.settings() if server else {},
     )
     settings.save()
     return settings, inputs.files + CLOSING_BATCHES
@@ -195,6 +204,7 @@ def arguments() -> argparse.Namespace:
         description="Stream flights and weather, kill the driver halfway, check the result."
     )
     parser.add_argument("--stock", action="store_true", help="use Spark's own RocksDB provider, for comparison")
+    parser.add_argument("--storage", choices=("local", "s3"), default="local", help="where the checkpoint is")
     parser.add_argument("--rows", type=int, help="only the first ROWS flights, for a quick look")
     parser.add_argument("--batches", type=int, default=16, help="number of files the flights are cut into")
     parser.add_argument("--partitions", type=int, default=2, help="partitions of every stateful operator")
@@ -208,12 +218,16 @@ def main() -> int:
     seed = random.randrange(10**6) if options.seed is None else options.seed
     began = time.time()
     try:
-        settings, batches = prepare(options)
-        demo = Demo(settings, batches, random.Random(seed))
-        demo.run()
-        print("comparing with the batch computation", file=sys.stderr)
-        verdict = demo.verdict()
-    except (DemoFailed, flights_input.MissingData) as failure:
+        empty()
+        with s3_server(WORK / "s3") if options.storage == "s3" else nullcontext() as server:
+            settings, batches = prepare(options, server)
+            demo = Demo(settings, batches, random.Random(seed))
+            demo.run()
+            print("comparing with the batch computation", file=sys.stderr)
+            verdict = demo.verdict()
+            if server is not None:
+                demo.figures.requests = server.requests()
+    except (DemoFailed, NoServer, flights_input.MissingData) as failure:
         print(f"demo failed: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ def stream(settings: Settings) -> None:
         delays_by_weather(flights, weather)
         .writeStream.queryName("delays_by_weather")
         .outputMode("append")
-        .option("checkpointLocation", str(settings.checkpoint))
+        .option("checkpointLocation", settings.location)
         .foreachBatch(batch_writer(settings, events))
         .trigger(availableNow=True)
         .start()
@@ -163,6 +163,8 @@ def session(settings: Settings, name: str) -> SparkSession:
         .config("spark.sql.streaming.numRecentProgressUpdates", 500)
         .config(f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled", "true")
     )
+    for key, value in settings.storage.items():
+        builder = builder.config(key, value)
     if settings.stock:
         return builder.config(f"{STATE_STORE}.providerClass", STOCK_PROVIDER).getOrCreate()
 

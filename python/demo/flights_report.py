@@ -91,12 +91,16 @@ def kind_of(path: Path) -> str:
 
 @dataclass
 class Figures:
-    """What was measured in one run of the demo. `log_bytes` is None where there is no log."""
+    """What was measured in one run of the demo.
+
+    `log_bytes` is None where there is no log, `requests` empty without a server.
+    """
 
     progress: list[Progress] = field(default_factory=list)
     executions: list[int] = field(default_factory=list)
     objects: Counter[str] = field(default_factory=Counter)
     log_bytes: int | None = None
+    requests: Counter[str] = field(default_factory=Counter)
     killed_batch: int = 0
     recovery_from_process: float = 0.0
     recovery_from_query: float = 0.0
@@ -117,12 +121,20 @@ def table(figures: Figures) -> Iterator[str]:
         ("commit time p50 / p99", f"{quantiles(commit)} ms"),
         ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
         ("log size", log_size(figures.log_bytes)),
+        *requests(figures.requests),
         ("recovery, from process start", f"{figures.recovery_from_process:.1f} s to the first committed batch"),
         ("recovery, from query start", f"{figures.recovery_from_query:.1f} s to the first committed batch"),
     ]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         yield f"{name:<{width}}  {value}"
+
+
+def requests(found: Counter[str]) -> Iterator[tuple[str, str]]:
+    """Tell what the server of the checkpoint was asked, if there is one, starts and ends of the query included."""
+    if found:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.most_common())
+        yield "requests to S3", f"{found.total():,}: {kinds}"
 
 
 def log_size(log_bytes: int | None) -> str:

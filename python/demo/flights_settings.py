@@ -23,11 +23,15 @@ class Settings:
     partitions: int
     stock: bool
     parent: int
+    # Where the checkpoint's files are to be seen, how Spark calls the place, and what a session needs to reach it.
+    files: str
+    location: str
+    storage: dict[str, str]
 
     @property
     def checkpoint(self) -> Path:
-        """The query's checkpoint."""
-        return Path(self.work) / "checkpoint"
+        """The files of the query's checkpoint."""
+        return Path(self.files)
 
     @property
     def output(self) -> Path:

@@ -126,6 +126,9 @@ final class RunCoordinator private (
 
   def epoch: Long = writer.epoch
 
+  /** Whether storage has refused, at the start, to create an object a second time. */
+  def createsExclusively: Boolean = start.exclusive
+
   /** How many commit entries this run knows of. */
   def retainedEntries: Int = retention.batches.size
 

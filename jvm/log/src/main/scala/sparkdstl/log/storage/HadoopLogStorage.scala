@@ -131,17 +131,31 @@ object HadoopLogStorage {
     new HadoopLogStorage(fileSystem, publisher(configuration, fileSystem, qualified, mode), qualified)
   }
 
+  /** How an object comes to appear on the file system of `base`, in words for a log. */
+  def mannerOf(configuration: Configuration, base: Path, mode: PublishMode): String = {
+    val fileSystem = withoutChecksums(base.getFileSystem(configuration))
+    val manner = resolved(fileSystem, fileSystem.makeQualified(base), mode) match {
+      case PublishMode.Direct => "written under its name, where it appears when it is complete"
+      case _ => "written to a hidden file and renamed"
+    }
+    s"${fileSystem.getClass.getSimpleName}, where an object is $manner"
+  }
+
   private def publisher(
       configuration: Configuration,
       fileSystem: FileSystem,
       base: Path,
       mode: PublishMode
-  ): ObjectPublisher = mode match {
+  ): ObjectPublisher = resolved(fileSystem, base, mode) match {
     case PublishMode.Direct => new DirectPublisher(fileSystem)
-    case PublishMode.Auto if publishesOnClose(fileSystem, base) => new DirectPublisher(fileSystem)
-    case PublishMode.Auto | PublishMode.Rename =>
+    case _ =>
       val rename = AtomicRename.of(fileSystem, base, configuration)
       new RenamePublisher(fileSystem, rename, () => UUID.randomUUID().toString)
+  }
+
+  private def resolved(fileSystem: FileSystem, base: Path, mode: PublishMode): PublishMode = mode match {
+    case PublishMode.Auto => if (publishesOnClose(fileSystem, base)) PublishMode.Direct else PublishMode.Rename
+    case chosen => chosen
   }
 
   /** Whether objects of `fileSystem` appear when their stream is closed, not before. */

@@ -72,6 +72,9 @@ private[world] final class User(world: World, chance: Chance) {
       verdict.note(s"a tool purges all entries, the newest is $newest")
       val batches = objects.below(Names.Commits, deep = false).flatMap(o => Names.batchOf(o._1)).sorted
       model.userActs(_ < newest)(deleteSnapshotsAbove(newest))
+      // A run that has not noticed yet that its query has ended takes it for Spark's own purge. What stands is the state that
+      // the newest batch runs again on.
+      model.purged(newest - 1)
       model.purgesAll(application.driver)
       implicit val executor: ExecutionContext = application.driver.executor
       batches

@@ -17,6 +17,7 @@ import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
 import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
+import sparkdstl.log.storage.{HadoopLogStorage, PublishMode}
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -140,8 +141,12 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     val made = new DrivenRun(coordinator, reports, owner, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
+    val publishing = PublishMode.named(options.publish).get
+    val manner = HadoopLogStorage.mannerOf(configuration, location.root, publishing)
+    val fencing = if (coordinator.createsExclusively) "created only if it is not there: of two drivers one is refused"
+    else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of ${location.root} begins as epoch ${coordinator.epoch}; the last committed batch is " +
-      s"${coordinator.lastCommitted}")
+      s"${coordinator.lastCommitted}. Storage is $manner, and $fencing")
     made
   }
 

@@ -1,0 +1,47 @@
+import sbt._
+import sbt.Keys._
+
+/** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
+object StorageJars {
+  val storageJars = taskKey[Unit]("Puts the jars of the storage tests into the cache of this project's tools")
+
+  /** The connector: with the modules of the AWS SDK that it uses instead of the bundle of 686 MB. */
+  private val S3a = config("s3a").hide
+  private val sdkVersion = "2.35.4"
+
+  /** What every Spark has on its class path already. */
+  private val sparkHas = Seq("org.slf4j", "io.netty", "commons-codec", "commons-logging", "org.apache.httpcomponents")
+
+  private val connector = (hadoopVersion: String) =>
+    ("org.apache.hadoop" % "hadoop-aws" % hadoopVersion % S3a).intransitive() +:
+      // Stock Spark's best file manager on S3, to compare with. There is none of 4.2 on Maven Central.
+      ("org.apache.spark" % "spark-hadoop-cloud_2.13" % "4.1.2" % S3a).intransitive() +:
+      ("software.amazon.s3.analyticsaccelerator" % "analyticsaccelerator-s3" % "1.3.1" % S3a).intransitive() +:
+      Seq("s3", "s3-transfer-manager", "sts", "apache-client").map { module =>
+        ("software.amazon.awssdk" % module % sdkVersion % S3a)
+          .excludeAll(sparkHas.map(ExclusionRule(_)): _*)
+      }
+
+  def settings(hadoopVersion: String): Seq[Def.Setting[_]] = Seq(
+    ivyConfigurations += S3a,
+    libraryDependencies ++= connector(hadoopVersion),
+    publish / skip := true,
+    storageJars := {
+      val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(Path.userHome / ".cache" / "spark-dstl") / "jars"
+      val connectorJars = update.value.select(configurationFilter(S3a.name))
+      val hdfsJars = (Runtime / fullClasspathAsJars).value.files
+      replace(cache / "s3a", connectorJars)
+      replace(cache / "hdfs", hdfsJars)
+    }
+  )
+
+  /** Makes the directory hold these files and no others; a second run copies nothing. */
+  private def replace(directory: File, files: Seq[File]): Unit = {
+    val wanted = files.map(file => directory / file.getName -> file).toMap
+    IO.createDirectory(directory)
+    directory.listFiles().filterNot(wanted.contains).foreach(IO.delete(_))
+    wanted.foreach { case (copy, file) =>
+      if (copy.length != file.length || copy.lastModified < file.lastModified) IO.copyFile(file, copy)
+    }
+  }
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Builds the servers of the storage tests into the directory given; what is there already is left as it is.
+# Go checks what it fetches against its checksum database.
+set -eu
+tools=$1
+if ! command -v go >/dev/null; then
+  echo "make storage-tools: versitygw, MinIO and Toxiproxy need Go 1.26 or newer, and there is no go on the PATH;" \
+    "tests that need them are skipped" >&2
+  exit 0
+fi
+mkdir -p "$tools"
+
+# build <program> <package>@<version> [<name of the package's own program>]
+build() {
+  stamp="$tools/.$1.built"
+  [ -x "$tools/$1" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$2" ] && return
+  echo "Building $1 ($2)"
+  GOBIN="$tools/building" go install "$2"
+  mv "$tools/building/${3:-$1}" "$tools/$1"
+  echo "$2" >"$stamp"
+}
+
+build versitygw github.com/versity/versitygw/cmd/versitygw@v1.8.0
+build toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0 server
+[ -z "${MINIO-}" ] || build minio github.com/minio/minio@latest

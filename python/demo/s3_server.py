@@ -1,0 +1,106 @@
+"""An S3 server on the loopback interface for the demo: versitygw, which keeps objects as files and logs requests."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("SPARK_DSTL_CACHE", Path.home() / ".cache" / "spark-dstl"))
+BUCKET = "demo"
+REGION = "us-east-1"
+# Of a server that ends with the demo.
+ACCESS_KEY = "demo"
+SECRET_KEY = "demo-demo"
+START_SECONDS = 30
+POLL_SECONDS = 0.05
+
+
+class NoServer(Exception):
+    """What the demo needs for this storage is not on the machine, or did not start."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs; `stored` is where the objects of its bucket are, as files."""
+
+    address: str
+    stored: Path
+    log: Path
+
+    def settings(self) -> dict[str, str]:
+        """Tell a session how to reach it."""
+        jars = sorted((CACHE / "jars" / "s3a").glob("*.jar"))
+        if not jars:
+            raise NoServer("the jars of the S3 connector are not there: run `make storage-tools`")
+        s3a = "spark.hadoop.fs.s3a"
+        return {
+            "spark.jars": ",".join(map(str, jars)),
+            f"{s3a}.endpoint": self.address,
+            f"{s3a}.endpoint.region": REGION,
+            f"{s3a}.path.style.access": "true",
+            f"{s3a}.connection.ssl.enabled": "false",
+            f"{s3a}.access.key": ACCESS_KEY,
+            f"{s3a}.secret.key": SECRET_KEY,
+        }
+
+    def requests(self) -> Counter[str]:
+        """Count the requests that it has answered, by kind: the 8th field of its log, as of Amazon's."""
+        lines = self.log.read_text(encoding="utf-8").split("\n")[1:-1]
+        return Counter(line.split()[7].removeprefix("s3_") for line in lines)
+
+
+@contextmanager
+def s3_server(work: Path) -> Iterator[Server]:
+    """Run a server with an empty bucket `BUCKET` in the directory `work`; it ends with the block."""
+    program = CACHE / "tools" / "versitygw"
+    if not program.exists():
+        raise NoServer("there is no versitygw: run `make storage-tools`, which needs Go 1.26 or newer")
+    # A directory is a bucket.
+    stored = work / "stored" / BUCKET
+    stored.mkdir(parents=True)
+    log = work / "access.log"
+    log.touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    command = [str(program), "--port", f"127.0.0.1:{port}", "--region", REGION, "--access-log", str(log)]
+    keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+    said = work / "server.log"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, "posix", str(stored.parent)],
+            env={**os.environ, **keys},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait(f"http://127.0.0.1:{port}", process, said)
+        yield Server(f"http://127.0.0.1:{port}", stored, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _wait(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            urllib.request.urlopen(address, timeout=START_SECONDS).close()
+            return
+        except urllib.error.HTTPError:
+            # It answers that this one is not allowed.
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise NoServer(f"versitygw did not start, its log is {said}") from None
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,31 @@
+"""Programs and jars of the storage tests, where this machine has them.
+
+`make storage-tools` builds and fetches them, outside of the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+CACHE = Path(os.environ.get("SPARK_DSTL_CACHE", Path.home() / ".cache" / "spark-dstl"))
+HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven Central)"
+
+
+def program(name: str) -> str:
+    """The path of a program; the test is skipped where there is none."""
+    found = shutil.which(name, path=str(CACHE / "tools")) or shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name}: {HOW}")
+    return found
+
+
+def jars(name: str) -> list[Path]:
+    """The jars of a client or of a server; the test is skipped where there are none."""
+    found = sorted((CACHE / "jars" / name).glob("*.jar"))
+    if not found:
+        pytest.skip(f"no jars of {name}: {HOW}")
+    return found

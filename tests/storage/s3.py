@@ -1,0 +1,63 @@
+"""Queries whose checkpoints are on an S3 server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harness import Run
+from programs import jars
+from scenarios import Scenario
+from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
+from settings import log_confs
+
+ROOT = f"s3a://{BUCKET}"
+PROFILE = Path(__file__).resolve().parents[2] / "conf" / "storage" / "minio.conf"
+
+
+def s3a(address: str) -> dict[str, str]:
+    """The profile that users are given for such servers, and where this one is."""
+    lines = PROFILE.read_text(encoding="utf-8").splitlines()
+    profile = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    of_server = {
+        "endpoint": address,
+        "endpoint.region": REGION,
+        "connection.ssl.enabled": "false",
+        "access.key": ACCESS_KEY,
+        "secret.key": SECRET_KEY,
+        # Connections that are kept escape what a proxy does to new ones.
+        "connection.ttl": "1s",
+    }
+    return {**profile, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in of_server.items()}}
+
+
+def with_jars(confs: Mapping[str, str]) -> dict[str, str]:
+    """The same settings with the connector on the class path."""
+    connector = ",".join(map(str, jars("s3a")))
+    return {**confs, "spark.jars": ",".join(filter(None, [confs.get("spark.jars", ""), connector]))}
+
+
+def names_on(server: S3Server) -> Callable[[str], list[str]]:
+    """What is in a directory of the server's."""
+
+    def names(directory: str) -> list[str]:
+        bucket, _, prefix = directory.removeprefix("s3a://").partition("/")
+        return [key.removeprefix(f"{prefix}/") for key in server.keys(f"{prefix}/", bucket)]
+
+    return names
+
+
+def on_s3(
+    work: Path,
+    server: S3Server,
+    *scenarios: Scenario,
+    master: str = "local[2]",
+    confs: Mapping[str, str] | None = None,
+    address: str | None = None,
+) -> Run:
+    """Queries with their checkpoints on the server, reached at another address if there is something between."""
+    kept = with_jars(log_confs() if confs is None else confs)
+    reached = s3a(address or server.address)
+    return Run.create(
+        work, *scenarios, master=master, confs={**kept, **reached}, checkpoints=ROOT, names=names_on(server)
+    )

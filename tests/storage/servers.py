@@ -1,0 +1,314 @@
+"""Storage servers on the loopback interface. Each ends with its `with` block, by the id of its process."""
+
+from __future__ import annotations
+
+import http
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from harness import free_port, listens
+from programs import jars, program
+
+ACCESS_KEY = "spark-dstl-test"
+# Of servers that end with their test.
+SECRET_KEY = "not-a-secret-of-anybody"
+REGION = "us-east-1"
+BUCKET = "checkpoints"
+OTHER_BUCKET = "data-files"
+LOG_TAIL = 3000
+
+
+class Process:
+    """A server's process, that can be killed and started again."""
+
+    def __init__(self, name: str, command: Sequence[str], work: Path, variables: Mapping[str, str]) -> None:
+        self._name = name
+        self._command = command
+        self._work = work
+        self._variables = variables
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, ready: Callable[[], bool]) -> None:
+        """Start it, and wait until it is ready."""
+        with (self._work / f"{self._name}.log").open("ab") as out:
+            self._process = subprocess.Popen(
+                self._command,
+                env={**os.environ, **self._variables},
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=self._work,
+            )
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise Failed(f"{self._name} did not start:\n{self.log()[-LOG_TAIL:]}")
+            time.sleep(POLL_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stall(self) -> None:
+        """Stop answering, with every connection open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a stall."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def log(self) -> str:
+        """What it has said."""
+        return (self._work / f"{self._name}.log").read_text(encoding="utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that a server has answered, from its own access log."""
+
+    operation: str
+    target: str
+    status: int
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server that speaks S3."""
+
+    name: str
+    port: int
+    work: Path
+    process: Process
+
+    @property
+    def address(self) -> str:
+        """The endpoint for clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @cached_property
+    def client(self) -> Any:
+        """What the tests look at the server with."""
+        return client(self.address)
+
+    def create_bucket(self, bucket: str) -> None:
+        """Make a bucket."""
+        self.client.create_bucket(Bucket=bucket)
+
+    def keys(self, prefix: str, bucket: str = BUCKET) -> list[str]:
+        """The keys of the objects below a prefix."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [found["Key"] for page in pages for found in page.get("Contents", ())]
+
+    def unfinished_uploads(self, bucket: str = BUCKET) -> list[str]:
+        """The keys of multipart uploads that were begun and neither completed nor aborted."""
+        return [found["Key"] for found in self.client.list_multipart_uploads(Bucket=bucket).get("Uploads", ())]
+
+    def kill(self) -> None:
+        """SIGKILL to the server."""
+        self.process.kill()
+
+    def restart(self) -> None:
+        """Start the server again, on what it has stored."""
+        self.process.start(lambda: answers(self.port))
+
+
+@dataclass(frozen=True)
+class Versitygw(S3Server):
+    """The Versity S3 Gateway on local files. Its conditional creation is atomic."""
+
+    def requests(self) -> list[Request]:
+        """Every request it has answered, in the order of the answers.
+
+        Its access log has the fields of Amazon's, of which the operation is the 8th, the target the 10th and the status
+        the 11th. A line that is still being written is left out.
+        """
+        found = []
+        for line in (self.work / "access.log").read_text(encoding="utf-8").split("\n")[1:-1]:
+            fields = line.split()
+            found.append(Request(fields[7].removeprefix("s3_"), fields[9], int(fields[10])))
+        return found
+
+
+def client(address: str) -> Any:
+    """A client that does not try again."""
+    return boto3.client(
+        "s3",
+        endpoint_url=address,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        region_name=REGION,
+        config=Config(retries={"max_attempts": 0}, s3={"addressing_style": "path"}),
+    )
+
+
+def answers(port: int) -> bool:
+    """Whether an S3 server answers there."""
+    if not listens("127.0.0.1", port):
+        return False
+    try:
+        client(f"http://127.0.0.1:{port}").list_buckets()
+    except Exception:
+        return False
+    return True
+
+
+@contextmanager
+def versitygw(work: Path) -> Iterator[Versitygw]:
+    """A Versity S3 Gateway with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    port = free_port()
+    stored = work / "stored"
+    stored.mkdir()
+    log = work / "access.log"
+    log.touch()
+    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--region", REGION, "--access-log", str(log)]
+    variables = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+    process = Process("versitygw", [*command, "posix", str(stored)], work, variables)
+    with _running(Versitygw("versitygw", port, work, process)) as server:
+        yield server
+
+
+@contextmanager
+def minio(work: Path) -> Iterator[S3Server]:
+    """A MinIO with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    port = free_port()
+    command = [program("minio"), "server", "--address", f"127.0.0.1:{port}", "--console-address", "127.0.0.1:0"]
+    variables = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY, "MINIO_BROWSER": "off"}
+    process = Process("minio", [*command, str(work / "stored")], work, variables)
+    with _running(S3Server("minio", port, work, process)) as server:
+        yield server
+
+
+@contextmanager
+def _running(server: Any) -> Iterator[Any]:
+    server.process.start(lambda: answers(server.port))
+    try:
+        for bucket in (BUCKET, OTHER_BUCKET):
+            server.create_bucket(bucket)
+        yield server
+    finally:
+        server.process.kill()
+
+
+@dataclass(frozen=True)
+class Toxiproxy:
+    """A Toxiproxy between clients and a server."""
+
+    port: int
+    api: str
+
+    @property
+    def address(self) -> str:
+        """The endpoint for clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def add(self, kind: str, **attributes: int) -> None:
+        """Put a toxic on what the server answers: new connections meet it."""
+        toxic = {
+            "name": kind,
+            "type": kind,
+            "stream": "downstream",
+            "attributes": attributes,
+        }
+        self._ask("POST", "/proxies/storage/toxics", toxic)
+
+    def clear(self) -> None:
+        """Take all toxics off."""
+        self._ask("POST", "/reset")
+
+    def _ask(self, method: str, path: str, content: Any = None) -> None:
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(self.api + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS):
+            pass
+
+
+@contextmanager
+def toxiproxy(work: Path, upstream: int) -> Iterator[Toxiproxy]:
+    """A Toxiproxy to that port, without toxics."""
+    api, port = free_port(), free_port()
+    command = [program("toxiproxy-server"), "-host", "127.0.0.1", "-port", str(api)]
+    process = Process("toxiproxy", command, work, {"LOG_LEVEL": "error"})
+    process.start(lambda: listens("127.0.0.1", api))
+    try:
+        found = Toxiproxy(port, f"http://127.0.0.1:{api}")
+        route = {"name": "storage", "listen": f"127.0.0.1:{port}", "upstream": f"127.0.0.1:{upstream}"}
+        found._ask("POST", "/proxies", route)
+        yield found
+    finally:
+        process.kill()
+
+
+@dataclass(frozen=True)
+class Hdfs:
+    """Hadoop's MiniDFSCluster: a namenode and three datanodes in a process of their own."""
+
+    address: str
+    web: str
+    process: Process
+
+    def names(self, directory: str) -> list[str]:
+        """What is in a directory; nothing if there is none."""
+        path = urllib.parse.quote(directory.removeprefix(self.address))
+        try:
+            with urllib.request.urlopen(f"{self.web}{path}?op=LISTSTATUS", timeout=DEADLINE_SECONDS) as answer:
+                found = json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            if error.code == http.HTTPStatus.NOT_FOUND:
+                return []
+            raise
+        return [status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"]]
+
+    def tell(self, command: str) -> None:
+        """Have it do something, and wait until it is done: see `MiniHdfs`."""
+        done = f"done {command}"
+        before = self.process.log().count(done)
+        self.process.tell(command)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while self.process.log().count(done) == before:
+            if time.monotonic() > deadline:
+                raise Failed(f"HDFS did not {command}:\n{self.process.log()[-LOG_TAIL:]}")
+            time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def hdfs(work: Path) -> Iterator[Hdfs]:
+    """An HDFS whose files are below `work`."""
+    port, web_port = free_port(), free_port()
+    classpath = os.pathsep.join(map(str, jars("hdfs")))
+    java = ["java", "-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath]
+    main = ["sparkdstl.testing.MiniHdfs", str(work / "hdfs"), str(port), str(web_port)]
+    process = Process("hdfs", [*java, *main], work, {})
+    process.start(lambda: "ready" in process.log())
+    try:
+        yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}/webhdfs/v1", process)
+    finally:
+        process.kill()

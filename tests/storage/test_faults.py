@@ -1,0 +1,35 @@
+"""A query on an S3 server, and faults on the wire: nothing is lost, and nothing is counted twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cases import Case, all_cases, place_of, play
+from servers import S3Server, versitygw
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[S3Server]:
+    """A server of the test's own."""
+    work = tmp_path / "server"
+    work.mkdir()
+    with versitygw(work) as server:
+        yield server
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.of}: {case.name}")
+def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Server) -> None:
+    work = tmp_path / "run"
+    work.mkdir()
+    with place_of(case, server, work) as place:
+        outcome = play(case, place)
+        met = [seen for seen in place.wire.seen if seen.fault is not None]
+    assert not outcome.wrong
+    assert len(outcome.failures) <= case.restarts
+    for failure in outcome.failures:
+        assert re.search(case.fails_with, failure), failure
+    assert met or not case.rules, "the fault was never met"

@@ -1,0 +1,94 @@
+"""The log on HDFS: a namenode and three datanodes in a process of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cases import wait_for_commits
+from harness import Run
+from scenarios import Aggregation
+from servers import Hdfs, hdfs
+from settings import dstl, log_confs
+
+CLUSTER = "local-cluster[2,1,1024]"
+LARGE_SEGMENTS = dstl(inline__maxSegmentSize="0")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """An HDFS for all tests of this file."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as cluster:
+        yield cluster
+
+
+def on_hdfs(work: Path, cluster: Hdfs, master: str = "local[2]", **options: str) -> Run:
+    return Run.create(
+        work,
+        Aggregation.generate(),
+        master=master,
+        confs={**log_confs(), **dstl(**options)},
+        checkpoints=f"{cluster.address}/{work.name}",
+        names=cluster.names,
+    )
+
+
+def finish(run: Run) -> None:
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+    run.check_state()
+
+
+def test_large_segments_and_whoever_dies(tmp_path: Path, cluster: Hdfs) -> None:
+    """A driver before and after its commit entry, which may leave files open, and an executor in its task."""
+    run = on_hdfs(tmp_path, cluster, master=CLUSTER, inline__maxSegmentSize="0")
+    for point, batch in (("driver.before-commit-entry", 1), ("driver.after-commit-entry", 2)):
+        with run.start(f"{point}=pause@{batch}") as driver:
+            driver.wait_for_pause(point)
+            driver.kill()
+    with run.start("executor.mid-task=pause@4") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
+        driver.succeed()
+    run.check()
+    run.check_state()
+
+
+def test_of_two_drivers_the_later_one_goes_on(tmp_path: Path, cluster: Hdfs) -> None:
+    run = on_hdfs(tmp_path, cluster)
+    with run.start("driver.before-commit-entry=pause@3") as first:
+        first.wait_for_pause("driver.before-commit-entry")
+        with run.start() as second:
+            second.succeed()
+        run.resume("driver.before-commit-entry")
+        assert first.wait() != 0
+        assert re.search(r"\[DSTL_FENCED\]", first.log()), first.failed("the error does not say that it was fenced")
+    run.check()
+    run.check_state()
+
+
+@pytest.mark.parametrize("command", ["restart-namenode", "stop-datanode"])
+def test_a_query_survives(tmp_path: Path, cluster: Hdfs, command: str) -> None:
+    run = on_hdfs(tmp_path, cluster)
+    with run.start() as driver:
+        wait_for_commits(driver, run)
+        cluster.tell(command)
+        driver.succeed()
+    run.check()
+    run.check_state()
+    if command == "stop-datanode":
+        cluster.tell("restart-datanode")
+
+
+def test_safe_mode_ends_a_query_by_name_and_it_goes_on_behind_it(tmp_path: Path, cluster: Hdfs) -> None:
+    run = on_hdfs(tmp_path, cluster)
+    with run.start() as driver:
+        wait_for_commits(driver, run)
+        cluster.tell("enter-safe-mode")
+        assert driver.wait() != 0
+        assert re.search(r"safe mode", driver.log(), re.IGNORECASE), driver.failed("the error does not name safe mode")
+    cluster.tell("leave-safe-mode")
+    finish(run)

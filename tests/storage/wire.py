@@ -1,0 +1,219 @@
+"""What lies between S3A and its server: a proxy that loses replies, refuses, or holds requests back.
+
+It passes every request on as it is, so that signatures hold, and writes down what it saw. Rules say which requests
+meet a fault; without any, it is a wire.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+UPSTREAM_SECONDS = 120
+# Of one hop alone: see RFC 9110, section 7.6.1. The proxy answers an expectation itself.
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "content-length", "te", "trailer", "upgrade"}
+
+
+class Fault(Enum):
+    """What becomes of a request."""
+
+    LOSE_REPLY = "the server handles it, and the connection is cut before it answers"
+    RESET = "the connection is cut before the server sees it"
+    SLOW_DOWN = "503 SlowDown"
+    TOO_MANY = "429 TooManyRequests"
+    EXPIRED = "400 ExpiredToken"
+    DENIED = "403 AccessDenied"
+    FULL = "507 Insufficient Storage, as servers on a full disk answer"
+
+
+_ANSWERS = {
+    Fault.SLOW_DOWN: (503, "SlowDown", "Please reduce your request rate."),
+    Fault.TOO_MANY: (429, "TooManyRequests", "Too many requests."),
+    Fault.EXPIRED: (400, "ExpiredToken", "The provided token has expired."),
+    Fault.DENIED: (403, "AccessDenied", "Access Denied."),
+    Fault.FULL: (507, "InsufficientStorage", "There is no space left on the device."),
+}
+
+
+@dataclass
+class Rule:
+    """Which requests meet a fault: those whose method and target match, that share of them, that many at most."""
+
+    fault: Fault
+    methods: str = "PUT|POST"
+    target: str = ""
+    ratio: float = 1.0
+    limit: int | None = None
+    met: int = 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request: method, path with query, the status that the client got (0: none) and the fault that it met."""
+
+    method: str
+    target: str
+    status: int
+    fault: Fault | None
+
+
+@dataclass
+class Wire:
+    """A proxy that runs, on `port` of the loopback interface."""
+
+    port: int
+    upstream: int
+    rules: list[Rule] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def address(self) -> str:
+        """The endpoint for clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def fault(self, method: str, target: str) -> Fault | None:
+        """What this request is to meet, counted."""
+        with self.lock:
+            for rule in self.rules:
+                due = rule.limit is None or rule.met < rule.limit
+                matches = re.fullmatch(rule.methods, method) and re.search(rule.target, target)
+                if due and matches and self.chance.random() < rule.ratio:
+                    rule.met += 1
+                    return rule.fault
+        return None
+
+    def note(self, seen: Seen) -> None:
+        """Write down what became of a request."""
+        with self.lock:
+            self.seen.append(seen)
+
+    def met(self, fault: Fault) -> list[Seen]:
+        """The requests that met a fault."""
+        with self.lock:
+            return [one for one in self.seen if one.fault is fault]
+
+
+@contextmanager
+def wire(upstream: int) -> Iterator[Wire]:
+    """A proxy to that port of the loopback interface; it ends with the block."""
+
+    class Handler(_Handler):
+        pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        Handler.wire = Wire(server.server_address[1], upstream)
+        thread = threading.Thread(target=server.serve_forever, name="wire", daemon=True)
+        thread.start()
+        try:
+            yield Handler.wire
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a client's, and one to the server for it."""
+
+    wire: ClassVar[Wire]
+    protocol_version = "HTTP/1.1"
+    # Answers leave in one piece.
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    _upstream: http.client.HTTPConnection | None = None
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):
+            super().handle()
+
+    def finish(self) -> None:
+        if self._upstream is not None:
+            self._upstream.close()
+        with suppress(OSError):
+            super().finish()
+
+    def _handle(self) -> None:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            raise NotImplementedError(f"{self.command} {self.path} has no content length")
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        fault = self.wire.fault(self.command, self.path)
+        if fault is Fault.RESET:
+            self._cut(fault)
+        elif fault in _ANSWERS:
+            self._refuse(fault)
+        else:
+            self._pass_on(body, fault)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _handle  # noqa: N815
+
+    def _pass_on(self, body: bytes, fault: Fault | None) -> None:
+        try:
+            answer, content = self._ask(body)
+        except (OSError, http.client.HTTPException):
+            # The server is not there, or has gone: so has the client's connection.
+            self._cut(None)
+            return
+        if fault is Fault.LOSE_REPLY:
+            self._cut(fault)
+            return
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answer.getheaders():
+            if name.lower() not in HOP_BY_HOP:
+                self.send_header(name, value)
+        length = answer.getheader("Content-Length", "0") if self.command == "HEAD" else str(len(content))
+        self.send_header("Content-Length", length)
+        self._end(content, answer.status, fault)
+
+    def _ask(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        if self._upstream is None:
+            self._upstream = http.client.HTTPConnection("127.0.0.1", self.wire.upstream, timeout=UPSTREAM_SECONDS)
+        try:
+            self._upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in HOP_BY_HOP:
+                    self._upstream.putheader(name, value)
+            if body or self.command in ("PUT", "POST"):
+                self._upstream.putheader("Content-Length", str(len(body)))
+            self._upstream.endheaders(body or None)
+            answer = self._upstream.getresponse()
+            return answer, answer.read()
+        except (OSError, http.client.HTTPException):
+            self._upstream.close()
+            self._upstream = None
+            raise
+
+    def _refuse(self, fault: Fault) -> None:
+        status, code, message = _ANSWERS[fault]
+        text = f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
+        content = text.encode()
+        self.send_response_only(status)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(content)))
+        self._end(content, status, fault)
+
+    def _end(self, content: bytes, status: int, fault: Fault | None) -> None:
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+        self.wfile.flush()
+        self.wire.note(Seen(self.command, self.path, status, fault))
+
+    def _cut(self, fault: Fault | None) -> None:
+        self.wire.note(Seen(self.command, self.path, 0, fault))
+        self.close_connection = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Nothing: what was seen is written down."""
