@@ -87,7 +87,7 @@ prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark
 	@echo "$(HOME)/.cache/spark-dstl/tools"
 
 storage-tools: | java python ## build servers and fetch jars for the storage tests into ~/.cache/spark-dstl: minutes; Go 1.26
-	@$(SBT) storage/storageJars
+	@$(SBT) s3a/connectorJars storage/serverJars
 	@project/storage_tools.sh $(TOOLS)
 
 test-storage: .build/jar .venv/ready storage-tools ## all tests on real storage servers: an hour; `make test` runs some of them

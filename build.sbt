@@ -148,7 +148,10 @@ lazy val published = (project in file("jvm/published"))
     publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
   )
 
-/** What the storage tests run beside Spark: the connector to S3, and an HDFS in a process of its own. Nothing is shipped. */
+/** The connector to S3, for tests. There is nothing in it but what it depends on, and nothing of it is shipped. */
+lazy val s3a = (project in file("jvm/s3a")).settings(StorageJars.connectorSettings(hadoopVersion))
+
+/** An HDFS in a process of its own, for tests. Nothing of it is shipped. */
 lazy val storage = (project in file("jvm/storage"))
   .settings(
     name := "spark-dstl-storage",
@@ -156,7 +159,7 @@ lazy val storage = (project in file("jvm/storage"))
       "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,
       "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime
     ),
-    StorageJars.settings(hadoopVersion)
+    StorageJars.serverSettings
   )
 
 lazy val root = (project in file("."))
@@ -188,6 +191,7 @@ lazy val root = (project in file("."))
         "tests of jvm/bench" -> (bench / Test / test).result.value,
         "jar" -> jar.result.value,
         "test jar" -> testJar.result.value,
+        "connector jars" -> (s3a / StorageJars.connectorJars).result.value,
         "benchmark jar" -> benchJar.result.value
       )
     )

@@ -3,7 +3,8 @@ import sbt.Keys._
 
 /** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
 object StorageJars {
-  val storageJars = taskKey[Unit]("Puts the jars of the storage tests into the cache of this project's tools")
+  val connectorJars = taskKey[Unit]("Puts the connector to S3 into the cache of this project's tools")
+  val serverJars = taskKey[Unit]("Puts HDFS, and what starts it, into the cache of this project's tools")
 
   /** The connector: with the modules of the AWS SDK that it uses instead of the bundle of 686 MB. */
   private val S3a = config("s3a").hide
@@ -22,21 +23,22 @@ object StorageJars {
           .excludeAll(sparkHas.map(ExclusionRule(_)): _*)
       }
 
-  def settings(hadoopVersion: String): Seq[Def.Setting[_]] = Seq(
+  def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = Seq(
     ivyConfigurations += S3a,
     libraryDependencies ++= connector(hadoopVersion),
     publish / skip := true,
-    storageJars := {
-      val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(Path.userHome / ".cache" / "spark-dstl") / "jars"
-      val connectorJars = update.value.select(configurationFilter(S3a.name))
-      val hdfsJars = (Runtime / fullClasspathAsJars).value.files
-      replace(cache / "s3a", connectorJars)
-      replace(cache / "hdfs", hdfsJars)
-    }
+    connectorJars := replace("s3a", update.value.select(configurationFilter(S3a.name)))
   )
 
-  /** Makes the directory hold these files and no others; a second run copies nothing. */
-  private def replace(directory: File, files: Seq[File]): Unit = {
+  def serverSettings: Seq[Def.Setting[_]] = Seq(
+    publish / skip := true,
+    serverJars := replace("hdfs", (Runtime / fullClasspathAsJars).value.files)
+  )
+
+  /** Makes a directory of the cache hold these files and no others; a second run copies nothing. */
+  private def replace(name: String, files: Seq[File]): Unit = {
+    val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(Path.userHome / ".cache" / "spark-dstl")
+    val directory = cache / "jars" / name
     val wanted = files.map(file => directory / file.getName -> file).toMap
     IO.createDirectory(directory)
     directory.listFiles().filterNot(wanted.contains).foreach(IO.delete(_))

@@ -18,7 +18,7 @@ from driver_process import Driver
 from harness import Run
 from s3 import on_s3
 from scenarios import Aggregation
-from servers import S3Server, Toxiproxy, toxiproxy
+from servers import S3Process, Toxiproxy, toxiproxy
 from settings import STATE_STORE, dstl, log_confs, stock_confs
 from wire import Fault, Rule, Wire, wire
 
@@ -48,7 +48,7 @@ ALWAYS_SNAPSHOTS = {
 class Place:
     """A server and what lies between it and the query."""
 
-    server: S3Server
+    server: S3Process
     wire: Wire
     toxics: Toxiproxy | None
     work: Path
@@ -175,7 +175,7 @@ def toxic(kind: str, place: Place, driver: Driver, run: Run, **attributes: int) 
 
 
 @contextmanager
-def place_of(case: Case, server: S3Server, work: Path) -> Iterator[Place]:
+def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
     """The server with what lies between for this case."""
     if case.toxics:
         with toxiproxy(work, server.port) as toxics, wire(toxics.port) as between:

@@ -106,8 +106,6 @@ class S3Server:
 
     name: str
     port: int
-    work: Path
-    process: Process
 
     @property
     def address(self) -> str:
@@ -119,10 +117,6 @@ class S3Server:
         """What the tests look at the server with."""
         return client(self.address)
 
-    def create_bucket(self, bucket: str) -> None:
-        """Make a bucket."""
-        self.client.create_bucket(Bucket=bucket)
-
     def keys(self, prefix: str, bucket: str = BUCKET) -> list[str]:
         """The keys of the objects below a prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
@@ -131,6 +125,14 @@ class S3Server:
     def unfinished_uploads(self, bucket: str = BUCKET) -> list[str]:
         """The keys of multipart uploads that were begun and neither completed nor aborted."""
         return [found["Key"] for found in self.client.list_multipart_uploads(Bucket=bucket).get("Uploads", ())]
+
+
+@dataclass(frozen=True)
+class S3Process(S3Server):
+    """One in a process of its own."""
+
+    work: Path
+    process: Process
 
     def kill(self) -> None:
         """SIGKILL to the server."""
@@ -142,7 +144,7 @@ class S3Server:
 
 
 @dataclass(frozen=True)
-class Versitygw(S3Server):
+class Versitygw(S3Process):
     """The Versity S3 Gateway on local files. Its conditional creation is atomic."""
 
     def requests(self) -> list[Request]:
@@ -197,13 +199,13 @@ def versitygw(work: Path) -> Iterator[Versitygw]:
 
 
 @contextmanager
-def minio(work: Path) -> Iterator[S3Server]:
+def minio(work: Path) -> Iterator[S3Process]:
     """A MinIO with empty buckets `BUCKET` and `OTHER_BUCKET`."""
     port = free_port()
     command = [program("minio"), "server", "--address", f"127.0.0.1:{port}", "--console-address", "127.0.0.1:0"]
     variables = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY, "MINIO_BROWSER": "off"}
     process = Process("minio", [*command, str(work / "stored")], work, variables)
-    with _running(S3Server("minio", port, work, process)) as server:
+    with _running(S3Process("minio", port, work, process)) as server:
         yield server
 
 
@@ -212,7 +214,7 @@ def _running(server: Any) -> Iterator[Any]:
     server.process.start(lambda: answers(server.port))
     try:
         for bucket in (BUCKET, OTHER_BUCKET):
-            server.create_bucket(bucket)
+            server.client.create_bucket(Bucket=bucket)
         yield server
     finally:
         server.process.kill()

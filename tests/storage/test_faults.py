@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cases import Case, all_cases, place_of, play
-from servers import S3Server, versitygw
+from servers import S3Process, versitygw
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[S3Server]:
+def server(tmp_path: Path) -> Iterator[S3Process]:
     """A server of the test's own."""
     work = tmp_path / "server"
     work.mkdir()
@@ -22,7 +22,7 @@ def server(tmp_path: Path) -> Iterator[S3Server]:
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.of}: {case.name}")
-def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Server) -> None:
+def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Process) -> None:
     work = tmp_path / "run"
     work.mkdir()
     with place_of(case, server, work) as place:

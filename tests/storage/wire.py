@@ -133,6 +133,12 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     _upstream: http.client.HTTPConnection | None = None
 
+    def handle_expect_100(self) -> bool:
+        """Answer at once: who waits for it sends nothing before."""
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
     def handle(self) -> None:
         with suppress(ConnectionError):
             super().handle()
