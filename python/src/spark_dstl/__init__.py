@@ -17,6 +17,7 @@ from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
     CannotExport,
     CannotGoBack,
+    CannotProbe,
     CheckpointNotFound,
     DamagedLog,
     DstlError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotExport",
     "CannotGoBack",
+    "CannotProbe",
     "Checkpoint",
     "CheckpointNotFound",
     "DamagedLog",

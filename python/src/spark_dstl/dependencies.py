@@ -7,6 +7,7 @@ from spark_dstl.errors import MissingPackage
 
 INSPECT = "inspect"
 MONITORING = "monitoring"
+PROBE = "probe"
 
 
 def needed(module: str, purpose: str, extra: str = INSPECT) -> Any:

@@ -88,3 +88,7 @@ class CannotGoBack(DstlError):
 
 class CannotExport(DstlError):
     """The checkpoint cannot be exported, or not to that place; the message says why, and what to do."""
+
+
+class CannotProbe(DstlError, OSError):
+    """Storage refused, or did not answer, what a probe asked of it; the message names the place and what it said."""

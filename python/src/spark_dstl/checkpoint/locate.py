@@ -52,13 +52,18 @@ class Place:
         return kind and mine.startswith(theirs)
 
 
+def scheme_of(place: str) -> tuple[str | None, str]:
+    """Return the scheme of a URI, in small letters, and what follows its colon; of a local path None, and the path."""
+    match = _SCHEME.fullmatch(place)
+    return (None, place) if match is None else (match["scheme"].lower(), match["rest"])
+
+
 def locate(place: str, options: StorageOptions | None = None) -> Place:
     """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`) or of what pyarrow knows besides."""
-    match = _SCHEME.fullmatch(place)
-    if match is None:
+    scheme, rest = scheme_of(place)
+    if scheme is None:
         path = str(Path(place).absolute())
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
-    scheme, rest = match["scheme"].lower(), match["rest"]
     if scheme == "file":
         # Hadoop writes file:/x as well as file:///x, and escapes nothing.
         path = "/" + rest.lstrip("/")

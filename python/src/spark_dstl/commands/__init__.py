@@ -10,6 +10,7 @@ from spark_dstl.commands.export import export
 from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
+from spark_dstl.commands.probe import probe
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
@@ -41,7 +42,7 @@ _HELP = """Look after Spark Structured Streaming queries whose state is in the l
 
 \b
 Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
-4 refused, because a query seems to run.
+4 refused, because a query seems to run, 5 storage was not seen to create exclusively.
 """
 
 
@@ -61,6 +62,7 @@ main.add_command(export)
 main.add_command(gc)
 main.add_command(log)
 main.add_command(ls)
+main.add_command(probe)
 main.add_command(rollback)
 main.add_command(show)
 main.add_command(state)

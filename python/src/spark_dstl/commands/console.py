@@ -30,6 +30,7 @@ Row = Mapping[str, Any]
 
 DAMAGED = 3
 REFUSED = 4
+NOT_EXCLUSIVE = 5
 _PIPE_CLOSED = 141  # as the shell has it for programs that end by SIGPIPE
 _QUIET_SECONDS = 1.0
 _PURPOSE = "This command"
@@ -37,6 +38,14 @@ _PURPOSE = "This command"
 
 def located(command: Command) -> Command:
     """Give a command its PATH and what is needed to reach it; it gets `path`, `base_path` and `storage`."""
+    data_files = click.option(
+        "--base-path", metavar="PLACE", help="Where data files are, if not where the newest commit entry says."
+    )
+    return click.argument("path")(data_files(reached(command)))
+
+
+def reached(command: Command) -> Command:
+    """Give a command what is needed to reach storage; it gets `storage`."""
 
     @functools.wraps(command)
     def run(*args: Any, endpoint: str | None, region: str | None, anonymous: bool, **kwargs: Any) -> Any:
@@ -52,10 +61,6 @@ def located(command: Command) -> Command:
             metavar="URL",
             help="An S3-compatible server. By default AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.",
         ),
-        click.option(
-            "--base-path", metavar="PLACE", help="Where data files are, if not where the newest commit entry says."
-        ),
-        click.argument("path"),
     ):
         run = decorate(run)
     return run  # type: ignore[return-value]

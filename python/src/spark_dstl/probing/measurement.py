@@ -1,0 +1,94 @@
+"""Requests made, some at once, each with the time that it took and what came of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_dstl.errors import CannotProbe
+from spark_dstl.probing.storage import Refused, Unanswered
+
+# A storage that answers nothing need not be asked hundreds of times.
+MOST_UNANSWERED = 10
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Series:
+    """How long requests of a kind took, in seconds; what was not answered counts with the time that it had."""
+
+    kind: str
+    seconds: list[float] = field(default_factory=list)
+    unanswered: int = 0
+
+
+class Measuring:
+    """Makes requests and takes their times.
+
+    `clock` returns seconds; `threads` is how many requests are under way at once; `shown` is what messages call the
+    place.
+    """
+
+    def __init__(self, shown: str, threads: int, clock: Callable[[], float], progress: Progress) -> None:
+        self._shown = shown
+        self._threads = threads
+        self._clock = clock
+        self._progress = progress
+        # Guards what the threads add to.
+        self._lock = threading.Lock()
+        self._unanswered = 0
+
+    def each(self, kind: str, requests: Sequence[Callable[[], Any]]) -> Series:
+        """Make requests of one kind.
+
+        Raises `CannotProbe` if one is refused, or too many are not answered; those under way have ended then.
+        """
+        series = Series(kind)
+        over = threading.Event()
+
+        def unless_over(request: Callable[[], Any]) -> None:
+            if over.is_set():
+                return
+            try:
+                self._timed(series, request)
+            except BaseException:
+                over.set()
+                raise
+
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="dstl-probe") as pool:
+            futures = [pool.submit(unless_over, request) for request in requests]
+            try:
+                for done, future in enumerate(futures, start=1):
+                    future.result()
+                    self._progress(kind, done, len(futures))
+            except BaseException:
+                over.set()
+                raise
+        return series
+
+    def _timed(self, series: Series, request: Callable[[], Any]) -> None:
+        began = self._clock()
+        try:
+            request()
+            answered, said = True, ""
+        except Unanswered as error:
+            answered, said = False, str(error)
+        except Refused as error:
+            raise CannotProbe(
+                f"{self._shown} cannot be probed, {series.kind} was refused: {error}. Check the path, and the "
+                "permission to write, read, list and delete there"
+            ) from error
+        took = self._clock() - began
+        with self._lock:
+            series.seconds.append(took)
+            series.unanswered += not answered
+            self._unanswered += not answered
+            if self._unanswered > MOST_UNANSWERED:
+                raise CannotProbe(
+                    f"{self._shown} did not answer {self._unanswered} requests, the last time {series.kind}: {said}. "
+                    "Check the path, the endpoint, and that storage can be reached"
+                )

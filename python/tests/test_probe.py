@@ -1,0 +1,565 @@
+"""What `dstl probe` measures, leaves and recommends."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spark_dstl
+from spark_dstl import dependencies
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.commands import console, main
+from spark_dstl.errors import CannotProbe
+from spark_dstl.options import all_options
+from spark_dstl.probing import exclusiveness, figures
+from spark_dstl.probing.advice import Shape, hedging, recommendations, saved
+from spark_dstl.probing.exclusiveness import Exclusiveness, Race, judged, race
+from spark_dstl.probing.places import storage_at
+from spark_dstl.probing.probe import Plan, Probe, Report
+from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
+
+FOLDER = ".dstl-probe-0123456789abcdef"
+EXCLUSIVE = Exclusiveness(exclusiveness.EXCLUSIVE, "it was tried")
+
+
+class FakeStorage:
+    """Objects in memory whose requests take as long as they are told to, by a clock that nothing else moves."""
+
+    shown = "fake://place"
+    not_exclusive_because: str | None = None
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.took = {"put": 0.040, "get": 0.030, "create": 0.050, "exists": 0.020, "list": 0.070, "delete": 0.010}
+        self.there: dict[str, bytes] = {}
+        self.before: Callable[[str, str], None] = lambda _kind, _name: None
+        self.after: Callable[[str, str], None] = lambda _kind, _name: None
+        self.exclusive = True
+        self._lock = threading.Lock()
+
+    def clock(self) -> float:
+        return self.now
+
+    def make_folder(self, folder: str) -> None:
+        self.before("make_folder", folder)
+
+    def put(self, name: str, content: bytes) -> None:
+        with self._request("put", name):
+            self.there[name] = content
+
+    def get(self, name: str) -> bytes | None:
+        with self._request("get", name):
+            return self.there.get(name)
+
+    def exists(self, name: str) -> bool:
+        with self._request("exists", name):
+            return name in self.there
+
+    def create(self, name: str, content: bytes) -> bool:
+        with self._request("create", name):
+            if self.exclusive and name in self.there:
+                return False
+            self.there[name] = content
+            return True
+
+    def objects(self, folder: str) -> list[str]:
+        with self._request("list", folder):
+            return sorted(name for name in self.there if name.startswith(f"{folder}/"))
+
+    def folders(self) -> list[str]:
+        return sorted({name.split("/")[0] for name in self.there if "/" in name})
+
+    def delete(self, name: str) -> None:
+        with self._request("delete", name):
+            self.there.pop(name, None)
+
+    def delete_folder(self, folder: str) -> None:
+        self.before("delete_folder", folder)
+
+    def _request(self, kind: str, name: str) -> _Request:
+        return _Request(self, self._lock, kind, name)
+
+
+class _Request:
+    def __init__(self, storage: FakeStorage, lock: threading.Lock, kind: str, name: str) -> None:
+        self._storage, self._lock, self._kind, self._name = storage, lock, kind, name
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        try:
+            self._storage.now += self._storage.took[self._kind]
+            self._storage.before(self._kind, self._name)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        try:
+            self._storage.after(self._kind, self._name)
+        finally:
+            self._lock.release()
+
+
+@pytest.fixture
+def storage() -> FakeStorage:
+    return FakeStorage()
+
+
+def probe_of(storage: ProbedStorage, clock: Callable[[], float], objects: int = 20) -> Probe:
+    plan = Plan(objects, object_bytes=100, concurrency=1, shape=Shape(partitions=200, stores=1, slots=16))
+    return Probe(storage, plan, clock, lambda: FOLDER.rpartition("-")[2], random.Random(0))
+
+
+def probed(storage: FakeStorage, objects: int = 20) -> Report:
+    return probe_of(storage, storage.clock, objects).run()
+
+
+def unanswered_once(kind: str, name: str) -> Callable[[str, str], None]:
+    """Storage that leaves the first such request without an answer."""
+    left = [True]
+
+    def silent(asked: str, of: str) -> None:
+        if asked == kind and of.endswith(name) and left and left.pop():
+            raise Unanswered("timed out")
+
+    return silent
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ("probe", *arguments), prog_name="dstl")
+
+
+def leftovers_in(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir() if path.name.startswith(".dstl-probe-")]
+
+
+# Figures
+
+
+def test_a_percentile_that_would_be_the_slowest_is_not_told() -> None:
+    latencies = [float(number) for number in range(1000, 0, -1)]
+    assert figures.percentile(latencies, 500) == 500
+    assert figures.percentile(latencies, 999) == 999
+    assert figures.percentile(latencies[1:], 999) is None
+    assert figures.percentile([], 500) is None
+    for share in (500, 900, 990, 999):
+        fewest = figures.needed_for(share)
+        assert figures.percentile([1.0] * fewest, share) is not None
+        assert figures.percentile([1.0] * (fewest - 1), share) is None
+
+
+def test_a_histogram_has_a_bar_for_each_step_and_counts_everything() -> None:
+    bars = figures.histogram([0.011, 0.019, 0.02, 0.3, 0.0000001])
+    assert sum(bar.count for bar in bars) == 5
+    assert [(bar.from_seconds, bar.count) for bar in bars if bar.count > 1] == [(0.01, 2)]
+    assert bars[-1].from_seconds == pytest.approx(0.2)
+    assert all(one.to_seconds == other.from_seconds for one, other in pairwise(bars))
+    assert figures.histogram([]) == []
+
+
+def test_hedges_begin_as_those_of_the_log_do() -> None:
+    # The longer of the 95th percentile and twice the median, from 10 ms to the upper bound, of at least 20.
+    assert figures.hedge_after([0.040] * 20, 1.0) == pytest.approx(0.080)
+    assert figures.hedge_after([0.040] * 90 + [0.300] * 10, 1.0) == pytest.approx(0.300)
+    assert figures.hedge_after([0.001] * 20, 1.0) == 0.010
+    assert figures.hedge_after([2.0] * 20, 1.0) == 1.0
+    assert figures.hedge_after([0.001] * 19, 1.0) == 1.0
+
+
+def test_of_two_independent_attempts_the_first_answer_counts() -> None:
+    latencies = [0.040] * 98 + [3.0] * 2
+    (found,) = hedging({"put": latencies})
+    assert found.after_seconds == pytest.approx(0.080)
+    assert found.early_share == 0.02
+    assert found.p99_seconds == 3.0
+    # Two in a hundred wait 80 ms, and then 40 ms for the second attempt.
+    assert found.hedged_p99_seconds == pytest.approx(0.120)
+
+
+# What is measured
+
+
+def test_each_kind_of_request_has_its_times(storage: FakeStorage) -> None:
+    report = probed(storage)
+    times = {one.kind: {round(seconds, 6) for seconds in one.seconds} for one in report.series}
+    assert times == {
+        "put": {0.040},
+        "exists": {0.020},
+        "get": {0.030},
+        "list": {0.070},
+        "create": {0.050},
+        "create, refused": {0.050},
+        "delete": {0.010},
+    }
+    assert {len(one.seconds) for one in report.series if one.kind != "delete"} == {20}
+    assert report.exclusive.verdict == exclusiveness.EXCLUSIVE
+    assert report.exclusive.settled_races == report.exclusive.races > 1
+
+
+def test_what_a_batch_saves_follows_from_the_times() -> None:
+    found = saved([0.040], [0.050], [0.020], Shape(partitions=200, stores=2, slots=16), random.Random(0))
+    # The slot with most tasks has 13 of them: 26 changelogs, and two questions.
+    assert found.saved_median == pytest.approx(26 * 0.040 + 2 * 0.020)
+    assert found.log_median == pytest.approx(2 * 0.050)
+    assert (found.stock_requests, found.log_requests) == (30, 2)
+    few = saved([0.040], [0.050], [0.020], Shape(partitions=1, stores=1, slots=16), random.Random(0))
+    assert few.saved_median == pytest.approx(0.040 + 2 * 0.020)
+
+
+def test_what_was_not_answered_counts_with_the_time_that_it_had(storage: FakeStorage) -> None:
+    storage.before = unanswered_once("get", "put-3")
+    (gets,) = (one for one in probed(storage).series if one.kind == "get")
+    assert (len(gets.seconds), gets.unanswered) == (20, 1)
+
+
+# What stays
+
+
+def test_nothing_stays_and_nothing_else_is_touched(storage: FakeStorage) -> None:
+    storage.there = {"commits/0": b"entry", ".dstl-probe-mine/x": b"another's"}
+    before = dict(storage.there)
+    measuring = probe_of(storage, storage.clock)
+    measuring.run()
+    assert storage.there == before
+    assert measuring.left_behind == []
+
+
+@pytest.mark.parametrize("error", [Refused("no permission"), KeyboardInterrupt()])
+@pytest.mark.parametrize("kind", ["put", "exists", "get", "list", "create", "delete"])
+def test_nothing_stays_after_an_error_or_an_interrupt(storage: FakeStorage, kind: str, error: BaseException) -> None:
+    left = [4]
+
+    def fails(asked: str, _name: str) -> None:
+        if asked == kind:
+            left[0] -= 1
+            if left[0] == 0:
+                raise error
+
+    storage.before = fails
+    measuring = probe_of(storage, storage.clock)
+    with pytest.raises((CannotProbe, KeyboardInterrupt)):
+        measuring.run()
+    assert (storage.there, measuring.left_behind) == ({}, [])
+
+
+def test_what_cannot_be_removed_is_named(storage: FakeStorage) -> None:
+    def kept(kind: str, name: str) -> None:
+        if kind == "delete" and name.endswith("/put-7"):
+            raise Refused("it is locked")
+
+    storage.before = kept
+    measuring = probe_of(storage, storage.clock)
+    with pytest.raises(CannotProbe, match="delete was refused: it is locked"):
+        measuring.run()
+    assert measuring.left_behind == [f"fake://place/{FOLDER}/put-7"]
+
+
+def test_an_interrupt_while_removing_names_the_folder(storage: FakeStorage) -> None:
+    def interrupted(kind: str, _name: str) -> None:
+        if kind == "delete":
+            raise KeyboardInterrupt
+
+    storage.before = interrupted
+    measuring = probe_of(storage, storage.clock)
+    with pytest.raises(KeyboardInterrupt):
+        measuring.run()
+    assert measuring.left_behind == [f"fake://place/{FOLDER}"]
+
+
+def test_a_write_that_was_not_answered_is_named_as_it_may_appear_yet(storage: FakeStorage) -> None:
+    storage.before = unanswered_once("put", "put-3")
+    assert probed(storage).may_appear == [f"fake://place/{FOLDER}/put-3"]
+
+
+def test_storage_that_answers_nothing_is_not_asked_for_ever(storage: FakeStorage) -> None:
+    def silent(kind: str, _name: str) -> None:
+        if kind == "put":
+            raise Unanswered("timed out")
+
+    storage.before = silent
+    with pytest.raises(CannotProbe, match="fake://place did not answer 11 requests, the last time put: timed out"):
+        probed(storage, objects=500)
+    assert storage.now < 1
+
+
+# Whether it is exclusive
+
+
+def test_storage_that_replaces_is_found_out(storage: FakeStorage) -> None:
+    storage.exclusive = False
+    report = probed(storage)
+    assert report.exclusive.verdict == exclusiveness.NOT_EXCLUSIVE
+    assert "creators of one object were told that they had made it" in report.exclusive.why
+
+
+def test_storage_that_replaces_only_later_is_found_out(storage: FakeStorage) -> None:
+    storage.after = lambda kind, name: setattr(storage, "exclusive", kind != "create" or "race" in name)
+    report = probed(storage)
+    assert report.exclusive.verdict == exclusiveness.NOT_EXCLUSIVE
+
+
+@pytest.mark.parametrize("name", ["race-2", "put-3"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_create_without_an_answer_is_unknown(storage: FakeStorage, name: str, when: str) -> None:
+    setattr(storage, when, unanswered_once("create", name))
+    report = probed(storage)
+    assert report.exclusive.verdict == exclusiveness.UNKNOWN
+    assert report.may_appear == [f"fake://place/{FOLDER}/{name}"]
+
+
+def test_storage_that_knows_no_exclusive_creates_is_said_to(storage: FakeStorage) -> None:
+    def unknown(kind: str, _name: str) -> None:
+        if kind == "create":
+            raise Refused("NotImplemented")
+
+    storage.before = unknown
+    report = probed(storage)
+    assert report.exclusive.verdict == exclusiveness.NOT_EXCLUSIVE
+    assert "NotImplemented" in report.exclusive.why
+
+
+def test_where_it_cannot_be_asked_it_is_not(storage: FakeStorage) -> None:
+    storage.not_exclusive_because = "nobody can"
+    storage.before = unanswered_once("create", "")
+    report = probed(storage)
+    assert (report.exclusive.verdict, report.exclusive.why) == (exclusiveness.NOT_ASKED, "nobody can")
+    assert {one.option for one in report.recommendations if not one.is_default} == set()
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict"),
+    [
+        (Race((0,), (1, 2), (), 0), exclusiveness.EXCLUSIVE),
+        (Race((0, 1), (2,), (), 0), exclusiveness.NOT_EXCLUSIVE),
+        (Race((0,), (1, 2), (), 1), exclusiveness.NOT_EXCLUSIVE),
+        # An object that was acknowledged and is another's was replaced, whoever has not been answered.
+        (Race((0,), (1,), (2,), 2), exclusiveness.NOT_EXCLUSIVE),
+        (Race((0,), (1,), (2,), 0), exclusiveness.UNKNOWN),
+        (Race((), (0, 1), (2,), 2), exclusiveness.UNKNOWN),
+        (Race((), (), (0, 1, 2), None), exclusiveness.UNKNOWN),
+        (Race((), (0, 1, 2), (), None), exclusiveness.UNKNOWN),
+        (Race((0,), (1, 2), (), None), exclusiveness.UNKNOWN),
+    ],
+)
+def test_a_race_is_judged_by_what_was_told_and_what_is_there(one: Race, verdict: str) -> None:
+    assert judged([Race((0,), (1, 2), (), 0), one], 3, 0, 0).verdict == verdict
+
+
+def test_of_creators_at_once_one_makes_a_file(tmp_path: Path) -> None:
+    local = storage_at(str(tmp_path), StorageOptions(), 1)
+    one = race(local, "object", 16, b"content")
+    assert one.is_settled
+    assert len(one.refused) == 15
+    assert [path.name for path in tmp_path.iterdir()] == ["object"]
+
+
+# What is recommended
+
+
+def test_nothing_is_to_be_set_where_storage_is_as_it_should_be() -> None:
+    ordinary = {"put": [0.040] * 95 + [0.250] * 4 + [3.0]}
+    found = recommendations(ordinary, EXCLUSIVE)
+    assert [one.option for one in found if not one.is_default] == []
+    assert {one.option for one in found} <= {one.key for one in all_options()}
+
+
+def test_each_departure_from_a_default_has_its_measure() -> None:
+    slow = {"put": [0.040] * 100, "create": [0.9] * 50 + [1.5] * 50 + [61.0]}
+    refused = Exclusiveness(exclusiveness.NOT_EXCLUSIVE, "two were told so")
+    found = {one.option: one for one in recommendations(slow, refused)}
+    # Twice what the log takes for slow: here twice the median is more than the 95th percentile.
+    assert found["upload.timeout"].value == "6s"
+    assert found["commit.timeout"].value == "21min"
+    assert found["storage.requireExclusiveCreate"].value == "true"
+    assert found["upload.retryPolicy"].is_default
+    options = {one.key: one for one in all_options()}
+    for one in found.values():
+        assert options[one.option].convert(one.value) == one.value
+
+
+def test_few_requests_say_nothing_of_hedges() -> None:
+    found = {one.option: one for one in recommendations({"put": [5.0] * 19}, EXCLUSIVE)}
+    assert found["upload.timeout"].is_default
+    assert hedging({"put": [5.0] * 19}) == []
+
+
+# The command
+
+
+def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "clicks").mkdir()
+    result = dstl(str(tmp_path), "--objects", "30", "--size", "1k")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["clicks"]
+    assert f"{tmp_path}: 30 objects of 1.0 KiB, 5 requests at once" in result.output
+    assert "Exclusive creation: yes. In 10 races of 8 creators each one won" in result.output
+    assert "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000." in result.output
+    assert "Keep upload.timeout at 1s" in result.output
+    assert re.search(r"^put +[0-9.e-]+ to [0-9.e-]+ ms  #+ \d+$", result.output, re.MULTILINE), result.output
+
+
+def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
+    result = dstl(f"file:{tmp_path}", "--objects", "10", "--output", "json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    series = {one["kind"]: one for one in found["series"]}
+    assert series["put"]["requests"] == 10
+    assert series["put"]["p999_seconds"] is None
+    assert sum(bar["count"] for bar in series["get"]["histogram"]) == 10
+    assert found["exclusive"]["verdict"] == "exclusive"
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the server look and write in one step, as S3 does."""
+    from moto.s3.responses import S3Response
+
+    lock, put = threading.Lock(), S3Response.put_object
+
+    def locked(self: S3Response) -> object:
+        with lock:
+            return put(self)
+
+    monkeypatch.setattr(S3Response, "put_object", locked)
+
+
+@pytest.fixture
+def ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the server ignore conditions, as some do."""
+    from moto.s3.responses import S3Response
+
+    put = S3Response.put_object
+
+    def unconditional(self: S3Response) -> object:
+        self.headers = {name: value for name, value in self.headers.items() if name.lower() != "if-none-match"}
+        return put(self)
+
+    monkeypatch.setattr(S3Response, "put_object", unconditional)
+
+
+@pytest.fixture
+def place(s3: Callable[[Path], str], tmp_path: Path) -> str:
+    (tmp_path / "kept").write_bytes(b"kept")
+    return s3(tmp_path)
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_s3_is_probed_and_left_as_it_was(place: str) -> None:
+    result = dstl(place, "--objects", "20", "--size", "100")
+    assert result.exit_code == 0, result.output
+    assert "Exclusive creation: yes" in result.output
+    s3_place = storage_at(place, StorageOptions(), 10)
+    assert s3_place.folders() == []
+    assert s3_place.get("kept") == b"kept"
+
+
+@pytest.mark.usefixtures("ignored")
+def test_a_server_that_ignores_conditions_is_an_exit_code(place: str) -> None:
+    result = dstl(place, "--objects", "5", "--size", "100")
+    assert result.exit_code == console.NOT_EXCLUSIVE, result.output
+    assert "Exclusive creation: NO" in result.output
+    assert "SET storage.requireExclusiveCreate=true (default false)" in result.output
+    assert storage_at(place, StorageOptions(), 10).folders() == []
+
+
+@pytest.mark.parametrize("kind", ["local", "s3", "arrow"])
+def test_storages_agree(tmp_path: Path, s3: Callable[[Path], str], kind: str) -> None:
+    from pyarrow.fs import LocalFileSystem
+
+    from spark_dstl.checkpoint.locate import Place
+    from spark_dstl.probing.places import ArrowFiles
+
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/object").write_bytes(b"x")
+    there: ProbedStorage
+    if kind == "arrow":
+        there = ArrowFiles(Place(LocalFileSystem(), str(tmp_path), str(tmp_path)))
+    else:
+        there = storage_at(str(tmp_path) if kind == "local" else s3(tmp_path), StorageOptions(), 10)
+    assert there.folders() == ["sub"]
+    there.make_folder("made")
+    there.put("made/a", b"first")
+    there.put("made/a", b"second")
+    assert (there.get("made/a"), there.get("made/b")) == (b"second", None)
+    assert (there.exists("made/a"), there.exists("made/b")) == (True, False)
+    if there.not_exclusive_because is None:
+        assert there.create("made/b", b"b")
+        assert not there.create("made/b", b"other")
+        assert there.get("made/b") == b"b"
+        there.delete("made/b")
+    else:
+        with pytest.raises(Refused, match="cannot ask for it"):
+            there.create("made/b", b"b")
+    assert (there.objects("made"), there.objects("none")) == (["made/a"], [])
+    there.delete("made/a")
+    there.delete("made/a")
+    there.delete_folder("made")
+    assert there.folders() == ["sub"]
+
+
+def test_leftovers_are_named_and_removed_when_asked_for(tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / "put-1").write_bytes(b"x")
+    (tmp_path / ".dstl-probe-notes").mkdir()
+    result = dstl(str(tmp_path), "--objects", "5")
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path}/{FOLDER}\ndstl probe {tmp_path} --remove-leftovers removes it.\n" in result.output
+    assert folder.exists()
+    result = dstl(str(tmp_path), "--remove-leftovers")
+    assert (result.exit_code, result.output) == (0, f"removed {tmp_path}/{FOLDER}\n")
+    assert leftovers_in(tmp_path) == [".dstl-probe-notes"]
+    assert dstl(str(tmp_path), "--remove-leftovers").output == "Nothing was left by earlier probes.\n"
+
+
+@pytest.fixture
+def silent_endpoint(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+    # Nobody listens there.
+    return "http://127.0.0.1:1"
+
+
+def test_an_error_is_one_line_that_says_what_to_do_and_no_secret(tmp_path: Path, silent_endpoint: str) -> None:
+    missing = dstl(str(tmp_path / "not-there"))
+    assert (missing.exit_code, missing.output.count("\n")) == (1, 1)
+    assert "not-there" in missing.output
+    assert not (tmp_path / "not-there").exists()
+    silent = dstl("s3a://bucket/q", "--endpoint", silent_endpoint)
+    assert (silent.exit_code, silent.output.count("\n")) == (1, 1)
+    assert "s3a://bucket/q could not be listed" in silent.output
+    assert "very-secret" not in silent.output
+
+
+def test_without_boto3_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(module: str) -> object:
+        raise ImportError(module)
+
+    monkeypatch.setattr(dependencies, "import_module", missing)
+    result = dstl("s3a://bucket/q")
+    assert result.exit_code == 1
+    assert 'pip install "spark-dstl[probe]"' in result.output
+
+
+@pytest.mark.parametrize("wrong", [("--size", "17m"), ("--size", "0"), ("--objects", "10001"), ("--concurrency", "65")])
+def test_what_is_written_is_bounded(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    assert dstl(str(tmp_path), *wrong).exit_code == 2
+
+
+def test_help_has_an_example() -> None:
+    assert "  dstl probe s3a://bucket/checkpoints" in dstl("--help").output
+
+
+def test_what_looks_at_checkpoints_does_not_know_what_writes() -> None:
+    root = Path(spark_dstl.__file__).parent
+    for path in (root / "checkpoint").rglob("*.py"):
+        assert "probing" not in path.read_text(encoding="utf-8"), path
