@@ -21,7 +21,9 @@ import sparkdstl.log.storage.Payload
  * checkpoint and its copy, which would delete what the other needs. A log inside the checkpoint needs no mark.
  *
  * The mark names the query, and where its checkpoint was when it last began a run. A checkpoint that is elsewhere now has
- * been moved if there is none left where it was, and copied if there is.
+ * been moved if there is none left where it was, and copied if there is. A mark for a query that has left nothing, as one
+ * that was started with a wrong base path, is told from others, and stays all the same: whether that query has just
+ * begun, nobody here can know.
  *
  * @param storageOf
  *   the storage that holds a checkpoint
@@ -40,6 +42,7 @@ final class BasePathOwner(
 
   private val file = location.file(FileName)
   private val here = location.root.toString
+  private val unused = new UnusedClaim(location, storageOf, log, timeoutMillis, runtime)
 
   /** Fails if the base path belongs to another checkpoint or cannot be written to. */
   def claim(): Future[Unit] =
@@ -48,8 +51,7 @@ final class BasePathOwner(
       case None => Future.unit
       case Some(query) => read().flatMap {
           case None => create(query)
-          case Some(owner) if owner.query != query =>
-            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner.query, query))
+          case Some(owner) if owner.query != query => refuse(owner, query)
           case Some(Owner(_, Some(there))) if there != here => move(query, there)
           case Some(_) => Future.unit
         }
@@ -63,9 +65,23 @@ final class BasePathOwner(
         case Creation.Ours => Future.unit
         case _: Creation.Taken => read().flatMap { other =>
             val owner = other.fold("of unknown id")(_.query)
-            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner, query))
+            // It was claimed a moment ago: somebody is at work.
+            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner, query, None))
           }
       }
+  }
+
+  private def refuse(owner: Owner, query: String): Future[Unit] =
+    shownUnused(owner).flatMap { unused =>
+      Future.failed(ProtocolErrors.foreignBasePath(location.base, owner.query, query, unused.map(_ -> file)))
+    }
+
+  private def shownUnused(owner: Owner): Future[Option[String]] = owner.checkpoint match {
+    case None => Future.successful(None)
+    case Some(there) =>
+      val checkpoint = new Path(there)
+      queryId(checkpoint).flatMap(id => unused.shownBy(checkpoint, id.contains(owner.query)))
+        .recover { case NonFatal(_) => None }
   }
 
   private def move(query: String, from: String): Future[Unit] =

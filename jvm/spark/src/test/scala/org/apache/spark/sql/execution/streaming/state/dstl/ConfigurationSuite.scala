@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
+import java.net.URI
+import java.nio.file.{Files, Paths}
 
 import sparkdstl.log.error.DstlException
 import sparkdstl.testing.FaultyFileSystem
@@ -27,18 +28,17 @@ class ConfigurationSuite extends QuerySuite {
     error
   }
 
-  private def run(conf: (String, String)*): Unit = {
+  private def run(conf: (String, String)*): Unit =
+    run(conf.toMap, directory.resolve(s"checkpoint${System.nanoTime()}").toString, 1 to 10)
+
+  private def run(conf: Map[String, String], at: String, data: Seq[Int]): Unit = {
     val session = spark
     import session.implicits._
     implicit val context: SQLContext = spark.sqlContext
     conf.foreach { case (key, value) => spark.conf.set(key, value) }
     val input = MemoryStream[Int]
-    input.addData(1 to 10)
-    val query = start(
-      counts(input),
-      s"run${System.nanoTime()}",
-      at = directory.resolve(s"checkpoint${System.nanoTime()}").toString
-    )
+    input.addData(data)
+    val query = start(counts(input), s"run${System.nanoTime()}", at = at)
     try query.processAllAvailable()
     finally query.stop()
   }
@@ -60,6 +60,22 @@ class ConfigurationSuite extends QuerySuite {
     val error = failureWith(option("basePath") -> base)
     assert(error.contains("[DSTL_FOREIGN_BASE_PATH]"), error)
     assert(error.contains(""""query":"(.*?)"""".r.findFirstMatchIn(owner).get.group(1)), error)
+    assert(!error.contains("by mistake"), error)
+  }
+
+  test("a base path that another query was only started with by mistake can be cleared as the error says") {
+    val base = directory.resolve("log").toString
+    val mistaken = directory.resolve("mistaken").toString
+    // A batch without the base path, and a start with it in which there is nothing to do.
+    run(Map.empty[String, String], mistaken, 1 to 10)
+    run(Map(option("basePath") -> base), mistaken, Nil)
+    assert(files(directory.resolve("log")) == Seq("owner.json"))
+    val error = failureWith(option("basePath") -> base)
+    assert(error.contains("[DSTL_FOREIGN_BASE_PATH]") && error.contains("started with it by mistake"), error)
+    val mark = "remove (\\S+owner\\.json)".r.findFirstMatchIn(error).get.group(1)
+    Files.delete(Paths.get(new URI(mark).getPath))
+    run(Map(option("basePath") -> base), directory.resolve("right").toString, 1 to 10)
+    assert(files(directory.resolve("right")).exists(_.startsWith("commits/")))
   }
 
   test("a base path that cannot be written to fails the query at its start, naming it") {
