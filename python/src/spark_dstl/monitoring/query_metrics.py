@@ -63,6 +63,8 @@ class QueryMetrics:
     """Changelogs read from the log to rebuild stores."""
     replayed_bytes: int | None
     """The bytes of these."""
+    replayed_records: int | None
+    """Change records that stores replayed when they were loaded."""
 
     barrier_wait_ms: int | None
     """The barrier's wait until everything was durable."""
@@ -139,6 +141,7 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         back_pressure_ms=reported("dstlBackPressureTimeMs"),
         replayed_segments=reported("dstlReplayedSegments"),
         replayed_bytes=reported("dstlReplayedBytes"),
+        replayed_records=reported("dstlReplayedRecords"),
         barrier_wait_ms=reported("dstlBarrierWaitMs"),
         commit_entry_write_ms=reported("dstlCommitEntryWriteMs"),
         commit_entry_bytes=reported("dstlCommitEntryBytes"),

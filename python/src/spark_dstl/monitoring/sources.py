@@ -168,4 +168,5 @@ def _figures(gauges: Mapping[str, int], prefix: str) -> Figures:
         "snapshot_failures": one("materializations.failed"),
         "stores_loading": one("recovery.storesLoading"),
         "replayed_bytes": one("replay.bytes"),
+        "replayed_records": one("replay.records"),
     }

@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.LongAdder
 final class ReplayMetrics {
   private val segments = new LongAdder
   private val bytes = new LongAdder
+  private val records = new LongAdder
   private val snapshots = new LongAdder
   private val unusable = new LongAdder
 
@@ -14,6 +15,9 @@ final class ReplayMetrics {
 
   /** So much of one was read. */
   def read(count: Long): Unit = bytes.add(count)
+
+  /** So many change records were applied to a store that was being loaded. */
+  def replayed(count: Long): Unit = records.add(count)
 
   /** A snapshot was loaded. */
   def loadedSnapshot(): Unit = snapshots.increment()
@@ -32,4 +36,7 @@ final class ReplayMetrics {
 
   /** Bytes so far. */
   def byteCount: Long = bytes.sum
+
+  /** Change records so far. */
+  def recordCount: Long = records.sum
 }

@@ -237,12 +237,20 @@ class CompatibilitySuite extends QuerySuite {
         assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
         assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
       } finally query.stop()
+      val replayedBefore = DstlEnvironment.get.replayMetrics.recordCount
       val again = start(counts(input), "recovered")
       try {
         input.addData(20 until 30)
         again.processAllAvailable()
         val metrics = again.lastProgress.stateOperators.head.customMetrics
         assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
+        // Of each of the two batches before the counts of all seven keys changed.
+        assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
+        assert(DstlEnvironment.get.replayMetrics.recordCount == replayedBefore + 2 * 7)
+        input.addData(30 until 40)
+        again.processAllAvailable()
+        val after = again.lastProgress.stateOperators.head.customMetrics
+        assert(after.get("dstlReplayedRecords") == 0, after)
       } finally again.stop()
     }
   }

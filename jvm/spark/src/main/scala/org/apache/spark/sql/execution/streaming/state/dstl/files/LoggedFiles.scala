@@ -92,9 +92,13 @@ private[dstl] final class ReplayCounters {
   var segments = 0L
   var bytes = 0L
 
+  /** Change records, whether their changelogs were in the log or plain files. */
+  var records = 0L
+
   def reset(): Unit = {
     segments = 0
     bytes = 0
+    records = 0
   }
 }
 

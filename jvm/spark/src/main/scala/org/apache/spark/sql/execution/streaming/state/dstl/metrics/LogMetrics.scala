@@ -29,6 +29,8 @@ private[dstl] object LogMetrics {
     StateStoreCustomTimingMetric("dstlBackPressureTimeMs", "log: time tasks waited because too much was in flight")
   private val ReplayedSegments = StateStoreCustomSumMetric("dstlReplayedSegments", "log: segments read for recovery")
   private val ReplayedBytes = StateStoreCustomSizeMetric("dstlReplayedBytes", "log: bytes read for recovery")
+  private val ReplayedRecords =
+    StateStoreCustomSumMetric("dstlReplayedRecords", "log: change records replayed for recovery")
   private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes in the newest commit entry")
   private val UploadedBytes =
     StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes of the newest batch in data files")
@@ -55,6 +57,7 @@ private[dstl] object LogMetrics {
     BlockedTime,
     ReplayedSegments,
     ReplayedBytes,
+    ReplayedRecords,
     InlineBytes,
     UploadedBytes,
     BarrierWait,
@@ -84,7 +87,8 @@ private[dstl] object LogMetrics {
       SealTime -> TimeUnit.NANOSECONDS.toMillis(sealNanos),
       BlockedTime -> TimeUnit.NANOSECONDS.toMillis(blockedNanos),
       ReplayedSegments -> replayed.segments,
-      ReplayedBytes -> replayed.bytes
+      ReplayedBytes -> replayed.bytes,
+      ReplayedRecords -> replayed.records
     )
     replayed.reset()
     val ofQuery = barrier.filter(_ => stores.exists(isFirst)).toSeq.flatMap { report =>

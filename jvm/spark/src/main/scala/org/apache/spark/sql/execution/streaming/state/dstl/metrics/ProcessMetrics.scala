@@ -65,6 +65,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   private def recovery(): Unit = {
     gauge("replay.segments")(environment.replayMetrics.segmentCount)
     gauge("replay.bytes")(environment.replayMetrics.byteCount)
+    gauge("replay.records")(environment.replayMetrics.recordCount)
     gauge("replay.snapshots")(environment.replayMetrics.loadedSnapshots)
     gauge("replay.unusableSnapshots")(environment.replayMetrics.unusableSnapshots)
     val progress = environment.recoveryProgress

@@ -87,6 +87,9 @@ private[dstl] final class DstlRocksDB(
   private var snapshotVersion = 0L
   private var writes = 0L
   private var taken: Option[RocksDBSnapshot] = None
+  // While a store is loaded nothing but the replay of changelogs changes it.
+  private var replays = false
+  private var replayedRecords = 0L
 
   // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
   private var plain: Option[(RocksDBSnapshot, Option[Long])] = None
@@ -115,7 +118,7 @@ private[dstl] final class DstlRocksDB(
     def loadNow() = super.load(version, stateStoreCkptId, readOnly, loadEmpty)
     val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
       if (isLocal) loadNow()
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(loadNow())
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(countingReplay(loadNow()))
     })
     if (!isLocal) {
       val (from, bytes) = files.loadedSnapshot
@@ -126,6 +129,64 @@ private[dstl] final class DstlRocksDB(
       columnFamiliesChanged = false
     }
     loaded
+  }
+
+  /** Counts the records that `load` replays, also if it fails: they were replayed. */
+  private def countingReplay[T](load: => T): T = {
+    replays = true
+    replayedRecords = 0
+    try load
+    finally {
+      replays = false
+      ReplayCounters.current.records += replayedRecords
+      DstlEnvironment.get.replayMetrics.replayed(replayedRecords)
+    }
+  }
+
+  override def put(
+      key: Array[Byte],
+      value: Array[Byte],
+      cfName: String,
+      includesPrefix: Boolean,
+      deriveCfName: Boolean,
+      includesChecksum: Boolean
+  ): Unit = {
+    if (replays) replayedRecords += 1
+    super.put(key, value, cfName, includesPrefix, deriveCfName, includesChecksum)
+  }
+
+  override def merge(
+      key: Array[Byte],
+      value: Array[Byte],
+      cfName: String,
+      includesPrefix: Boolean,
+      deriveCfName: Boolean,
+      includesChecksum: Boolean
+  ): Unit = {
+    if (replays) replayedRecords += 1
+    super.merge(key, value, cfName, includesPrefix, deriveCfName, includesChecksum)
+  }
+
+  override def remove(
+      key: Array[Byte],
+      cfName: String,
+      includesPrefix: Boolean,
+      deriveCfName: Boolean,
+      includesChecksum: Boolean
+  ): Unit = {
+    if (replays) replayedRecords += 1
+    super.remove(key, cfName, includesPrefix, deriveCfName, includesChecksum)
+  }
+
+  override def deleteRange(
+      beginKey: Array[Byte],
+      endKey: Array[Byte],
+      cfName: String,
+      includesPrefix: Boolean,
+      includesChecksum: Boolean
+  ): Unit = {
+    if (replays) replayedRecords += 1
+    super.deleteRange(beginKey, endKey, cfName, includesPrefix, includesChecksum)
   }
 
   override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean): Short = {
