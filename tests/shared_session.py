@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,7 +29,7 @@ Rows = list[str]
 def start(work: Path) -> SparkSession:
     """Start the application; it knows of the log by nothing but the jar."""
     builder: SparkSession.Builder = SparkSession.builder
-    confs = {**base_confs("local[2]", work), "spark.jars": jars(), "spark.sql.shuffle.partitions": "2"}
+    confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True), "spark.sql.shuffle.partitions": "2"}
     confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
     for key, value in confs.items():
         builder = builder.config(key, value)
@@ -39,10 +39,12 @@ def start(work: Path) -> SparkSession:
 def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSession:
     """A session whose queries keep their state in Spark's own files (`spark`), or in the log (`dstl`, `stock`).
 
-    `version` is the checkpoint's format: 1, or 2 with ids.
+    With `default` no provider is set. `version` is the checkpoint's format: 1, or 2 with ids.
     """
     session = spark.newSession()
     session.conf.set(FORMAT_VERSION, version)
+    if provider == "default":
+        return session
     if provider == "spark":
         session.conf.set(f"{STATE_STORE}.providerClass", STOCK_PROVIDER)
         return session
@@ -129,3 +131,33 @@ class Contest:
         """What the state reader makes of one store."""
         rows = self.session.read.format("statestore").options(**options).load(str(self.checkpoint))
         return sorted(str(row) for row in rows.collect())
+
+
+@dataclass
+class Moving(Contest):
+    """A query that may go on somewhere else after some files: `directory` says where."""
+
+    directory: str = "checkpoint"
+
+    BEFORE: ClassVar[int] = 3
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.work / self.directory
+
+    def begin(self) -> None:
+        """Run until all files before the move are done, and stop."""
+        self._add(0, self.BEFORE)
+        query = self._start(self.operator.query, processingTime="0 seconds")
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def finish(self, session: SparkSession) -> None:
+        """Run the rest of the input in a session."""
+        self.session = session
+        for key, value in self.operator.confs.items():
+            session.conf.set(key, value)
+        self._add(self.BEFORE, FILES)
+        self._start(self.operator.later or self.operator.query, availableNow=True).awaitTermination()

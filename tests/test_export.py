@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,26 +11,14 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from settings import STATE_STORE, STOCK_PROVIDER
-from shared_session import FILES, Contest, Operator, contender
+from shared_session import Moving, Operator, contender
 from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
 from spark_dstl.checkpoint.export.export import Exported
 from width_operators import OPERATORS
 from width_processors import PROCESSORS
 
-BEFORE = 3
 # A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
 OFTEN = {f"{STATE_STORE}.dstl.materialize.replayCost": "100000", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
-
-
-@dataclass
-class Moving(Contest):
-    """A query that may go on somewhere else."""
-
-    directory: str = "checkpoint"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.work / self.directory
 
 
 def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool = False) -> Moving:
@@ -40,7 +27,7 @@ def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool =
     contest = Moving(session, operator, work)
     query = contest._start(operator.query, processingTime="0 seconds")
     try:
-        for number in range(BEFORE):
+        for number in range(Moving.BEFORE):
             contest._add(number, number + 1)
             query.processAllAvailable()
             deadline = time.monotonic() + 60
@@ -51,15 +38,6 @@ def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool =
     finally:
         query.stop()
     return contest
-
-
-def ended(contest: Moving, session: SparkSession) -> None:
-    """The same query, with the rest of the input."""
-    contest.session = session
-    for key, value in contest.operator.confs.items():
-        session.conf.set(key, value)
-    contest._add(BEFORE, FILES)
-    contest._start(contest.operator.later or contest.operator.query, availableNow=True).awaitTermination()
 
 
 def exported(checkpoint: Checkpoint, target: Path) -> Exported:
@@ -81,7 +59,7 @@ def test_stock_spark_continues_what_was_exported(
     tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
 ) -> None:
     theirs = begun(contender(spark, "spark", version), operator, tmp_path / "spark")
-    ended(theirs, contender(spark, "spark", version))
+    theirs.finish(contender(spark, "spark", version))
     logging = contender(spark, provider, version)
     for key, value in OFTEN.items():
         logging.conf.set(key, value)
@@ -97,7 +75,7 @@ def test_stock_spark_continues_what_was_exported(
     assert not done.kept
     assert not list(ours.checkpoint.glob("dstl"))
     assert not any(b"dstl" in path.read_bytes() for path in (ours.checkpoint / "offsets").iterdir())
-    ended(ours, contender(spark, "spark", version))
+    ours.finish(contender(spark, "spark", version))
     assert ours.batches == theirs.batches
     assert ours.states() == theirs.states()
     assert (ours.checkpoint / "commits" / str(done.newest + 1)).is_file()

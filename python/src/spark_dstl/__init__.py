@@ -15,6 +15,7 @@ from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.state import Selection
 from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
+    CannotConvert,
     CannotExport,
     CannotGoBack,
     CannotProbe,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
+    "CannotConvert",
     "CannotExport",
     "CannotGoBack",
     "CannotProbe",

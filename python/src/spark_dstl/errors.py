@@ -92,3 +92,7 @@ class CannotExport(DstlError):
 
 class CannotProbe(DstlError, OSError):
     """Storage refused, or did not answer, what a probe asked of it; the message names the place and what it said."""
+
+
+class CannotConvert(DstlError):
+    """The checkpoint cannot be converted, or not to that place; the message says why, and what to do."""

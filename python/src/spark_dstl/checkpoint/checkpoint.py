@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint import leftovers as left_over
 from spark_dstl.checkpoint import rollback as going_back
 from spark_dstl.checkpoint import rows, sparkfiles, tables
+from spark_dstl.checkpoint.convert import conversion as converting
+from spark_dstl.checkpoint.convert.conversion import Conversion
 from spark_dstl.checkpoint.export import export as exporting
 from spark_dstl.checkpoint.export.export import Exported
 from spark_dstl.checkpoint.gateway import Gateway, JvmOptions
@@ -175,6 +177,22 @@ class Checkpoint:
         """
         return exporting.export(self, locate(target, self._options), stopped)
 
+    def plan_conversion(self, target: str) -> Conversion:
+        """Return what `convert` would do, as far as that is known without reading state; nothing is written."""
+        return converting.plan(self, locate(target, self._options))
+
+    def convert(self, target: str, stopped: bool = False) -> Conversion:
+        """Write a checkpoint to `target` whose query keeps its state in the log, of one of Spark's default provider.
+
+        It goes on after the newest committed batch of this one, which is not changed; a batch that was begun runs
+        again. State is read and written by Spark's own classes, in a Java process, and compared row by row at the end.
+        What was interrupted can be done again, and goes on where it was. Raises `CannotConvert` if this is no
+        checkpoint of the HDFS-backed provider with committed state, or if something else is at `target`,
+        `UnreadableState` if Spark cannot read the state, and `QuerySeemsToRun` if a query seems to, unless you say with
+        `stopped` that it is stopped.
+        """
+        return converting.convert(self, locate(target, self._options), stopped)
+
     def leftovers(self) -> Leftovers:
         """Return what nothing needs once the query is stopped."""
         return left_over.find(self)
@@ -272,11 +290,15 @@ class Checkpoint:
                     return entry.index.base
         return None
 
-    def _reader(self) -> StateReader:
+    def gateway(self) -> Gateway:
+        """Return the Java process, which is started when it is first asked for."""
         if self._gateway is None:
             self._gateway = Gateway(self.jvm_options)
+        return self._gateway
+
+    def _reader(self) -> StateReader:
         if self._state is None:
-            self._state = StateReader(self, self._gateway)
+            self._state = StateReader(self, self.gateway())
         return self._state
 
     def _operators(self) -> Iterator[Row]:

@@ -51,6 +51,10 @@ class Place:
         kind: bool = self.files.type_name == other.files.type_name
         return kind and mine.startswith(theirs)
 
+    def is_apart_from(self, other: "Place") -> bool:
+        """Whether neither is in the other."""
+        return not self.is_inside(other) and not other.is_inside(self)
+
 
 def scheme_of(place: str) -> tuple[str | None, str]:
     """Return the scheme of a URI, in small letters, and what follows its colon; of a local path None, and the path."""

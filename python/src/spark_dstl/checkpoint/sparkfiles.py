@@ -1,7 +1,7 @@
 """What Spark itself writes into a checkpoint: texts of JSON, read with limits, of any of its versions."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spark_dstl.checkpoint.format import names
@@ -17,7 +17,7 @@ _DEFAULT_STORE = "default"
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator as Spark noted it: its stores by name, with the number of partitions of each."""
+    """A stateful operator as Spark noted it: its stores by name, with the number of partitions that each has."""
 
     id: int
     name: str
@@ -41,7 +41,7 @@ def query_id(storage: Storage) -> str:
             f"{storage.place.shown} is not a query's checkpoint: it has no object `metadata`. Name the directory that "
             "is given to the query as checkpointLocation"
         )
-    found = _object(content)
+    found = json_object(content)
     if found is None or not isinstance(found.get("id"), str):
         raise CheckpointNotFound(f"{storage.shown('metadata')} is not what Spark writes: it names no query")
     identity: str = found["id"]
@@ -63,7 +63,7 @@ def operators(storage: Storage) -> list[Operator]:
         for name in candidates:
             operator = _operator(storage.read(name, _MAX_OPERATOR) or b"")
             if operator is not None:
-                found[number] = operator
+                found[number] = _with_its_partitions(storage, operator)
     return [found[number] for number in sorted(found)]
 
 
@@ -71,12 +71,12 @@ def offsets(storage: Storage, batch: int) -> dict[str, Any]:
     """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is not there."""
     content = storage.read(f"offsets/{batch}", _MAX_OFFSETS)
     lines = (content or b"").split(b"\n", 2)
-    return (_object(lines[1]) if len(lines) > 1 else None) or {}
+    return (json_object(lines[1]) if len(lines) > 1 else None) or {}
 
 
 def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
     """Return the state store checkpoint ids that a commit entry names, by operator and partition; of all its stores."""
-    found = _object(metadata_line.encode("utf-8")) or {}
+    found = json_object(metadata_line.encode("utf-8")) or {}
     ids = found.get("stateUniqueIds")
     if not isinstance(ids, dict):
         return {}
@@ -91,7 +91,7 @@ def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
 
 def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
     """Return the state store checkpoint ids that a commit entry names, by operator: a list for each partition."""
-    ids = (_object(metadata_line.encode("utf-8")) or {}).get("stateUniqueIds")
+    ids = (json_object(metadata_line.encode("utf-8")) or {}).get("stateUniqueIds")
     if not isinstance(ids, dict):
         return {}
     return {
@@ -103,13 +103,13 @@ def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
 
 def watermark_millis(metadata_line: str) -> int | None:
     """Return the watermark after a batch, in milliseconds since 1970; None if the entry does not say."""
-    found = (_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")
+    found = (json_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")
     return found if isinstance(found, int) else None
 
 
 def is_metadata(line: str) -> bool:
     """Whether the line is the JSON object that Spark writes into a commit entry."""
-    return _object(line.encode("utf-8")) is not None
+    return json_object(line.encode("utf-8")) is not None
 
 
 def claim(storage: Storage, epoch: int) -> Claim | None:
@@ -127,7 +127,7 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
 
 def _operator(content: bytes) -> Operator | None:
     lines = content.split(b"\n", 1)
-    found = _object(lines[1]) if len(lines) == 2 else None
+    found = json_object(lines[1]) if len(lines) == 2 else None
     try:
         info = (found or {})["operatorInfo"]
         stores = {
@@ -139,7 +139,21 @@ def _operator(content: bytes) -> Operator | None:
         return None
 
 
-def _object(content: bytes) -> dict[str, Any] | None:
+def _with_its_partitions(storage: Storage, operator: Operator) -> Operator:
+    """Spark notes its number of shuffle partitions, and keeps what is not grouped by anything in one."""
+    is_whole = operator.name == "globalLimit" or (operator.name == "stateStoreSave" and _has_no_key(storage, operator))
+    return replace(operator, stores=dict.fromkeys(operator.stores, 1)) if is_whole else operator
+
+
+def _has_no_key(storage: Storage, operator: Operator) -> bool:
+    content = storage.read(f"state/{operator.id}/0/_metadata/schema", _MAX_OPERATOR) or b""
+    # Between lengths there are two schemas as JSON, the key's before the value's.
+    _, _, fields = content.partition(b'"fields":[')
+    return fields.startswith(b"]")
+
+
+def json_object(content: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that the bytes are; None if they are none."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):

@@ -5,7 +5,6 @@ The Java process sends rows as an Arrow stream to a loopback port, and this proc
 
 from __future__ import annotations
 
-import json
 import secrets
 import socket
 from collections.abc import Iterator
@@ -16,19 +15,17 @@ from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of, no_entry
+from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch, tool
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
-from spark_dstl.jar import jar_path
 
 if TYPE_CHECKING:
     import pyarrow
 
     from spark_dstl.checkpoint.checkpoint import Checkpoint
 
-_TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
 _BASE_PATH = "spark.sql.streaming.stateStore.dstl.basePath"
 _LOOK_SECONDS = 0.5
-_S3A = "spark.hadoop.fs.s3a"
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class StateReader:
         self._checkpoint = checkpoint
         self._gateway = gateway
         self._entries = EntryReader(checkpoint.storage)
-        self._tools = self._of("StateTools")(self._root(), self._settings())
+        self._tools = tool(gateway, "StateTools")(hadoop_path(checkpoint.path), self._settings())
 
     def state(self, batch: int | None, wanted: Selection) -> pyarrow.RecordBatchReader:
         """Return the rows of the state as of a batch, by default the newest."""
@@ -70,34 +67,9 @@ class StateReader:
         first, second = self._batch(before), self._batch(after)
         return self._rows(lambda port, token: self._tools.diff(first, second, self._selection(wanted), port, token))
 
-    def _of(self, name: str) -> Any:
-        found = getattr(self._gateway.jvm, f"{_TOOLS}.{name}")
-        # py4j takes the name of a class that it does not find for that of a package.
-        if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
-            raise JvmFailed(
-                f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's"
-            )
-        return found
-
-    def _root(self) -> str:
-        shown = self._checkpoint.path
-        scheme, separator, rest = shown.partition("://")
-        return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
-
     def _settings(self) -> dict[str, str]:
-        settings: dict[str, str] = {}
-        options = self._checkpoint.storage_options
-        if options.endpoint:
-            settings |= {f"{_S3A}.endpoint": options.endpoint, f"{_S3A}.path.style.access": "true"}
-        if options.region:
-            settings[f"{_S3A}.endpoint.region"] = options.region
-        if options.anonymous:
-            provider = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
-            settings[f"{_S3A}.aws.credentials.provider"] = provider
         base = self._checkpoint.named_base()
-        if base is not None:
-            settings[_BASE_PATH] = base
-        return {**settings, **self._checkpoint.jvm_options.conf}
+        return {**({} if base is None else {_BASE_PATH: base}), **hadoop_settings(self._checkpoint)}
 
     def _newest(self) -> int:
         there = entries_of(self._checkpoint.storage)
@@ -115,13 +87,13 @@ class StateReader:
                 f"{self._checkpoint.path} has no entry of batch {number} in offsets/, which says how state is kept: "
                 "Spark keeps that of the newest batches only (spark.sql.streaming.minBatchesToRetain)"
             )
-        batch = self._of("StateBatch")(number, json.dumps(offsets))
+        batch = state_batch(self._gateway, number, offsets)
         for operator, ids in sparkfiles.ids_by_store(entry.metadata_line).items():
             batch.note(operator, ids)
         return batch
 
     def _selection(self, wanted: Selection) -> Any:
-        return self._of("StateSelection")(
+        return tool(self._gateway, "StateSelection")(
             wanted.operator, wanted.store, wanted.column_family, wanted.partition, wanted.where
         )
 

@@ -6,6 +6,7 @@ import click
 
 from spark_dstl.commands.config import config
 from spark_dstl.commands.console import failure
+from spark_dstl.commands.convert import convert
 from spark_dstl.commands.export import export
 from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
@@ -57,6 +58,7 @@ def main(context: click.Context, debug: bool) -> None:
 
 main.add_command(changes)
 main.add_command(config)
+main.add_command(convert)
 main.add_command(diff)
 main.add_command(export)
 main.add_command(gc)

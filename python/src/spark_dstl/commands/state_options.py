@@ -27,6 +27,27 @@ checkpoint, and the query may run. Storage other than local disks needs its jars
 """
 
 
+def java_process(command: Command) -> Command:
+    """Give a command the options how its Java process is started; it gets `jvm`."""
+
+    @functools.wraps(command)
+    def run(*args: Any, jars: str | None, conf: tuple[str, ...], memory: str, **kwargs: Any) -> Any:
+        jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(_setting(one) for one in conf), memory)
+        return command(*args, jvm=jvm, **kwargs)
+
+    for decorate in (
+        click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap."),
+        click.option(
+            "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark, such as spark.hadoop.fs..."
+        ),
+        click.option(
+            "--jars", metavar="JARS", help="Jars that storage needs, such as hadoop-aws, separated by commas."
+        ),
+    ):
+        run = decorate(run)
+    return run  # type: ignore[return-value]
+
+
 def selecting(command: Command) -> Command:
     """Give a command the options which rows it shows; it gets `selection` and `jvm`."""
 
@@ -38,24 +59,13 @@ def selecting(command: Command) -> Command:
         column_family: str | None,
         partition: int | None,
         where: str | None,
-        jars: str | None,
-        conf: tuple[str, ...],
-        memory: str,
         **kwargs: Any,
     ) -> Any:
-        selection = Selection(operator, store, column_family, partition, where)
-        jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(_setting(one) for one in conf), memory)
-        return command(*args, selection=selection, jvm=jvm, **kwargs)
+        return command(*args, selection=Selection(operator, store, column_family, partition, where), **kwargs)
 
+    run = java_process(run)
     number = click.IntRange(min=0)
     for decorate in (
-        click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap."),
-        click.option(
-            "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark, such as spark.hadoop.fs..."
-        ),
-        click.option(
-            "--jars", metavar="JARS", help="Jars that storage needs, such as hadoop-aws, separated by commas."
-        ),
         click.option(
             "--where",
             metavar="CONDITION",

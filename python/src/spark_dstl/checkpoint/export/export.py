@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.export.copying import check, write_missing
 from spark_dstl.checkpoint.export.plan import Planned, planned
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.verification.verify import can_go_back, verify
-from spark_dstl.errors import CannotExport, DstlError
+from spark_dstl.errors import CannotExport
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
@@ -39,7 +40,7 @@ def export(
     checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Exported:
     """Do what `Checkpoint.export` says."""
-    if place.is_inside(checkpoint.storage.place) or checkpoint.storage.place.is_inside(place):
+    if not place.is_apart_from(checkpoint.storage.place):
         raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
     activity.refuse_if_running(checkpoint, stopped, wait)
     checkpoint.look_again()
@@ -66,15 +67,8 @@ def export(
     target = Target(place)
     plan = list(planned(checkpoint, sorted(batches)))
     _refuse_others(target, plan)
-    there = {stored.name: stored.size for stored in target.objects(recursive=True)}
-    written = total = 0
-    for done, one in enumerate(plan, start=1):
-        if there.get(one.name) != one.source.size:
-            target.write(one.name, one.source.pieces())
-            written += 1
-            total += one.source.size
-        checkpoint.progress("Writing objects", done, len(plan))
-    _check(checkpoint, target, plan)
+    written, total = write_missing(target, plan, checkpoint.progress)
+    check(target, plan, checkpoint.progress)
     return Exported(
         checkpoint.path, place.shown, newest, sorted(batches), left_out, written, len(plan) - written, total
     )
@@ -91,16 +85,3 @@ def _refuse_others(target: Target, plan: list[Planned]) -> None:
             f"{target.place.shown} has {others[0]}, which does not come from this checkpoint as it is now: another "
             "query's, or of an export that a query has continued since. Name a directory that is empty"
         )
-
-
-def _check(checkpoint: Checkpoint, target: Target, plan: list[Planned]) -> None:
-    """Read everything again. What an earlier try left half written, in full length, is written anew."""
-    for done, one in enumerate(plan, start=1):
-        if not target.has(one.name, one.source.pieces()):
-            target.write(one.name, one.source.pieces())
-            if not target.has(one.name, one.source.pieces()):
-                raise DstlError(
-                    f"{target.shown(one.name)} is not what was written to it. Check the storage; do not use what is at "
-                    f"{target.place.shown}"
-                )
-        checkpoint.progress("Reading what was written", done, len(plan))

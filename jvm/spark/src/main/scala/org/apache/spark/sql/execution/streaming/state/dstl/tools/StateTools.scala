@@ -6,13 +6,6 @@ import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-
-import org.apache.spark.SparkConf
-import org.apache.spark.deploy.SparkHadoopUtil
-import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
-import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -23,16 +16,12 @@ import org.apache.spark.sql.internal.SQLConf
  * @param settings of Spark, among them `spark.hadoop.` for the storage
  */
 private[sql] final class StateTools(root: String, settings: JavaMap[String, String]) {
-  private val sparkConf = new SparkConf(loadDefaults = false).setAll(settings.asScala)
-  private val hadoop: Configuration = SparkHadoopUtil.newConfiguration(sparkConf)
-  private val place: String = {
-    val path = new Path(root)
-    path.getFileSystem(hadoop).makeQualified(path).toString
-  }
+  private val chosen = new GivenSettings(settings.asScala.toMap)
+  private val place: String = chosen.qualified(root)
 
   /** What has a schema of its own in the state as of a batch: a line each, its fields separated by tabs. */
-  def tables(batch: StateBatch): String = SQLConf.withExistingConf(settingsOf(batch)) {
-    StoredTable.all(place, batch.number, configured(settingsOf(batch)))
+  def tables(batch: StateBatch): String = SQLConf.withExistingConf(chosen.reading(batch)) {
+    StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
       .map(of => Seq[Any](of.operator, of.operatorName, of.shownStore, of.shownFamily, of.partitions).mkString("\t"))
       .mkString("\n")
   }
@@ -56,8 +45,9 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
       secret: String,
       isReadable: StoredTable => Boolean = _ => true
   )(rowsOf: StoredTable => Rows): SentRows = new SentRows(() =>
-    SQLConf.withExistingConf(settingsOf(batch)) {
-      val tables = selection.of(StoredTable.all(place, batch.number, configured(settingsOf(batch))).filter(isReadable))
+    SQLConf.withExistingConf(chosen.reading(batch)) {
+      val all = StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
+      val tables = selection.of(all.filter(isReadable))
       val where = Option(selection.where)
       val selected = tables.map(of => of -> new SelectedRows(of, rowsOf(of), where, asJson = tables.size > 1))
       ArrowSender.send(port, secret, selected.head._2.schema) { use =>
@@ -67,29 +57,8 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   )
 
   private def read(batch: StateBatch): ReadBatch = {
-    val conf = settingsOf(batch)
-    ReadBatch(place, batch.number, batch.ids, conf, configured(conf))
-  }
-
-  /** The settings that the batch was run with, as far as its offsets tell, on top of those that were given. */
-  private def settingsOf(batch: StateBatch): SQLConf = {
-    val conf = new SQLConf
-    settings.asScala.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
-    OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
-    conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
-    conf.setConfString(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[ReadOnlyFileManager].getName)
-    // Spark's own provider finds its snapshots in plain files alone, ours in commit entries first.
-    conf.setConfString(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
-    if (conf.stateStoreProviderClass == classOf[DstlStateStoreProvider].getName)
-      conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
-    if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
-    conf
-  }
-
-  private def configured(conf: SQLConf): Configuration = {
-    val copy = new Configuration(hadoop)
-    conf.getAllConfs.foreach { case (key, value) => if (value != null) copy.set(key, value) }
-    copy
+    val conf = chosen.reading(batch)
+    ReadBatch(place, batch.number, batch.ids, conf, chosen.hadoopWith(conf))
   }
 }
 
@@ -161,7 +130,7 @@ private[sql] final class SentRows(work: () => Unit) {
   }
 }
 
-private object SentRows {
+private[tools] object SentRows {
 
   /** The error, and what led to it: Spark's outermost often says only that something failed. */
   def told(error: Throwable): String =

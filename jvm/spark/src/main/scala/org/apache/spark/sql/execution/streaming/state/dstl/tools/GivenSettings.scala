@@ -1,0 +1,65 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkConf
+import org.apache.spark.deploy.SparkHadoopUtil
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The settings with which a batch's state is read or written: those that it was run with, as far as its offsets tell, on top
+ * of those that were given.
+ *
+ * @param settings of Spark, among them `spark.hadoop.` for the storage
+ */
+private[tools] final class GivenSettings(settings: Map[String, String]) {
+  private val hadoop: Configuration =
+    SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings))
+
+  /** The path with the scheme of its file system. */
+  def qualified(root: String): String = {
+    val path = new Path(root)
+    path.getFileSystem(hadoop).makeQualified(path).toString
+  }
+
+  /** For reading: nothing of the checkpoint can be changed with these. */
+  def reading(batch: StateBatch): SQLConf = {
+    val conf = of(batch)
+    conf.setConfString(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[ReadOnlyFileManager].getName)
+    if (conf.stateStoreProviderClass == classOf[DstlStateStoreProvider].getName)
+      conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
+    conf
+  }
+
+  /** For writing with stock Spark's RocksDB provider and its own files, outside of any application. */
+  def writing(batch: StateBatch): SQLConf = {
+    val conf = of(batch)
+    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    // There is no coordinator to tell.
+    conf.setConfString(SQLConf.STATE_STORE_COMMIT_VALIDATION_ENABLED.key, "false")
+    conf.setConfString(SQLConf.STATE_STORE_COORDINATOR_REPORT_SNAPSHOT_UPLOAD_LAG.key, "false")
+    conf
+  }
+
+  /** The storage's configuration, with these settings as a task has them. */
+  def hadoopWith(conf: SQLConf): Configuration = {
+    val copy = new Configuration(hadoop)
+    conf.getAllConfs.foreach { case (key, value) => if (value != null) copy.set(key, value) }
+    copy
+  }
+
+  private def of(batch: StateBatch): SQLConf = {
+    val conf = new SQLConf
+    settings.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
+    OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
+    conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
+    // Spark's own provider finds its snapshots in plain files alone, ours in commit entries first.
+    conf.setConfString(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
+    if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
+    conf
+  }
+}

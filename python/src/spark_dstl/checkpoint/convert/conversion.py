@@ -1,0 +1,151 @@
+"""Converting: the state store by store, what Spark needs besides, and everything is read again."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.convert.point import Point, find_point
+from spark_dstl.checkpoint.convert.stores import (
+    NamedStores,
+    StoreConversion,
+    find_stores,
+    operators_in_state,
+    refuse_if_done,
+)
+from spark_dstl.checkpoint.export.copying import check, write_missing
+from spark_dstl.checkpoint.export.plan import FromObject, FromText, Planned
+from spark_dstl.checkpoint.export.target import Target
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.locate import Place
+from spark_dstl.errors import CannotConvert, QuerySeemsToRun
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+# At the target from the beginning to the end: whose conversion it is.
+NOTE = "dstl/conversion.json"
+_MAX_METADATA = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What a conversion did, or would do: then nothing is `written` or `kept`, and no rows were counted.
+
+    `batch` is the newest committed batch, from which the new checkpoint goes on; `begun` the one after it, if it was
+    begun, which runs again. `written` stores were written, `kept` ones an earlier try had written.
+    """
+
+    path: str
+    target: str
+    batch: int
+    begun: int | None
+    stores: list[NamedStores]
+    written: int = 0
+    kept: int = 0
+
+
+def plan(checkpoint: Checkpoint, place: Place) -> Conversion:
+    """Do what `Checkpoint.plan_conversion` says."""
+    target = _target(checkpoint, place)
+    point = find_point(checkpoint)
+    stores = find_stores(checkpoint)
+    refuse_if_done(checkpoint, point, stores)
+    _refuse_others(target, checkpoint, point, list(_needed(checkpoint, point)))
+    return Conversion(checkpoint.path, place.shown, point.batch, point.begun, stores)
+
+
+def convert(
+    checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Conversion:
+    """Do what `Checkpoint.convert` says."""
+    target = _target(checkpoint, place)
+    activity.refuse_if_running(checkpoint, stopped, wait)
+    point = find_point(checkpoint)
+    stores = find_stores(checkpoint)
+    refuse_if_done(checkpoint, point, stores)
+    needed = list(_needed(checkpoint, point))
+    *others, metadata = needed
+    _refuse_others(target, checkpoint, point, needed)
+    target.write(NOTE, [note_of(checkpoint, point)])
+    # Where there is state and no offsets yet, Spark begins no query: so the state goes before them.
+    state = [one for one in others if one.name.startswith("state/")]
+    write_missing(target, state, checkpoint.progress)
+    conversion = StoreConversion(checkpoint, checkpoint.gateway(), point, target)
+    converted: list[NamedStores] = []
+    written = 0
+    total = sum(one.partitions for one in stores)
+    for one in stores:
+        done, new = conversion.convert(one, sum(before.partitions for before in converted), total)
+        converted.append(done)
+        written += new
+    write_missing(target, others, checkpoint.progress)
+    check(target, others, checkpoint.progress)
+    if find_point(checkpoint) != point:
+        raise QuerySeemsToRun(
+            f"{checkpoint.path} has changed meanwhile: stop the query, delete {place.shown}, and begin again"
+        )
+    write_missing(target, [metadata], checkpoint.progress)
+    check(target, [metadata], checkpoint.progress)
+    return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept=total - written)
+
+
+def _target(checkpoint: Checkpoint, place: Place) -> Target:
+    if not place.is_apart_from(checkpoint.storage.place):
+        raise CannotConvert(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
+    return Target(place)
+
+
+def _needed(checkpoint: Checkpoint, point: Point) -> Iterator[Planned]:
+    """Yield what is copied beside the state, as it is but for the provider's name; `metadata` is the last."""
+    storage = checkpoint.storage
+    for operator in operators_in_state(checkpoint):
+        for stored in storage.objects(f"state/{operator}", recursive=True):
+            if "/_metadata/" in stored.name and not names.is_unfinished(stored.name):
+                yield Planned(stored.name, FromObject(storage, stored.name, stored.size))
+    for stored in storage.objects("sources", recursive=True):
+        if not names.is_unfinished(stored.name):
+            yield Planned(stored.name, FromObject(storage, stored.name, stored.size))
+    for one in point.offsets:
+        yield Planned(f"offsets/{one.batch}", FromText(one.content()))
+    yield Planned(f"commits/{point.batch}", FromText(point.commit))
+    yield Planned("metadata", FromText(storage.read("metadata", _MAX_METADATA) or b""))
+
+
+def note_of(checkpoint: Checkpoint, point: Point) -> bytes:
+    """Return what the note at the target says, by which a conversion knows its own."""
+    facts = {"conversion": 1, "query": checkpoint.query, "batch": point.batch, "begun": point.begun}
+    return f"{json.dumps(facts)}\n".encode()
+
+
+def _refuse_others(target: Target, checkpoint: Checkpoint, point: Point, needed: list[Planned]) -> None:
+    """Raise `CannotConvert` if there is anything at the target that is not of this conversion."""
+    there = [stored.name for stored in target.objects(recursive=True)]
+    if not there:
+        return
+    place = target.place.shown
+    note = target.read(NOTE, _MAX_METADATA)
+    if note is None:
+        raise CannotConvert(
+            f"{place} is not empty: it has {there[0]}, and no {NOTE}, which a conversion begins with. Name a directory "
+            "that is empty"
+        )
+    if note != note_of(checkpoint, point):
+        raise CannotConvert(
+            f"{target.shown(NOTE)} is of another conversion, or of this query at another batch than now: {point.batch} "
+            "is committed. Name a directory that is empty"
+        )
+    ours = {NOTE, *(one.name for one in needed)}
+    operators = "|".join(str(operator) for operator in operators_in_state(checkpoint))
+    written = re.compile(rf"state/(?:{operators})/[0-9]+/.+")
+    others = [name for name in there if name not in ours and not written.fullmatch(name)]
+    if others:
+        raise CannotConvert(
+            f"{place} has {others[0]}, which does not come from this conversion: a query has continued it since, or "
+            "uses it as well. Name a directory that is empty"
+        )

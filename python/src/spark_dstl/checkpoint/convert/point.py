@@ -1,0 +1,151 @@
+"""Where a query of Spark's HDFS-backed provider is: its newest committed batch, and one that was begun after it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.export.plan import OURS, STOCKS
+from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.survey import entries_of, numbered
+from spark_dstl.errors import CannotConvert
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_PROVIDER = f"{_STATE_STORE}.providerClass"
+_MAX_OFFSETS = 64 * 1024 * 1024
+# What Spark 4.2 reads.
+_OFFSETS_VERSIONS = ("v1", "v2")
+_COMMIT_VERSIONS = ("v1", "v3")
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """An entry of `offsets/`: its version line, the JSON object on the second line, and the rest as it is."""
+
+    batch: int
+    version_line: str
+    metadata: dict[str, Any]
+    rest: bytes
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that Spark has pinned."""
+        found = self.metadata.get("conf")
+        return found if isinstance(found, dict) else {}
+
+    def converted(self) -> dict[str, Any]:
+        """Return the second line as it is to be: with this project's provider."""
+        pinned = {
+            # Spark would take it from the session, where an entry of an earlier release does not have it.
+            f"{_STATE_STORE}.rocksdb.formatVersion": "5",
+            **self.settings,
+            _PROVIDER: OURS,
+        }
+        return {**self.metadata, "conf": pinned}
+
+    def content(self) -> bytes:
+        """Return the whole entry as it is to be."""
+        line = json.dumps(self.converted(), separators=(",", ":"), ensure_ascii=False)
+        return f"{self.version_line}\n{line}\n".encode() + self.rest
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a query is.
+
+    `batch` is the newest committed one, `begun` the one after it if it was begun; `offsets` are the entries that Spark
+    needs to go on, in ascending order, and `commit` is what Spark has written into `commits/`.
+    """
+
+    batch: int
+    begun: int | None
+    offsets: tuple[Offsets, ...]
+    commit: bytes
+
+    @property
+    def committed(self) -> Offsets:
+        """The entry of the newest committed batch."""
+        return next(one for one in self.offsets if one.batch == self.batch)
+
+
+def find_point(checkpoint: Checkpoint) -> Point:
+    """Return where the query is. Raises `CannotConvert` if that is nowhere that it could go on from on the log."""
+    storage, path = checkpoint.storage, checkpoint.path
+    committed = max(entries_of(storage), default=None)
+    begun = max(numbered(storage.objects("offsets")), default=None)
+    if begun is None:
+        raise CannotConvert(f"no batch of {path} was begun: start the query with the log on, and a new checkpoint")
+    newest = _offsets(checkpoint, begun)
+    if committed is None:
+        raise CannotConvert(
+            f"no batch of {path} is committed, so there is no state: start the query with the log on, and a new "
+            f"checkpoint, or let it finish batch {begun} and stop it"
+        )
+    if begun not in (committed, committed + 1):
+        raise CannotConvert(
+            f"{path} is not as Spark leaves it: the newest batch in commits/ is {committed}, in offsets/ {begun}. "
+            "Restore the entries that are missing"
+        )
+    # Spark goes on from the newest entry, and reads the one before it.
+    needed = [one for one in (begun - 1, begun) if one >= 0]
+    offsets = tuple(newest if one == begun else _offsets(checkpoint, one) for one in needed)
+    return Point(committed, None if begun == committed else begun, offsets, _commit(checkpoint, committed))
+
+
+def _offsets(checkpoint: Checkpoint, batch: int) -> Offsets:
+    name = f"offsets/{batch}"
+    file = checkpoint.storage.shown(name)
+    content = checkpoint.storage.read(name, _MAX_OFFSETS)
+    if content is None:
+        raise CannotConvert(f"{file} is missing, without which Spark does not start. Restore it")
+    version, _, others = content.partition(b"\n")
+    line, _, rest = others.partition(b"\n")
+    version_line = version.decode("utf-8", "replace").strip()
+    if version_line not in _OFFSETS_VERSIONS:
+        raise CannotConvert(f"{file} begins with {version_line[:20]!r}, which is no version that Spark 4.2 writes")
+    metadata = sparkfiles.json_object(line)
+    if metadata is None:
+        raise CannotConvert(
+            f"{file} is damaged, or of a Spark before 2.1: its second line is no JSON object. Restore it, or run a "
+            "batch with Spark 4.2"
+        )
+    found = Offsets(batch, version_line, metadata, rest)
+    provider = found.settings.get(_PROVIDER)
+    if provider != HDFS_BACKED:
+        raise CannotConvert(f"{checkpoint.path} {_instead(provider)} ({name})")
+    return found
+
+
+def _instead(provider: str | None) -> str:
+    match provider:
+        case None:
+            return "does not name a state store provider: run a batch with Spark 4.2 first, which notes it"
+        case str() if provider == OURS:
+            return "has its state in the log already: it needs no conversion"
+        case str() if provider == STOCKS:
+            return (
+                "is of Spark's RocksDB provider, which needs no conversion: set the file manager, and start the query "
+                "(docs/operations.md)"
+            )
+    return f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
+
+
+def _commit(checkpoint: Checkpoint, batch: int) -> bytes:
+    file = checkpoint.storage.shown(f"commits/{batch}")
+    entry = EntryReader(checkpoint.storage).read(batch)
+    if entry is None:
+        raise CannotConvert(f"{file} has gone: a query runs on the checkpoint. Stop it")
+    if entry.version_line not in _COMMIT_VERSIONS or sparkfiles.ids_by_store(entry.metadata_line):
+        raise CannotConvert(
+            f"{file} has version {entry.version_line[:20]!r}, with checkpoint ids or of a later Spark, which cannot be "
+            "where state is kept by the HDFS-backed provider. Use the Spark that wrote it"
+        )
+    if not sparkfiles.is_metadata(entry.metadata_line):
+        raise CannotConvert(f"{file} is damaged: its second line is no JSON object. Restore it")
+    return f"{entry.version_line}\n{entry.metadata_line}".encode()

@@ -1,0 +1,188 @@
+"""The stores of a conversion: which there are, and how the Java process brings each over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.convert.point import Point
+from spark_dstl.checkpoint.export.target import Target
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format.names import Store
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.sparkfiles import Operator
+from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch, tool
+from spark_dstl.dependencies import needed
+from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+
+# Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
+_CONVERTIBLE = frozenset(
+    {
+        "stateStoreSave",
+        "sessionWindowStateStoreSaveExec",
+        "symmetricHashJoin",
+        "dedupe",
+        "dedupeWithinWatermark",
+        "flatMapGroupsWithState",
+        "applyInPandasWithState",
+        "globalLimit",
+    }
+)
+_MAX_PARTITIONS = 100_000
+
+
+@dataclass(frozen=True)
+class NamedStores:
+    """The stores of one name of an operator, one in each of `partitions`; `rows` is None until they were read."""
+
+    operator: int
+    operator_name: str
+    store: str
+    partitions: int
+    rows: int | None = None
+
+
+def find_stores(checkpoint: Checkpoint) -> list[NamedStores]:
+    """Return which stores there are. Raises `CannotConvert` if an operator or a partition is not as it must be."""
+    storage, path = checkpoint.storage, checkpoint.path
+    known = {one.id: one for one in sparkfiles.operators(storage)}
+    there = operators_in_state(checkpoint)
+    if not there:
+        raise CannotConvert(
+            f"{path} has no state: the query has no stateful operator, and nothing that the log could keep"
+        )
+    for operator in there:
+        if operator not in known:
+            raise CannotConvert(
+                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is missing, or cannot be read: Spark writes "
+                "it since 3.5. Let the query run one batch with Spark 4.2 as it is, and stop it"
+            )
+        if known[operator].name not in _CONVERTIBLE:
+            raise CannotConvert(
+                f"operator {operator} of {path} is {known[operator].name}, whose state cannot be converted: Spark 4.2 "
+                "does not keep it with the HDFS-backed provider"
+            )
+        if not all(names.is_store_name(store) for store in known[operator].stores):
+            raise CannotConvert(
+                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is damaged: it names a store that is no "
+                "directory. Restore it"
+            )
+        _check_partitions(checkpoint, known[operator])
+    return [
+        NamedStores(operator, known[operator].name, store, partitions)
+        for operator in there
+        for store, partitions in known[operator].stores.items()
+    ]
+
+
+def refuse_if_done(checkpoint: Checkpoint, point: Point, stores: list[NamedStores]) -> None:
+    """Raise `CannotConvert` if all tasks of a batch that is not committed were done.
+
+    Its sink may have it, and drop it when it comes again. Then no task makes its state.
+    """
+    if point.begun is None:
+        return
+    for of in stores:
+        for partition in range(of.partitions):
+            place = Store(of.operator, partition, of.store).directory
+            if checkpoint.storage.size(f"state/{place}/{point.begun + 1}.delta") is None:
+                return
+    raise CannotConvert(
+        f"all tasks of batch {point.begun} of {checkpoint.path} were done, and it is not committed: its sink may have "
+        "its output, and drop the batch when it comes again. Start the query as it is until the batch is committed, "
+        "and stop it"
+    )
+
+
+def operators_in_state(checkpoint: Checkpoint) -> list[int]:
+    """Return the ids of the operators that have a directory in `state/`, in ascending order."""
+    return _numbers(checkpoint, "state")
+
+
+def _numbers(checkpoint: Checkpoint, directory: str) -> list[int]:
+    found = (names.number(one) for one in checkpoint.storage.directories(directory))
+    return sorted(number for number in found if number is not None)
+
+
+def _check_partitions(checkpoint: Checkpoint, operator: Operator) -> None:
+    there = set(_numbers(checkpoint, f"state/{operator.id}"))
+    # The number comes from a file: one that is out of proportion is not Spark's.
+    noted = min(max(operator.stores.values(), default=0), _MAX_PARTITIONS)
+    for partition in sorted(there ^ set(range(noted))):
+        place = checkpoint.storage.shown(f"state/{operator.id}/{partition}")
+        problem = "should not be there" if partition in there else "is missing"
+        raise CannotConvert(
+            f"{place} {problem}: operator {operator.id} ({operator.name}) has {noted} partitions. Restore the state "
+            "from a backup"
+        )
+
+
+class StoreConversion:
+    """Asks the Java process for what only Spark's classes can do."""
+
+    def __init__(self, checkpoint: Checkpoint, gateway: Gateway, point: Point, target: Target) -> None:
+        self._checkpoint = checkpoint
+        self._gateway = gateway
+        self._point = point
+        self._target = target
+        self._conversion = tool(gateway, "StateConversion")(
+            hadoop_path(checkpoint.path),
+            hadoop_path(target.place.shown),
+            hadoop_settings(checkpoint),
+            state_batch(gateway, point.batch, point.committed.metadata),
+            state_batch(gateway, point.batch, point.committed.converted()),
+        )
+
+    def convert(self, of: NamedStores, done: int, total: int) -> tuple[NamedStores, int]:
+        """Bring all of them over, of `total` of which `done` are; returns them, and how many were not there yet."""
+        rows = written = 0
+        for partition in range(of.partitions):
+            found, is_new = self._one(Store(of.operator, partition, of.store))
+            rows += found
+            written += is_new
+            self._checkpoint.progress("Converting stores", done + partition + 1, total)
+        return replace(of, rows=rows), written
+
+    def _one(self, store: Store) -> tuple[int, bool]:
+        is_there = self._target.size(f"state/{store.directory}/{self._point.batch + 1}.zip") is not None
+        if is_there:
+            rows = self._ask(store, is_there=True)
+            if rows is not None:
+                return rows, False
+        # What an earlier try has begun, or what is not what it should be, would be left over.
+        for name in self._written(store):
+            self._target.delete(name)
+        rows = self._ask(store, is_there=False)
+        if rows is None:
+            raise DstlError(
+                f"{self._target.shown(f'state/{store.directory}')} is not what was written to it. Check the storage; "
+                f"do not use what is at {self._target.place.shown}"
+            )
+        return rows, True
+
+    def _ask(self, store: Store, is_there: bool) -> int | None:
+        """Return how many rows the store has; None if those at the target are others."""
+        # Any error of py4j: what Spark's classes throw is among the answers.
+        broken = needed("py4j.protocol", PURPOSE).Py4JError
+        try:
+            found = self._conversion.convert(store.operator, store.name, store.partition, is_there)
+            failure, is_same, rows = found.failure(), found.isSame(), found.rows()
+        except broken as failed:
+            raise JvmFailed(f"the Java process ended too early: {self._gateway.last_words()}") from failed
+        if failure is not None and not is_there:
+            raise UnreadableState(
+                f"state/{store.directory} of {self._checkpoint.path} could not be converted: {failure}. What is at "
+                f"{self._target.place.shown} is unfinished; begin again when that is mended"
+            )
+        return int(rows) if is_same else None
+
+    def _written(self, store: Store) -> Iterator[str]:
+        for stored in self._target.objects(f"state/{store.directory}", recursive=True):
+            if "/_metadata/" not in stored.name:
+                yield stored.name

@@ -1,0 +1,52 @@
+"""How the Java process is asked: its classes by name, places and settings as Hadoop takes them, and what a batch is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.dependencies import needed
+from spark_dstl.errors import JvmFailed
+from spark_dstl.jar import jar_path
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.checkpoint import Checkpoint
+
+_TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
+_S3A = "spark.hadoop.fs.s3a"
+
+
+def tool(gateway: Gateway, name: str) -> Any:
+    """Return a class of the Java process. Raises `JvmFailed` if its jar has none of that name."""
+    found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
+    # py4j takes the name of a class that it does not find for that of a package.
+    if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
+        raise JvmFailed(f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's")
+    return found
+
+
+def state_batch(gateway: Gateway, number: int, offsets: Mapping[str, Any]) -> Any:
+    """Return a batch for the Java process, given the second line of its entry in `offsets/`."""
+    return tool(gateway, "StateBatch")(number, json.dumps(offsets))
+
+
+def hadoop_path(shown: str) -> str:
+    """Return a place as Hadoop names it."""
+    scheme, separator, rest = shown.partition("://")
+    return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
+
+
+def hadoop_settings(checkpoint: Checkpoint) -> dict[str, str]:
+    """Return how storage is reached, as settings of Spark; what the user has set goes before it."""
+    settings: dict[str, str] = {}
+    options = checkpoint.storage_options
+    if options.endpoint:
+        settings |= {f"{_S3A}.endpoint": options.endpoint, f"{_S3A}.path.style.access": "true"}
+    if options.region:
+        settings[f"{_S3A}.endpoint.region"] = options.region
+    if options.anonymous:
+        provider = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+        settings[f"{_S3A}.aws.credentials.provider"] = provider
+    return {**settings, **checkpoint.jvm_options.conf}

@@ -1,0 +1,79 @@
+"""`dstl convert`: a checkpoint for the log, of one of Spark's default provider."""
+
+from collections.abc import Iterator
+
+import click
+
+from spark_dstl.checkpoint.convert.conversion import Conversion
+from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.commands import console
+from spark_dstl.commands.state_options import java_process
+
+
+@click.command(
+    help="""Write a checkpoint to TARGET whose state can go to the log, of the one at PATH of Spark's default provider.
+
+PATH is of the HDFS-backed provider, which Spark uses unless another is set and pins in the checkpoint; its query is
+stopped. TARGET gets a snapshot of each store as of the newest committed batch, the offsets and the commit entry from
+which Spark goes on, what sources have noted, and the query's id; the provider that it names is DstlStateStoreProvider.
+A batch that was interrupted in its tasks runs again from TARGET, with the same input. Earlier batches stay behind. PATH
+is only read. Afterwards start the same query with TARGET as its checkpointLocation and with the log configured
+(spark_dstl.configure), and never again with PATH.
+
+State is read and written by Spark's own classes, in a Java process without a Spark application, one store at a time. A
+store of the HDFS-backed provider is held in memory as a whole: --memory. Storage other than local disks needs its jars:
+--jars. At the end all is read again and compared, the state row by row. Interrupted at any point it can be done again,
+and goes on where it was.
+
+\b
+Converted are aggregations, session windows, stream-stream joins, dropDuplicates,
+dropDuplicatesWithinWatermark, mapGroupsWithState, flatMapGroupsWithState,
+applyInPandasWithState and limits: all that Spark 4.2 keeps with that provider.
+Not needed for a checkpoint of Spark's RocksDB provider: docs/operations.md.
+
+Refused with exit code 1 for other checkpoints, if all tasks of a batch were done and it is not committed (its sink may
+have it: let the query commit it first), if something is missing or damaged, or if something else is at TARGET; and with
+4 if a query seems to run.
+""",
+    epilog="""\b
+Examples:
+  dstl convert /checkpoints/clicks /checkpoints/clicks-logged --dry-run
+  dstl convert /checkpoints/clicks /checkpoints/clicks-logged
+""",
+)
+@console.located
+@click.argument("target")
+@click.option("--dry-run", is_flag=True, help="Only say what would be converted. Nothing is written.")
+@java_process
+@console.stopped_option
+@console.report_option
+def convert(
+    path: str,
+    base_path: str | None,
+    storage: StorageOptions,
+    target: str,
+    dry_run: bool,
+    jvm: JvmOptions,
+    stopped: bool,
+    output: str,
+) -> None:
+    """Convert; the help is above."""
+    with console.opened(path, base_path, storage, jvm) as checkpoint:
+        done = checkpoint.plan_conversion(target) if dry_run else checkpoint.convert(target, stopped)
+    console.print_report(output, done, lambda: _lines(done, dry_run))
+
+
+def _lines(done: Conversion, dry_run: bool) -> Iterator[str]:
+    for one in done.stores:
+        store = f", store {one.store}" if one.store else ""
+        rows = "" if one.rows is None else f", {one.rows} rows"
+        yield f"operator {one.operator} ({one.operator_name}){store}: {one.partitions} partitions{rows}"
+    if done.begun is not None:
+        yield f"Batch {done.begun} was begun and is not committed: it runs again, with the same input."
+    if dry_run:
+        yield f"Would convert {done.path} as of batch {done.batch}. Nothing is written yet: stop the query first."
+        return
+    yield f"{done.target} goes on after batch {done.batch} of {done.path}, and all state was read again and compared."
+    yield f"{done.written} stores written; {done.kept} were there already."
+    yield "Start the query with it as checkpointLocation, with the log configured, and no more with the old one."

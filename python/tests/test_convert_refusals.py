@@ -1,0 +1,303 @@
+"""What `dstl convert` refuses before it starts a Java process; tests/test_convert.py has what it does."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import aged
+
+import spark_dstl
+from spark_dstl import CannotConvert, Checkpoint
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.convert import conversion, point
+from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
+from spark_dstl.checkpoint.convert.stores import NamedStores
+from spark_dstl.checkpoint.export.plan import OURS, STOCKS
+from spark_dstl.commands import main
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB_FORMAT = "spark.sql.streaming.stateStore.rocksdb.formatVersion"
+QUERY = "aaaaaaaa-0000-4000-8000-000000000001"
+
+
+class Default:
+    """A checkpoint of Spark's default provider with batches 0 to 2, as far as it is read without Java."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.put("metadata", json.dumps({"id": QUERY}))
+        for batch in range(3):
+            self.offsets(batch)
+            self.put(f"commits/{batch}", 'v1\n{"nextBatchWatermarkMs":0}')
+        self.operator(0, "stateStoreSave")
+
+    def put(self, name: str, content: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    def offsets(self, batch: int, provider: str | None = point.HDFS_BACKED, **conf: str) -> None:
+        settings = {**({} if provider is None else {PROVIDER: provider}), "spark.sql.shuffle.partitions": "2"}
+        line = json.dumps({"batchWatermarkMs": 0, "conf": {**settings, **conf}})
+        self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')
+
+    def operator(self, number: int, name: str, store: str = "default") -> None:
+        stores = [{"storeName": store, "numColsPrefixKey": 0, "numPartitions": 2}]
+        line = json.dumps({"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": stores})
+        self.put(f"state/{number}/_metadata/metadata", f"v1\n{line}")
+        for partition in range(2):
+            self.put(f"state/{number}/{partition}/3.delta", "")
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            (self.root / name).unlink()
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Default:
+    return Default(tmp_path / "q")
+
+
+def dstl(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="dstl")
+
+
+def refusal(written: Default, target: Path | None = None) -> str:
+    """What the command says when it refuses, having written nothing."""
+    before = sorted(written.root.parent.rglob("*"))
+    chosen = target or written.root.parent / "target"
+    result = dstl("convert", str(written.root), str(chosen), "--stopped")
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    assert sorted(written.root.parent.rglob("*")) == before
+    dry = dstl("convert", str(written.root), str(chosen), "--dry-run")
+    assert dry.output == result.output
+    return result.output
+
+
+def found(written: Default) -> point.Point:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        return point.find_point(checkpoint)
+
+
+def test_a_committed_batch_is_gone_on_from(written: Default) -> None:
+    at = found(written)
+    assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, None, [1, 2])
+
+
+def test_a_batch_that_was_begun_stays_begun(written: Default) -> None:
+    written.offsets(3)
+    at = found(written)
+    assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, 3, [2, 3])
+
+
+def test_the_first_batch_has_none_before_it(written: Default) -> None:
+    written.remove("offsets/1", "offsets/2", "commits/1", "commits/2")
+    assert [one.batch for one in found(written).offsets] == [0]
+
+
+def test_of_what_is_pinned_only_what_must_change_does(written: Default) -> None:
+    written.offsets(2, name="ü")
+    content = found(written).committed.content()
+    version, line, rest = content.decode().split("\n")
+    assert (version, rest) == ("v1", '{"logOffset":2}')
+    assert json.loads(line) == {
+        "batchWatermarkMs": 0,
+        "conf": {
+            PROVIDER: OURS,
+            "spark.sql.shuffle.partitions": "2",
+            "name": "ü",
+            ROCKSDB_FORMAT: "5",
+        },
+    }
+    written.offsets(2, **{ROCKSDB_FORMAT: "4"})
+    assert found(written).committed.converted()["conf"][ROCKSDB_FORMAT] == "4"
+
+
+@pytest.mark.parametrize(
+    ("provider", "words"),
+    [
+        (STOCKS, "is of Spark's RocksDB provider, which needs no conversion: set the file manager"),
+        (OURS, "has its state in the log already"),
+        ("com.example.Provider", "is of the provider com.example.Provider; only that of Spark's default"),
+        (None, "does not name a state store provider: run a batch with Spark 4.2 first"),
+    ],
+)
+def test_other_providers_are_refused_with_what_to_do_instead(
+    written: Default, provider: str | None, words: str
+) -> None:
+    written.offsets(2, provider)
+    assert words in refusal(written)
+
+
+@pytest.mark.parametrize("name", ["transformWithStateExec", "transformWithStateInPySparkExec", "somethingNew"])
+def test_other_operators_are_refused_by_name(written: Default, name: str) -> None:
+    written.operator(1, name)
+    assert f"operator 1 of {written.root} is {name}, whose state cannot be converted" in refusal(written)
+
+
+def test_without_committed_state_there_is_nothing_to_convert(written: Default) -> None:
+    written.remove("commits/0", "commits/1", "commits/2", "offsets/1", "offsets/2")
+    assert "no batch of" in (output := refusal(written))
+    assert "let it finish batch 0" in output
+    written.remove("offsets/0")
+    assert "was begun: start the query with the log on" in refusal(written)
+
+
+def test_a_query_without_state_is_refused(written: Default) -> None:
+    shutil.rmtree(written.root / "state")
+    assert "has no state: the query has no stateful operator" in refusal(written)
+
+
+def test_entries_that_do_not_follow_each_other_are_refused(written: Default) -> None:
+    written.offsets(4)
+    assert "the newest batch in commits/ is 2, in offsets/ 4" in refusal(written)
+    written.remove("offsets/4", "offsets/1")
+    assert "offsets/1 is missing, without which Spark does not start" in refusal(written)
+    written.offsets(1)
+    written.remove("offsets/2")
+    assert "the newest batch in commits/ is 2, in offsets/ 1" in refusal(written)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("offsets/2", "v3\n{}\n", "offsets/2 begins with 'v3', which is no version that Spark 4.2 writes"),
+        ("offsets/2", "v1\n\n{}", "offsets/2 is damaged, or of a Spark before 2.1"),
+        ("offsets/1", "v1\n{cut", "offsets/1 is damaged"),
+        ("commits/2", "v1\n{cut", "commits/2 is damaged"),
+        ("commits/2", "v4\n{}", "commits/2 has version 'v4', with checkpoint ids or of a later Spark"),
+        ("commits/2", 'v3\n{"stateUniqueIds":{"0":[["id"]]}}', "commits/2 has version 'v3', with checkpoint ids"),
+        ("commits/2", "no version", "commits/2 is damaged at offset 0: it does not begin with Spark's version line"),
+    ],
+)
+def test_what_spark_does_not_write_is_refused(written: Default, name: str, content: str, words: str) -> None:
+    written.put(name, content)
+    assert words in refusal(written)
+
+
+def test_operators_without_metadata_are_refused(written: Default) -> None:
+    written.put("state/1/0/1.delta", "")
+    assert "state/1/_metadata/metadata is missing, or cannot be read: Spark writes it since 3.5" in refusal(written)
+    written.put("state/1/_metadata/metadata", "v1\ncut")
+    assert "cannot be read" in refusal(written)
+
+
+def test_no_store_leads_out_of_its_directory(written: Default) -> None:
+    written.operator(0, "symmetricHashJoin", "../../../elsewhere")
+    assert "state/0/_metadata/metadata is damaged: it names a store that is no directory" in refusal(written)
+
+
+def test_partitions_that_are_missing_or_too_many_are_refused(written: Default) -> None:
+    assert [one.partitions for one in stores(written)] == [2]
+    (written.root / "state/0/1/3.delta").unlink()
+    (written.root / "state/0/1").rmdir()
+    assert "state/0/1 is missing: operator 0 (stateStoreSave) has 2 partitions" in refusal(written)
+    written.put("state/0/1/3.delta", "")
+    written.put("state/0/2/3.delta", "")
+    assert "state/0/2 should not be there" in refusal(written)
+
+
+def test_what_is_not_grouped_has_one_partition(written: Default) -> None:
+    shutil.rmtree(written.root / "state/0/1")
+    written.put("state/0/0/_metadata/schema", '..v2..{"type":"struct","fields":[]}..{"type":"struct","fields":[{}]}')
+    assert [one.partitions for one in stores(written)] == [1]
+    written.put("state/0/0/_metadata/schema", '..v2..{"type":"struct","fields":[{}]}..{"type":"struct","fields":[]}')
+    assert "state/0/1 is missing" in refusal(written)
+
+
+def stores(written: Default) -> list[NamedStores]:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        return checkpoint.plan_conversion(str(written.root.parent / "target")).stores
+
+
+def test_a_batch_whose_tasks_were_done_is_let_finish_first(written: Default) -> None:
+    written.offsets(3)
+    written.put("state/0/0/4.delta", "")
+    assert [one.operator for one in stores(written)] == [0]
+    written.put("state/0/1/4.delta", "")
+    assert "all tasks of batch 3 of" in (output := refusal(written))
+    assert "Start the query as it is until the batch is committed" in output
+    written.put("commits/3", "v1\n{}")
+    assert [one.operator for one in stores(written)] == [0]
+
+
+def test_a_query_that_seems_to_run_is_refused(written: Default, tmp_path: Path) -> None:
+    result = dstl("convert", str(written.root), str(tmp_path / "target"))
+    assert result.exit_code == 4
+    assert "a query seems to run" in result.output
+    assert not (tmp_path / "target").exists()
+
+
+def test_what_is_at_the_target_is_never_written_over(written: Default, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "theirs").write_text("theirs")
+    assert f"{target} is not empty: it has theirs, and no {NOTE}" in refusal(written, target)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        note = note_of(checkpoint, found(written))
+    (target / "dstl").mkdir()
+    (target / NOTE).write_bytes(note)
+    assert f"{target} has theirs, which does not come from this conversion" in refusal(written, target)
+    (target / "theirs").unlink()
+    (target / NOTE).write_bytes(note.replace(b'"batch": 2', b'"batch": 1'))
+    assert "is of another conversion, or of this query at another batch than now: 2" in refusal(written, target)
+
+
+def test_what_a_query_has_continued_is_never_touched_again(written: Default, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        note = note_of(checkpoint, found(written))
+    for name, content in ((NOTE, note), ("offsets/3", b"v1"), ("state/0/0/3.zip", b"")):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_bytes(content)
+    assert "has offsets/3, which does not come from this conversion: a query has continued it" in refusal(
+        written, target
+    )
+
+
+def test_source_and_target_are_apart(written: Default) -> None:
+    assert "are not apart" in refusal(written, written.root / "inside")
+    assert "are not apart" in refusal(written, written.root.parent)
+    assert "are not apart" in refusal(written, written.root)
+
+
+def test_a_target_that_cannot_be_written_is_named(written: Default, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file")
+    aged(written.root)
+    result = dstl("convert", str(written.root), str(tmp_path / "file" / "target"))
+    assert result.exit_code == 1
+    assert f"{tmp_path}/file/target/{NOTE} could not be written" in result.output
+
+
+def test_what_changes_meanwhile_is_not_made_a_checkpoint(
+    written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Running:
+        """A conversion while which the query begins a batch."""
+
+        def __init__(self, *_: object) -> None:
+            written.offsets(3)
+
+        def convert(self, of: NamedStores, _done: int, _total: int) -> tuple[NamedStores, int]:
+            return of, 0
+
+    monkeypatch.setattr(Checkpoint, "gateway", lambda _self: None)
+    monkeypatch.setattr(conversion, "StoreConversion", Running)
+    result = dstl("convert", str(written.root), str(tmp_path / "target"), "--stopped")
+    assert result.exit_code == 4
+    assert "has changed meanwhile" in result.output
+    assert not (tmp_path / "target/metadata").exists()
+
+
+def test_errors_can_be_caught_by_name(written: Default) -> None:
+    written.offsets(2, STOCKS)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(CannotConvert):
+        checkpoint.plan_conversion(str(written.root.parent / "target"))

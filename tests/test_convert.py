@@ -1,0 +1,266 @@
+"""A converted checkpoint is continued on the log as if the query had stayed with Spark's default provider."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_dstl
+from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
+from settings import PROVIDER
+from shared_session import FILES, Moving, Operator, contender
+from spark_dstl import CannotConvert, JvmFailed, UnreadableState
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.convert.conversion import Conversion
+from spark_dstl.commands import main
+
+AGGREGATION = CONVERTIBLE[0]
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+
+
+def converted(source: Path, target: Path) -> Conversion:
+    with spark_dstl.open(str(source)) as checkpoint:
+        return checkpoint.convert(str(target), stopped=True)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def numbers(directory: Path) -> list[int]:
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+
+
+@contextmanager
+def as_old_spark(spark: SparkSession, is_wanted: bool) -> Iterator[None]:
+    """Let Spark begin a query in a format that it only continues, as it does in its own tests."""
+    jvm = spark._jvm
+    assert jvm is not None
+    system = jvm.java.lang.System
+    if is_wanted:
+        system.setProperty("spark.testing", "true")
+    yield
+    if is_wanted:
+        system.clearProperty("spark.testing")
+
+
+@pytest.mark.parametrize("operator", CONVERTIBLE, ids=[operator.name for operator in CONVERTIBLE])
+def test_a_converted_query_goes_on_as_if_it_had_stayed(tmp_path: Path, spark: SparkSession, operator: Operator) -> None:
+    for name in ("spark", "dstl"):
+        (tmp_path / name).mkdir()
+    theirs = Moving(contender(spark, "default"), operator, tmp_path / "spark")
+    ours = Moving(contender(spark, "default"), operator, tmp_path / "dstl")
+    with ThreadPoolExecutor() as both, as_old_spark(spark, JOIN_FORMAT in operator.confs):
+        list(both.map(Moving.begin, (theirs, ours)))
+    source = ours.checkpoint
+    before = files(source)
+    ours.directory = "converted"
+    with ThreadPoolExecutor() as both:
+        staying = both.submit(theirs.finish, contender(spark, "default"))
+        done = converted(source, ours.checkpoint)
+        staying.result()
+    assert files(source) == before
+    assert (done.batch, done.begun, done.kept) == (max(numbers(source / "commits")), None, 0)
+    assert sum(stores.rows or 0 for stores in done.stores) > 0
+    with spark_dstl.open(str(ours.checkpoint)) as checkpoint:
+        found = checkpoint.verify()
+    assert (found.is_intact, found.newest_intact) == (True, done.batch)
+    ours.finish(contender(spark, "dstl"))
+    assert ours.batches == theirs.batches
+    assert ours.states() == theirs.states()
+    later = [batch for batch in numbers(ours.checkpoint / "commits") if batch > done.batch]
+    assert later
+    for batch in later:
+        assert (ours.checkpoint / "commits" / str(batch)).read_bytes().endswith(b"DSTLEND\n")
+        assert PROVIDER in (ours.checkpoint / "offsets" / str(batch)).read_text()
+    assert not list(ours.checkpoint.rglob("*.delta"))
+    assert (ours.checkpoint / "metadata").read_bytes() == (source / "metadata").read_bytes()
+
+
+@dataclass
+class Failing(Moving):
+    """A query whose sink takes key and count of the rows of one batch, and then fails."""
+
+    fails_at: int | None = None
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
+        taken = sorted(json.dumps([row[0], row[1]]) for row in rows.collect())
+        assert self.batches.setdefault(batch, taken) == taken, f"batch {batch} gave other rows when it ran again"
+        if batch == self.fails_at:
+            raise RuntimeError("the sink fails after it has taken the rows")
+
+
+def test_a_batch_that_was_interrupted_runs_again_with_the_same_input(tmp_path: Path, spark: SparkSession) -> None:
+    ours = Failing(contender(spark, "default"), AGGREGATION, tmp_path, fails_at=2)
+    with pytest.raises(StreamingQueryException, match="the sink fails"):
+        ours.begin()
+    source = ours.checkpoint
+    with pytest.raises(CannotConvert, match=r"all tasks of batch 2 of .* were done, and it is not committed"):
+        converted(source, tmp_path / "converted")
+    # As if one of them had not been.
+    for name in ("3.delta", ".3.delta.crc"):
+        (source / "state/0/1" / name).unlink()
+    ours.directory, ours.fails_at = "converted", None
+    done = converted(source, ours.checkpoint)
+    assert (done.batch, done.begun) == (1, 2)
+    assert numbers(ours.checkpoint / "offsets") == [1, 2]
+    assert numbers(ours.checkpoint / "commits") == [1]
+    ours.finish(contender(spark, "dstl"))
+    assert set(ours.batches) == set(range(FILES))
+    assert last_counts(ours) == counted(tmp_path / "events")
+
+
+def last_counts(query: Moving) -> Counter[str]:
+    """The count of each key that the sink was told last."""
+    return Counter(dict(json.loads(row) for batch in sorted(query.batches) for row in query.batches[batch]))
+
+
+def counted(events: Path) -> Counter[str]:
+    """How often each key is in the input."""
+    return Counter(row["key"] for row in rows_of(events))
+
+
+def rows_of(events: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(events.glob("*.json")):
+        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def to_files(session: SparkSession, work: Path, checkpoint: Path) -> None:
+    events = session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
+    rows = duplicates(events.json(str(work / "events")))
+    sink = rows.writeStream.format("json").option("path", str(work / "sink"))
+    sink.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+
+
+def test_a_file_sink_has_each_row_once_where_its_last_batch_was_not_committed(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    contest = Moving(contender(spark, "default"), AGGREGATION, tmp_path)
+    contest._add(0, Moving.BEFORE)
+    source, target = tmp_path / "source", tmp_path / "target"
+    to_files(contest.session, tmp_path, source)
+    for name in ("2", ".2.crc"):
+        (source / "commits" / name).unlink()
+    with pytest.raises(CannotConvert, match="its sink may have its output"):
+        converted(source, target)
+    to_files(contest.session, tmp_path, source)
+    assert converted(source, target).batch == 2
+    contest._add(Moving.BEFORE, FILES)
+    to_files(contender(spark, "dstl"), tmp_path, target)
+    written = sorted((row.key, row.rest) for row in contest.session.read.json(str(tmp_path / "sink")).collect())
+    assert written == sorted({(row["key"], row["value"] % 5) for row in rows_of(tmp_path / "events")})
+    assert numbers(target / "commits") == [2, 3]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """A checkpoint of the default provider."""
+    contest = Moving(contender(spark, "default"), AGGREGATION, tmp_path_factory.mktemp("plain"))
+    contest.begin()
+    return contest.checkpoint
+
+
+def test_a_conversion_whose_process_was_killed_goes_on_where_it_was(tmp_path: Path, plain: Path) -> None:
+    target = tmp_path / "target"
+    killed: list[int] = []
+
+    def kill(what: str, done: int, _of: int) -> None:
+        if what == "Converting stores" and done == 1:
+            os.kill(checkpoint.gateway().pid, signal.SIGKILL)
+            killed.append(done)
+
+    with spark_dstl.open(str(plain), progress=kill) as checkpoint, pytest.raises(JvmFailed):
+        checkpoint.convert(str(target), stopped=True)
+    assert killed
+    assert not (target / "metadata").exists()
+    assert not (target / "offsets").exists()
+    (target / "state/0/1/SSTs").mkdir(parents=True)
+    (target / "state/0/1/SSTs/000008-left-over.sst").write_bytes(b"begun")
+    done = converted(plain, target)
+    assert (done.written, done.kept) == (1, 1)
+    assert not list(target.rglob("*left-over*"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, plain: Path) -> Path:
+    """What that one is converted to."""
+    target = tmp_path_factory.mktemp("done") / "target"
+    converted(plain, target)
+    return target
+
+
+def test_a_second_conversion_mends_what_is_damaged_and_a_third_finds_all_there(
+    tmp_path: Path, plain: Path, done: Path
+) -> None:
+    target = Path(shutil.copytree(done, tmp_path / "target"))
+    sst = next(target.glob("state/0/1/SSTs/*.sst"))
+    sst.write_bytes(bytes(sst.stat().st_size))
+    (target / "offsets/2").write_text("too short")
+    second, third = converted(plain, target), converted(plain, target)
+    assert (second.written, second.kept) == (1, 1)
+    assert (third.written, third.kept) == (0, 2)
+    assert (target / "offsets/2").read_bytes() == (done / "offsets/2").read_bytes()
+
+
+def test_rows_at_the_target_that_are_not_those_of_the_checkpoint_are_written_anew(
+    tmp_path: Path, plain: Path, done: Path
+) -> None:
+    target = Path(shutil.copytree(done, tmp_path / "target"))
+    # Each partition is intact, and one is not the right one.
+    shutil.rmtree(target / "state/0/1")
+    shutil.copytree(done / "state/0/0", target / "state/0/1", ignore=shutil.ignore_patterns("_metadata"))
+    assert converted(plain, target).written == 1
+
+
+def test_what_is_damaged_or_missing_is_refused_and_named(tmp_path: Path, plain: Path) -> None:
+    def broken(name: str) -> Path:
+        return Path(shutil.copytree(plain, tmp_path / name))
+
+    delta = broken("delta") / "state/0/1/2.delta"
+    delta.write_bytes(delta.read_bytes()[: delta.stat().st_size // 2])
+    (delta.parent / ".2.delta.crc").unlink()
+    with pytest.raises(UnreadableState, match=r"state/0/1 of .*could not be converted.*Stream ended"):
+        converted(tmp_path / "delta", tmp_path / "target")
+    (broken("lacking") / "state/0/1/3.delta").unlink()
+    with pytest.raises(UnreadableState, match=r"state/0/1 of .*3\.delta"):
+        converted(tmp_path / "lacking", tmp_path / "target-of-lacking")
+    shutil.rmtree(broken("partition") / "state/0/1")
+    with pytest.raises(CannotConvert, match=r"state/0/1 is missing: operator 0 \(stateStoreSave\) has 2 partitions"):
+        converted(tmp_path / "partition", tmp_path / "target-of-partition")
+    for name in ("target", "target-of-lacking", "target-of-partition"):
+        assert not (tmp_path / name / "metadata").exists()
+
+
+def test_the_command_says_what_it_would_do_and_what_it_did(tmp_path: Path, plain: Path, done: Path) -> None:
+    def dstl(target: Path, *options: str) -> str:
+        result = CliRunner().invoke(main, ["convert", str(plain), str(target), "--stopped", *options])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    text = dstl(tmp_path / "target", "--dry-run")
+    assert text.splitlines()[0] == "operator 0 (stateStoreSave): 2 partitions"
+    assert "Nothing is written yet" in text
+    found = json.loads(dstl(tmp_path / "target", "--dry-run", "--output", "json"))
+    assert (found["batch"], found["begun"], found["written"]) == (2, None, 0)
+    assert not (tmp_path / "target").exists()
+    text = dstl(Path(shutil.copytree(done, tmp_path / "target")))
+    assert text.splitlines()[0] == "operator 0 (stateStoreSave): 2 partitions, 12 rows"
+    assert "0 stores written; 2 were there already." in text
