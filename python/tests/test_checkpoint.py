@@ -201,3 +201,23 @@ def test_who_asks_again_after_the_java_process_could_not_read_starts_no_second_o
                 checkpoint.state()
         assert len(started) == 1
     assert not started
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "partitions"), [("globalLimit", "[{}]", 1), ("stateStoreSave", "[]", 1), ("dedupe", "[]", 3)]
+)
+def test_what_is_not_grouped_has_one_partition_whatever_spark_notes(
+    tmp_path: Path, name: str, key: str, partitions: int
+) -> None:
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    for batch in range(2):
+        written.batch(batch)
+    metadata = written.root / "state/0/_metadata/metadata"
+    noted = metadata.read_text().replace('"numPartitions": 1', '"numPartitions": 3')
+    metadata.write_text(noted.replace("stateStoreSave", name))
+    schema = written.root / "state/0/0/_metadata/schema"
+    schema.parent.mkdir(parents=True)
+    schema.write_bytes(f'\0\2v2\0\0{{"type":"struct","fields":{key}}}\0{{"type":"struct","fields":[]}}'.encode())
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.operators().column("partitions").to_pylist() == [partitions]
+        assert checkpoint.verify().is_intact == (partitions == 1)
