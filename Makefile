@@ -75,10 +75,11 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/mypy $(PYTHON_TREES)
 	@$(VENV)/mypy python/tests/conftest.py
 
-docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/commands.md, typed keywords
+docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/commands.md, docs/python-api.md, typed keywords
 	@$(SBT) log/generateDocs
 	@$(PYTHON) project/generate_keywords.py
 	@$(VENV)/python project/generate_commands.py
+	@$(VENV)/python project/generate_python_api.py
 
 prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark-dstl: minutes; needs Go 1.26
 	@command -v go >/dev/null || { echo "make prometheus needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }

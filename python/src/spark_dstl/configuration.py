@@ -53,7 +53,7 @@ def configure(
     """Make the sessions of `builder` keep the state of streaming queries in the log, and return `builder`.
 
     ```python
-    spark = configure(SparkSession.builder.appName("orders"), commit_timeout="5min").getOrCreate()
+    spark = spark_dstl.configure(SparkSession.builder.appName("orders"), commit_timeout="5min").getOrCreate()
     ```
 
     Call it before anything starts Spark: the jar is added to `spark.jars`, which Spark reads when it starts its JVM.
@@ -210,8 +210,12 @@ def configure_session(
     """Make the queries that `session` starts from now on keep state in the log, and return `session`.
 
     For a session that exists already, such as one of Spark Connect; other sessions are not affected. Spark must have
-    been started with the jar, with `--jars` or `spark.jars`. The keywords are those of `configure`. Which charts its UI
-    has Spark reads when it starts, from what `conf` returns.
+    been started with the jar, with `--jars` or `spark.jars`. The keywords, with `transform_with_state`, are those of
+    `configure`. Which charts its UI has Spark reads when it starts, from what `conf` returns.
+
+    ```python
+    session = spark_dstl.configure_session(spark.newSession(), materialize_interval="5min")
+    ```
 
     Raises `InvalidOption`, `UnsupportedSpark`, or `JarNotLoaded` if Spark runs without the jar. `session` is then as
     it was.
@@ -260,7 +264,13 @@ def conf(
 
     `jar` is where Spark finds the jar, a path or a URI that each of its machines can read: by default that of this
     package, on this machine; with False there is no `spark.jars`, for a cluster that has the jar from elsewhere. The
-    other keywords are those of `configure`. Nothing is asked of Spark, which need not be installed.
+    other keywords, with `transform_with_state`, are those of `configure`. Nothing is asked of Spark, which need not be
+    installed.
+
+    ```python
+    for key, value in spark_dstl.conf(jar="/opt/spark-dstl_2.13-0.1.0.jar", commit_timeout="5min").items():
+        print(f"{key}={value}")
+    ```
 
     Raises `InvalidOption` or `JarNotFound`.
     """

@@ -48,6 +48,11 @@ def open_checkpoint(
     `options` say how storage is reached; `progress` is told what is read, how much of it, and of how much; `jvm` says
     what the Java process gets that reads state.
 
+    ```python
+    with spark_dstl.open("/checkpoints/clicks") as checkpoint:
+        print(checkpoint.verify().is_intact)
+    ```
+
     Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
     and `MissingPackage` if pyarrow is not installed.
     """
@@ -72,8 +77,15 @@ class Checkpoint:
     """The checkpoint of one query, as it lies on storage.
 
     Tables are `pyarrow.Table`s; what can be long is a `pyarrow.RecordBatchReader`, which reads as it is iterated over
-    and keeps a few commit entries in memory at a time. Columns are those of `tables.COLUMNS`.
-    Only `apply_rollback` and `delete_leftovers` change anything.
+    and keeps a few commit entries in memory at a time. Only `apply_rollback` and `delete_leftovers` change anything,
+    and `export` writes somewhere else. Each may raise `UnreadableStorage`; what reads commit entries, and does not say
+    otherwise, `DamagedLog` or `UnsupportedLog`. It is a context manager, which closes it.
+
+    ```python
+    with spark_dstl.open("/checkpoints/clicks") as checkpoint:
+        print(checkpoint.summary().newest_batch)
+        print(checkpoint.stores().column("log_bytes").to_pylist())
+    ```
     """
 
     def __init__(
@@ -157,14 +169,18 @@ class Checkpoint:
         return verification.verify(self, deep)
 
     def plan_rollback(self, to: int, deep: bool = False) -> Rollback:
-        """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt.
+        """Return what going back to the batch `to` takes. Raises `CannotGoBack` if its state cannot be rebuilt.
 
-        That is verified, as by `verify`.
+        That is verified as by `verify`, with `deep` as there. Nothing is changed.
         """
         return going_back.plan(self, to, deep=deep)
 
     def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
-        """Go back. Raises `QuerySeemsToRun` if one seems to, unless you say with `stopped` that it is stopped."""
+        """Do what was `planned` by `plan_rollback`, and return it with the number of objects that are deleted.
+
+        Raises `QuerySeemsToRun` if a query seems to be at work, unless you say with `stopped` that it is stopped; one
+        that commits meanwhile is noticed either way.
+        """
         return going_back.apply(self, planned, stopped)
 
     def export(self, target: str, stopped: bool = False) -> Exported:
@@ -194,32 +210,44 @@ class Checkpoint:
         return converting.convert(self, locate(target, self._options), stopped)
 
     def leftovers(self) -> Leftovers:
-        """Return what nothing needs once the query is stopped."""
+        """Return what nothing needs once the query is stopped.
+
+        Raises `DstlError` if a commit entry cannot be read: nobody knows then what it names.
+        """
         return left_over.find(self)
 
     def delete_leftovers(self, found: Leftovers, stopped: bool = False) -> Leftovers:
-        """Delete leftovers. Raises `QuerySeemsToRun` if one seems to, unless `stopped` says that it is stopped."""
+        """Delete what was `found` by `leftovers`, and return it with the number of objects that are deleted.
+
+        Raises `QuerySeemsToRun` if a query seems to be at work, unless you say with `stopped` that it is stopped.
+        """
         return left_over.delete(self, found, stopped)
 
     def state(self, batch: int | None = None, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
-        """Return the state as of a batch, by default the newest, as Spark's state reader gives it.
+        """Return the state as of `batch`, by default the newest, as Spark's state reader gives it.
 
-        Columns are operator, partition, store, column_family, and those of Spark's reader, mostly key and value. If
-        what is selected has several schemas, because there are several stores or column families, key and value are
-        JSON. A Java process is started that reads; the checkpoint is not changed. Raises `UnreadableState` if Spark
-        cannot read it, and `JvmFailed` if there is no Java process.
+        `selection` says which rows, by default all. Columns are operator, partition, store, column_family, and those of
+        Spark's reader, mostly key and value. If what is selected has several schemas, because there are several stores
+        or column families, key and value are JSON. A Java process is started that reads; the checkpoint is not changed.
+
+        Raises `UnreadableState` if Spark cannot read it, `JvmFailed` if there is no Java process, and
+        `CheckpointNotFound` if there is no entry of the batch.
         """
         return self._reader().state(batch, selection or Selection())
 
     def changes(self, batch: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
-        """Return the change records of a batch: `change_type` is update, append or delete. Otherwise as `state`."""
+        """Return the change records of `batch`: `change_type` is update, append or delete.
+
+        `selection`, other columns and errors are as with `state`.
+        """
         return self._reader().changes(batch, selection or Selection())
 
     def diff(self, before: int, after: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
-        """Return in which rows the state as of one batch differs from that as of another.
+        """Return in which rows the state as of the batch `before` differs from that as of the batch `after`.
 
-        `change` is added, removed or changed; beside the key there are the values `before` and `after`. Otherwise as
-        `state`; both states are on local disk meanwhile, a partition at a time.
+        The column `change` is added, removed or changed; beside the key there are the values before and after.
+        `selection`, other columns and errors are as with `state`; both states are on local disk meanwhile, a partition
+        at a time.
         """
         return self._reader().diff(before, after, selection or Selection())
 
@@ -253,11 +281,17 @@ class Checkpoint:
         return tables.table("claims", listed)
 
     def entries(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
-        """Return a row for each commit entry, or for that of one batch. What is damaged says so in `damage`."""
+        """Return a row for each commit entry, or for that of `batch`. What is damaged says so in `damage`.
+
+        Raises `CheckpointNotFound` if there is no entry of the batch.
+        """
         return tables.stream("entries", self._entries(batch))
 
     def segments(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
-        """Return a row for each segment that commit entries name, or that of one batch. A damaged entry raises."""
+        """Return a row for each segment that commit entries name, or that of `batch`.
+
+        Raises `DamagedLog` at an entry that is damaged, and `CheckpointNotFound` if there is no entry of the batch.
+        """
         return tables.stream("segments", self._segments(batch))
 
     def objects(self) -> pyarrow.RecordBatchReader:

@@ -40,15 +40,14 @@ _OPENED = (
 
 @dataclass(frozen=True)
 class JvmOptions:
-    """What the Java process gets besides Spark's jars and this package's.
-
-    `jars` are further jars, such as those of `hadoop-aws`; `conf` are settings of Spark, such as `spark.hadoop.fs.…`;
-    `memory` is the most that its heap takes, as Java writes it. What RocksDB takes comes on top.
-    """
+    """What the Java process that reads state gets besides Spark's jars and this package's."""
 
     jars: tuple[str, ...] = ()
+    """Paths of further jars, such as those of `hadoop-aws`."""
     conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings of Spark, such as `spark.hadoop.fs.…`."""
     memory: str = "1g"
+    """The most that its heap takes, as Java writes it. What RocksDB takes comes on top."""
 
 
 class Gateway:

@@ -22,23 +22,32 @@ _MAX_OWNER = 64 * 1024
 
 @dataclass(frozen=True)
 class Leftover:
-    """An object that nothing needs. Its name is relative to the base path, if it is `in_base`, or the checkpoint."""
+    """An object that nothing needs."""
 
     name: str
+    """Its name below the base path, if it is `in_base`, or below the checkpoint."""
     shown: str
+    """Its path."""
     size: int
+    """Its bytes."""
     why: str
+    """Why nothing needs it."""
     in_base: bool
+    """Whether it lies below the base path."""
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """All of them. `deleted` counts those that are gone."""
+    """What nothing in a checkpoint needs."""
 
     path: str
+    """Where the checkpoint is."""
     objects: list[Leftover]
+    """All of it."""
     newest: int | None
+    """The last batch that was committed when this was found; None if there was none."""
     deleted: int = 0
+    """How many of the objects were deleted."""
 
     @property
     def bytes(self) -> int:

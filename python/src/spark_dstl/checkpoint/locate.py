@@ -22,15 +22,15 @@ class StorageOptions:
 
     Credentials are none of these: they are found as by other programs of the provider, in the environment, in its
     files, or by the machine's role.
-
-    `endpoint` is the URL of an S3-compatible server; by default the environment's `AWS_ENDPOINT_URL_S3`, else
-    `AWS_ENDPOINT_URL`, else Amazon's. `region` is by default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`,
-    else where the bucket is. `anonymous` sends no credentials.
     """
 
     endpoint: str | None = None
+    """The URL of an S3-compatible server; by default the environment's `AWS_ENDPOINT_URL_S3`, else `AWS_ENDPOINT_URL`,
+    else Amazon's."""
     region: str | None = None
+    """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else where the bucket is."""
     anonymous: bool = False
+    """Whether no credentials are sent."""
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rollback:
-    """What going back takes: the names of objects, in the order in which they are deleted. `deleted` counts them."""
+    """What going back takes."""
 
     path: str
+    """Where the checkpoint is."""
     to: int
+    """The batch that is gone back to."""
     newest: int
+    """The last batch that was committed."""
     objects: list[str]
+    """The names of objects, below the checkpoint, in the order in which they are deleted."""
     deleted: int = 0
+    """How many of them were deleted; 0 in a plan."""
 
 
 def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False) -> Rollback:

@@ -30,17 +30,18 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows of the state are wanted; None leaves it open.
-
-    `store` and `column_family` are names, "" being what has none; `where` is a condition in Spark's SQL on the columns
-    that its state reader has, such as `key.page = '/' AND value.count > 10`.
-    """
+    """Which rows of the state are wanted; None leaves it open."""
 
     operator: int | None = None
+    """The number of the stateful operator."""
     store: str | None = None
+    """The name of the store, "" being the one that has none."""
     column_family: str | None = None
+    """The name of the column family, which is that of the state variable; "" being the one that has none."""
     partition: int | None = None
+    """The number of the partition."""
     where: str | None = None
+    """A condition in Spark's SQL on the columns of its state reader: `key.page = '/' AND value.count > 10`."""
 
 
 class StateReader:

@@ -16,54 +16,80 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """A number of objects, and their bytes."""
+    """How much there is of something."""
 
     objects: int = 0
+    """How many objects."""
     bytes: int = 0
+    """Their bytes in all."""
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a restart reads to have the newest version of all stores.
-
-    `entries` are the commit entries to be read, `data_files` the data files of which something is needed,
-    `changelogs` how many are replayed in all and `longest` how many for the store that has most to replay.
-    """
+    """What a restart reads to have the newest version of all stores."""
 
     version: int | None
+    """The state version it leads to; None if no batch is committed."""
     entries: int
+    """Commit entries to be read."""
     data_files: int
+    """Data files of which something is needed."""
     snapshot_bytes: int
+    """Bytes of snapshots to be loaded."""
     changelogs: int
+    """Changelogs to be replayed, of all stores."""
     changelog_bytes: int
+    """The bytes of these."""
     longest: int
+    """Changelogs of the store that has most to replay."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What `dstl show` tells. Times are by the storage's clock."""
+    """What `dstl show` tells. Times are by the storage's clock. What there is not is None."""
 
     path: str
+    """Where the checkpoint is."""
     query: str
+    """The id of its query."""
     provider: str | None
+    """The class of the state store provider that the newest batch names, without its package."""
     base_path: str | None
+    """Where data files are, if that was configured."""
     stores: int
+    """How many stores the query has."""
     oldest_batch: int | None
+    """The first batch whose commit entry stands."""
     newest_batch: int | None
+    """The last batch that is committed."""
     begun_batch: int | None
+    """The last batch that has begun: the newest one, or the one after it."""
     oldest_retained_batch: int | None
+    """The first batch whose state Spark retains."""
     committed_at: datetime | None
+    """When the newest batch was committed."""
     committed_by: str | None
+    """Run, host and epoch that committed it."""
     owner_epoch: int | None
+    """The highest epoch that was claimed: that of the run which began last."""
     owner_run: str | None
+    """The id of that run."""
     owner_host: str | None
+    """The host of its driver."""
     owned_since: datetime | None
+    """When it claimed the checkpoint."""
     damaged_entries: int
+    """Commit entries that cannot be read."""
     stores_without_snapshot: int
+    """Stores that can only be rebuilt from the log."""
     oldest_snapshot: int | None
+    """Of the newest snapshots of all stores, the version of the oldest."""
     oldest_snapshot_at: datetime | None
+    """When that one was written."""
     recovery: Recovery
+    """What a restart reads."""
     sizes: dict[str, Size] = field(default_factory=dict)
+    """By kind of object, how much there is of it."""
 
 
 def summarize(checkpoint: Checkpoint) -> Summary:

@@ -65,7 +65,7 @@ class MetricsListener(StreamingQueryListener):
         return table_of(self.metrics)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write that table to a Parquet file, which `dstl report` reads. A file that is there is replaced, as a whole.
+        """Write that table to a Parquet file at `path`, which `dstl report` reads. One that is there is replaced.
 
         Raises `MissingPackage` if pyarrow is not installed, and `OSError` if the file cannot be written.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """The figures of one batch. Times are in milliseconds, sizes in bytes; docs/metrics.md says what to make of them.
+    """The figures of one batch. Times are in milliseconds, sizes in bytes; what to make of them is in docs/metrics.md.
 
     The figures of the log are None where nobody reports them: without stateful operators, and where the log is below
     the name of Spark's own provider. Those from `barrier_wait_ms` on are about the batch before, or the one before
@@ -87,7 +87,7 @@ class QueryMetrics:
 
     @staticmethod
     def from_progress(progress: Mapping[str, Any] | str) -> QueryMetrics:
-        """Read a `StreamingQueryProgress`: the object itself, its JSON, or what was parsed of that.
+        """Read a `StreamingQueryProgress`: `progress` is the object itself, its JSON, or what was parsed of that.
 
         Raises `InvalidProgress` if it is something else.
         """
@@ -102,6 +102,14 @@ def metrics(query: StreamingQuery | ConnectQuery) -> QueryMetrics | None:
     """Return the figures of the newest batch that `query` has ended, or None if it has not ended any yet.
 
     Works for queries of a session with a JVM and for those of Spark Connect, and costs one question to the driver.
+
+    ```python
+    newest = spark_dstl.metrics(query)
+    if newest is not None:
+        print(newest.batch, newest.batch_ms, newest.barrier_wait_ms)
+    ```
+
+    Raises `InvalidProgress` if Spark's progress is not what this release reads.
     """
     progress = query.lastProgress
     return None if progress is None else QueryMetrics.from_progress(progress)

@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export did. `written` objects and `bytes` of these, `kept` objects that an earlier try had written.
-
-    `batches` are those that the new checkpoint can go on from, or back to; `left_out` those that cannot be rebuilt.
-    """
+    """What an export did."""
 
     path: str
+    """The checkpoint that was exported."""
     target: str
+    """Where the new one is."""
     newest: int
+    """The last batch that is committed, in both."""
     batches: list[int]
+    """Those that the new checkpoint can go on from, or back to."""
     left_out: dict[int, str]
+    """Those that cannot be rebuilt, each with a reason."""
     written: int
+    """Objects that were written."""
     kept: int
+    """Objects that an earlier try had written already."""
     bytes: int
+    """The bytes of those that were written."""
 
 
 def export(

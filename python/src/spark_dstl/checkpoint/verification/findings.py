@@ -16,11 +16,14 @@ def key_of(batch: int, segment: Segment) -> SegmentKey:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about an object. `offset` counts bytes from its start; it is None if it is about all of it."""
+    """Something about an object."""
 
     object: str
+    """The object's path."""
     what: str
+    """What is the matter with it."""
     offset: int | None = None
+    """Where, in bytes from its start; None if it is about all of it."""
 
 
 @dataclass
@@ -44,34 +47,45 @@ class Counts:
     """How much was looked at."""
 
     entries: int = 0
+    """Commit entries."""
     segments: int = 0
+    """Segments that these name."""
     data_files: int = 0
+    """Data files."""
     snapshots: int = 0
+    """Snapshots of stores."""
     stores: int = 0
+    """Stores."""
     checked_bytes: int = 0
+    """Bytes of segments that were compared with their checksums; 0 unless it went deep."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of verifying a checkpoint.
-
-    `lost` are the batches whose state Spark retains and that cannot be rebuilt, each with a reason; `held_above` those
-    that can be, and could not once the entries above them were deleted, which going back does. `newest_intact` is
-    the newest batch that can be gone back to, or on; None if there is none. `running` says why a query seems to be at
-    work, None if none seems to; then leftovers may be what it is about to name.
-    """
+    """The outcome of verifying a checkpoint."""
 
     path: str
+    """Where the checkpoint is."""
     deep: bool
+    """Whether every byte was read."""
     newest_batch: int | None
+    """The last batch that is committed; None if there is none."""
     newest_intact: int | None
+    """The newest batch that can be gone back to, or on; None if there is none."""
     running: str | None
+    """Why a query seems to be at work, whose leftovers may be what it is about to name; None if none seems to."""
     damages: list[Finding]
+    """Objects that are not what they must be, or not there."""
     lost: dict[int, str]
+    """The batches whose state Spark retains and that cannot be rebuilt, each with a reason."""
     held_above: dict[int, str]
+    """Those that can be, and could not once the entries above them were deleted, which going back does."""
     leftovers: list[Finding]
+    """Objects that nothing names."""
     notes: list[Finding]
+    """All else that is worth a look and harms nothing."""
     counts: Counts
+    """How much was looked at."""
 
     @property
     def is_intact(self) -> bool:
