@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from spark_dstl import dependencies
-from spark_dstl.checkpoint.locate import StorageOptions, locate
+from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.errors import MissingPackage, UnreadableStorage
 
@@ -23,6 +23,17 @@ def directory(tmp_path: Path) -> Path:
 def storage(request: pytest.FixtureRequest, directory: Path, s3: Callable[[Path], str]) -> Storage:
     place = {"local": str(directory), "uri": f"file:{directory}", "s3": ""}[request.param]
     return Storage(locate(place or s3(directory)))
+
+
+def test_the_server_of_s3_is_that_of_the_options_or_else_of_the_environment() -> None:
+    ours = {"AWS_ENDPOINT_URL": "http://localhost:7070", "AWS_DEFAULT_REGION": "eu-central-1"}
+    assert server_of(StorageOptions(), {}) == (None, None)
+    assert server_of(StorageOptions(), ours) == ("http://localhost:7070", "eu-central-1")
+    assert server_of(StorageOptions(), ours | {"AWS_ENDPOINT_URL_S3": "http://s3", "AWS_REGION": "r"}) == (
+        "http://s3",
+        "r",
+    )
+    assert server_of(StorageOptions(endpoint="http://other"), {}) == ("http://other", "us-east-1")
 
 
 def test_objects_are_listed_with_their_sizes(storage: Storage) -> None:

@@ -78,22 +78,30 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
     return _by_uri(place)
 
 
-def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) -> Any:
-    filesystems = needed("pyarrow.fs", PURPOSE)
+def server_of(options: StorageOptions, environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
+    """Return the endpoint and the region of S3, as they are given or as the environment has them; None for unknown.
+
+    With an endpoint there is always a region: a server of one's own hardly ever cares for it, and need not be asked.
+    """
     endpoint = options.endpoint or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     region = options.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    return endpoint or None, region or ("us-east-1" if endpoint else None)
+
+
+def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) -> Any:
+    filesystems = needed("pyarrow.fs", PURPOSE)
+    endpoint, region = server_of(options, environment)
     settings: dict[str, Any] = {
         "anonymous": options.anonymous,
         "connect_timeout": _CONNECT_SECONDS,
         "request_timeout": _REQUEST_SECONDS,
     }
     if endpoint:
-        # A server of one's own hardly ever cares for the region, and need not be asked.
         scheme, _, address = endpoint.rpartition("://")
         settings |= {
             "endpoint_override": address.rstrip("/"),
             "scheme": scheme or "https",
-            "region": region or "us-east-1",
+            "region": region,
         }
     elif region:
         settings["region"] = region

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.locate import server_of
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import JvmFailed
 from spark_dstl.jar import jar_path
@@ -42,10 +43,12 @@ def hadoop_settings(checkpoint: Checkpoint) -> dict[str, str]:
     """Return how storage is reached, as settings of Spark; what the user has set goes before it."""
     settings: dict[str, str] = {}
     options = checkpoint.storage_options
-    if options.endpoint:
-        settings |= {f"{_S3A}.endpoint": options.endpoint, f"{_S3A}.path.style.access": "true"}
-    if options.region:
-        settings[f"{_S3A}.endpoint.region"] = options.region
+    # S3A itself looks for neither in the environment.
+    endpoint, region = server_of(options)
+    if endpoint:
+        settings |= {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
+    if region:
+        settings[f"{_S3A}.endpoint.region"] = region
     if options.anonymous:
         provider = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
         settings[f"{_S3A}.aws.credentials.provider"] = provider
