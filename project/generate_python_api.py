@@ -38,7 +38,16 @@ CONFIGURING = ("configure", "configure_session", "conf")
 OPTIONS_BEGIN = "An option that is not given, or is None"
 # What the package's own modules ask a checkpoint for.
 INTERNAL = {
-    "Checkpoint": ("base", "look_again", "named_base", "newest_base", "overview", "storage_options", "survey"),
+    "Checkpoint": (
+        "base",
+        "gateway",
+        "look_again",
+        "named_base",
+        "newest_base",
+        "overview",
+        "storage_options",
+        "survey",
+    ),
     "MetricsListener": ("onQueryIdle", "onQueryProgress", "onQueryStarted", "onQueryTerminated"),
 }
 # Made by the package, and not by who uses it.
@@ -181,7 +190,7 @@ def _annotations(thing: Any) -> Iterator[tuple[str, ModuleType]]:
     if dataclasses.is_dataclass(thing):
         yield from ((_type(field.type), module) for field in dataclasses.fields(thing))
     for _, member in _members(thing):
-        function = member.fget if isinstance(member, property) else member
+        function: Any = member.fget if isinstance(member, property) else member
         signature = inspect.signature(function)
         for annotation in [signature.return_annotation, *(one.annotation for one in signature.parameters.values())]:
             yield _type(annotation), module

@@ -194,7 +194,11 @@ class Checkpoint:
         return exporting.export(self, locate(target, self._options), stopped)
 
     def plan_conversion(self, target: str) -> Conversion:
-        """Return what `convert` would do, as far as that is known without reading state; nothing is written."""
+        """Return what `convert` would do, as far as that is known without reading state; nothing is written.
+
+        `target` is a path or a URI where nothing is, or an unfinished conversion of this checkpoint. Raises
+        `CannotConvert` where `convert` would.
+        """
         return converting.plan(self, locate(target, self._options))
 
     def convert(self, target: str, stopped: bool = False) -> Conversion:

@@ -35,19 +35,22 @@ _MAX_METADATA = 64 * 1024
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a conversion did, or would do: then nothing is `written` or `kept`, and no rows were counted.
-
-    `batch` is the newest committed batch, from which the new checkpoint goes on; `begun` the one after it, if it was
-    begun, which runs again. `written` stores were written, `kept` ones an earlier try had written.
-    """
+    """What a conversion did, or would do: then nothing is `written` or `kept`, and no rows were counted."""
 
     path: str
+    """The checkpoint that is converted."""
     target: str
+    """Where the new one is."""
     batch: int
+    """The newest committed batch, from which the new checkpoint goes on."""
     begun: int | None
+    """The batch after it, which runs again, if it was begun."""
     stores: list[NamedStores]
+    """The stores, by operator and name."""
     written: int = 0
+    """Stores that were written."""
     kept: int = 0
+    """Stores that an earlier try had written already."""
 
 
 def plan(checkpoint: Checkpoint, place: Place) -> Conversion:

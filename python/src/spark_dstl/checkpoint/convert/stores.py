@@ -39,13 +39,18 @@ _MAX_PARTITIONS = 100_000
 
 @dataclass(frozen=True)
 class NamedStores:
-    """The stores of one name of an operator, one in each of `partitions`; `rows` is None until they were read."""
+    """The stores of one name of an operator, one in each partition."""
 
     operator: int
+    """The operator's number in the query."""
     operator_name: str
+    """What Spark calls it."""
     store: str
+    """The stores' name."""
     partitions: int
+    """How many partitions the operator has."""
     rows: int | None = None
+    """Rows in all of them; None until they were read."""
 
 
 def find_stores(checkpoint: Checkpoint) -> list[NamedStores]:
