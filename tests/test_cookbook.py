@@ -1,0 +1,204 @@
+"""The incidents of docs/cookbook.md that happen to a query whose stored files are as they should be."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from doc_blocks import ROOT, blocks
+from harness import Run
+from recipe import PAGE, Recipe
+from scenarios import Aggregation
+from settings import dstl, log_confs
+from shared_session import contender
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.verification import verify
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+
+
+def test_each_incident_of_the_page_is_rehearsed() -> None:
+    rehearsals = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("test_cookbook*.py")))
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert len(titles) > 9
+    assert {block.heading for block in blocks(PAGE)} == set(titles)
+    for title in titles:
+        assert rehearsals.count(f'Recipe("{title}"') == 1, title
+        anchor = "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c == "-")
+        assert f"[{title}](#{anchor})" in text
+
+
+def test_two_drivers_on_one_checkpoint(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, Aggregation.generate(files=4, rows=30))
+    (query,) = run.queries
+    with Recipe("Two drivers run on one checkpoint", {"/checkpoints/clicks": query.checkpoint}) as recipe:
+        with run.start("driver.before-commit-entry=pause@2") as first:
+            first.wait_for_pause("driver.before-commit-entry")
+            with run.start() as second:
+                second.succeed()
+            run.resume("driver.before-commit-entry")
+            assert first.wait() != 0
+            recipe.sees(first.log())
+        recipe.sees(recipe.types())
+        recipe.sees(recipe.types())
+    run.check()
+
+
+def test_a_killed_driver(tmp_path: Path) -> None:
+    large = dstl(inline__maxSegmentSize="0")
+    run = Run.create(tmp_path, Aggregation.generate(files=3, rows=30), confs={**log_confs(), **large})
+    places = {"/checkpoints/clicks": run.queries[0].checkpoint}
+    with Recipe("A killed driver has left something behind", places) as recipe:
+        with run.start("driver.before-commit-entry=pause@2") as driver:
+            driver.wait_for_pause("driver.before-commit-entry")
+            driver.kill()
+        recipe.sees(recipe.types())
+        recipe.sees(recipe.types())
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+
+
+def test_a_jar_that_is_not_there(tmp_path: Path) -> None:
+    confs = {key: value for key, value in log_confs().items() if key != "spark.jars"}
+    run = Run.create(tmp_path, Aggregation.generate(files=2, rows=30), confs=confs)
+    with Recipe("The jar is not there", {}) as recipe:
+        with run.start() as driver:
+            assert driver.wait() != 0
+            recipe.sees(driver.log())
+        assert not (Path(run.queries[0].checkpoint) / "commits").exists()
+        printed = recipe.types()
+        recipe.sees(printed)
+    run.confs.update(dict(line.split(None, 1) for line in printed.splitlines() if line.startswith("spark.")))
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+
+
+def test_a_base_path_that_cannot_be_used(tmp_path: Path, spark: SparkSession) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", files=3)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "wrong").write_text("a file, in which there can be no directory")
+    places = {"/checkpoints/clicks": clicks.checkpoint, "/logs": tmp_path / "logs"}
+    with Recipe("The log's storage cannot be used", places) as recipe:
+        recipe.sees(clicks.fails(2, dstl(basePath=str(tmp_path / "logs" / "wrong" / "clicks"))))
+        assert not list(clicks.checkpoint.glob("commits/*"))
+        clicks.goes_on(confs=recipe.sets())
+        recipe.sees(recipe.types())
+    clicks.is_right()
+
+
+def test_a_log_that_is_not_where_it_is_looked_for(tmp_path: Path, spark: SparkSession) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", files=4, settings=dstl(inline__maxSegmentSize="0"))
+    places = {"/checkpoints/clicks": clicks.checkpoint, "/logs": tmp_path / "logs"}
+    with Recipe("The log is not where the query looks for it", places) as recipe:
+        clicks.goes_on(2, dstl(basePath=str(tmp_path / "logs" / "clicks")))
+        recipe.sees(clicks.fails(1, dstl(basePath=str(tmp_path / "logs" / "elsewhere"))))
+        settings = recipe.sets()
+        recipe.sees(recipe.types())
+        clicks.goes_on(confs=settings)
+    clicks.is_right()
+
+
+def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
+    settings = dstl(inline__maxSegmentSize="0")
+    clicks = Clicks.create(spark, tmp_path / "query", files=4, settings=settings)
+    copy = tmp_path / "copy"
+    places = {"/checkpoints/clicks": clicks.checkpoint, "/checkpoints/copy": copy, "/logs": tmp_path / "logs"}
+    original = dstl(basePath=str(tmp_path / "logs" / "clicks"))
+    with Recipe("A copy of a checkpoint does not start", places) as recipe:
+        clicks.goes_on(2, original)
+        shutil.copytree(clicks.checkpoint, copy)
+        kept = clicks.checkpoint
+        recipe.sees(clicks.moved(copy).fails(1, original))
+        recipe.types()
+        clicks.goes_on(confs=recipe.sets())
+        clicks.is_right()
+        clicks.moved(kept).goes_on(confs=original)
+        recipe.sees(recipe.types())
+    clicks.is_right()
+
+
+def test_a_log_that_grows(tmp_path: Path, spark: SparkSession) -> None:
+    never = dstl(materialize__interval="24h", materialize__replayCost="0")
+    clicks = Clicks.create(spark, tmp_path, files=40, settings=RETAIN_LITTLE)
+    with Recipe("The log grows, and restarts take long", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
+        clicks.goes_on(8, never)
+        recipe.sees(recipe.types())
+        recipe.types()
+        settings = recipe.sets() | {key: SNAPSHOTS[key] for key in SNAPSHOTS if "minDeltas" in key}
+        clicks.goes_on(4, settings)
+        # Snapshots are made in the background, count when the entry of a later batch has them, and then others go.
+        while clicks.later and min(clicks.run.committed(clicks.query)) == 0:
+            clicks.goes_on(4, settings)
+        assert min(clicks.run.committed(clicks.query)) > 0
+        recipe.sees(recipe.types())
+    clicks.goes_on()
+    clicks.is_right()
+
+
+def test_a_bug_in_a_query_whose_sink_is_files(tmp_path: Path, spark: SparkSession) -> None:
+    """Whether the sink of `foreachBatch` minds is seen with the entry that is damaged."""
+    wrong = Aggregation.generate(files=6, rows=30)
+    wrong.write(tmp_path / "all")
+    (tmp_path / "events").mkdir()
+    counts, checkpoint = tmp_path / "counts", tmp_path / "checkpoint"
+
+    def run(first: int, last: int, aggregate: str) -> None:
+        for number in range(first, last):
+            name = f"{number:04d}.json"
+            shutil.copy2(tmp_path / "all" / "events" / name, tmp_path / "events" / name)
+        session = contender(spark, "dstl")
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        stream = session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
+        events = stream.json(str(tmp_path / "events")).withColumn("at", sf.timestamp_seconds("time"))
+        windows = events.withWatermark("at", "0 seconds").groupBy(sf.window("at", "10 minutes")).agg(sf.expr(aggregate))
+        writer = windows.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start(str(counts)).awaitTermination()
+
+    def result(of: Path) -> list[Any]:
+        rows: DataFrame = spark.read.parquet(str(of))
+        return sorted(tuple(row) for row in rows.selectExpr("window.start", "total").collect())
+
+    right = "sum(value) AS total"
+    run(0, 6, right)
+    expected = result(counts)
+    assert len(expected) > 6
+    for path in (counts, checkpoint, tmp_path / "events"):
+        shutil.rmtree(path)
+    (tmp_path / "events").mkdir()
+    run(0, 2, right)
+    run(2, 4, "sum(value + 1) AS total")
+    places = {"/checkpoints/clicks": checkpoint, "/data/counts": counts}
+    with Recipe("The query had a bug: going back", places) as recipe:
+        recipe.sees(recipe.types())
+        recipe.sees(recipe.types())
+        recipe.types()
+    run(4, 6, right)
+    assert result(counts) == expected
+
+
+def test_leaving_for_stock_spark(tmp_path: Path, spark: SparkSession) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", files=4)
+    stock = tmp_path / "stock"
+    places = {"/checkpoints/clicks-stock": stock, "/checkpoints/clicks": clicks.checkpoint}
+    with Recipe("Back to stock Spark", places) as recipe:
+        clicks.goes_on(2)
+        recipe.types()
+        clicks.provider = "spark"
+        clicks.moved(stock).goes_on(confs=recipe.sets())
+    assert list(stock.glob("state/**/*.changelog"))
+    clicks.is_right()
