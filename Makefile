@@ -91,8 +91,8 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@$(SBT) s3a/connectorJars storage/serverJars
 	@project/storage_tools.sh $(TOOLS)
 
-test-storage: .build/jar .venv/ready storage-tools ## all tests on real storage servers: an hour; `make test` runs some of them
-	@cd tests && SPARK_DSTL_JAR=$(JAR) ../$(VENV)/python -m pytest storage $(TESTS)
+test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: an hour; `make test` runs a few on an imitation
+	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(JAR) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist

@@ -1,0 +1,174 @@
+"""The tutorial, typed from its first line to its last, with a local S3-compatible server.
+
+What takes long to fetch or to build must be there: `make test-storage` sees to it, and runs this test alone. Otherwise
+it is left out, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spark_dstl
+from doc_blocks import ROOT, Block, blocks
+from harness import free_port
+from settings import COMPILER
+from terminal import Terminal
+
+PAGE = "docs/tutorial.md"
+CACHE = Path.home() / ".cache" / "spark-dstl"
+# Where Java and the shell have the home directory meanwhile: what Spark fetches stays there for the next time.
+HOME = CACHE / "home"
+FETCHED = ".ivy2.5.2/jars"
+MAY_FETCH = "SPARK_DSTL_TEST_STORAGE"
+# How long the log of a program may be that has not shown yet what it should.
+TAIL = 4000
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture
+def prepared() -> Path:
+    """The wheel; the test is skipped where something is missing that it does not fetch by itself."""
+    if shutil.which("versitygw", path=f"{os.environ['PATH']}{os.pathsep}{CACHE / 'tools'}") is None:
+        pytest.skip("no versitygw: `make test-storage` builds it, which needs Go")
+    if not os.environ.get(MAY_FETCH) and not list((HOME / FETCHED).glob("*hadoop-aws*")):
+        pytest.skip("the jars for s3a:// are not there: `make test-storage` fetches them, 17 MB")
+    wheels = list((ROOT / "python" / "dist").glob(f"spark_dstl-{spark_dstl.__version__}-*.whl"))
+    if not wheels:
+        pytest.skip("there is no wheel: `make test-storage` builds it")
+    return wheels[0]
+
+
+def environment(work: Path, wheel: Path) -> dict[str, str]:
+    """What the shell is told: the wheel is installed, everything it needs comes from this environment."""
+    installed = work / "installed"
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            str(installed),
+            str(wheel),
+        ],
+        check=True,
+    )
+    HOME.mkdir(parents=True, exist_ok=True)
+    path = [str(installed / "bin"), str(Path(sys.executable).parent), os.environ["PATH"], str(CACHE / "tools")]
+    ours = {
+        "HOME": str(HOME),
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": str(installed),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(work / "local"),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={HOME} {COMPILER}",
+    }
+    of_aws = ("SPARK_DSTL_JAR", "AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
+    return {name: value for name, value in os.environ.items() if name not in of_aws} | ours
+
+
+class Page:
+    """The blocks that are run, one after the other."""
+
+    def __init__(self, terminal: Terminal, work: Path, port: int) -> None:
+        self._terminal = terminal
+        self._work = work
+        self._port = str(port)
+        self.left = [block for block in blocks(PAGE) if block.not_run is None]
+
+    def next(self, language: str) -> Block:
+        block = self.left.pop(0)
+        assert block.language == language, f"{block.place}: {block.language}, where the test has {language} next"
+        return block
+
+    def types(self) -> str:
+        """Type the next block."""
+        return self._terminal.types(self.next("sh").text.replace("7070", self._port))
+
+    def sees(self, shown: str) -> None:
+        """The next block is what one sees."""
+        block = self.next("text")
+        assert pattern(block).search(shown), f"{block.place}: nobody sees\n{block.text}in\n{shown}"
+
+    def waits_for(self, log: str) -> None:
+        """Wait until a program's log has what the next block shows."""
+        block = self.next("text")
+        path = self._work / log
+
+        def text() -> str:
+            return path.read_text(encoding="utf-8", errors="replace")
+
+        try:
+            seen = pattern(block)
+            ended = "Traceback (most recent call last)"
+            self._terminal.wait_until(lambda: bool(seen.search(text())) or ended in text(), f"{block.place} in {log}")
+            assert seen.search(text()), f"the program has ended before {block.place}"
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{text()[-TAIL:]}") from None
+
+
+def pattern(block: Block) -> re.Pattern[str]:
+    """The lines of a block, in their order; an ellipsis stands for what differs from time to time."""
+    lines = (".*?".join(map(re.escape, line.split("…"))) for line in block.text.splitlines())
+    return re.compile(r"(?s:.*?)".join(lines))
+
+
+def test_the_tutorial(tmp_path: Path, prepared: Path) -> None:
+    with Terminal(tmp_path, environment(tmp_path, prepared)) as terminal:
+        assert str(tmp_path) in terminal.types("python -c 'import spark_dstl; print(spark_dstl.jar_path())'")
+        page = Page(terminal, tmp_path, free_port())
+        page.types()
+        program = page.next("python").text
+        (tmp_path / "clicks.py").write_text(program, encoding="utf-8")
+        page.types()
+        page.waits_for("clicks.log")
+        page.sees(page.types())
+        page.sees(page.types())
+        page.sees(page.types())
+        page.sees(page.types())
+        page.types()
+        page.types()
+        page.waits_for("again.log")
+        page.sees(page.types())
+        page.types()
+        again = batches(tmp_path / "again.log")
+        check_that_it_goes_on(batches(tmp_path / "clicks.log"), again)
+        for old in (r"^checkpoint = .*\n", r"^spark = spark_dstl\.configure.*\n"):
+            program, changed = re.subn(old, page.next("python").text, program, flags=re.MULTILINE)
+            assert changed == 1
+        (tmp_path / "stock.py").write_text(program, encoding="utf-8")
+        page.types()
+        page.waits_for("stock.log")
+        check_that_it_goes_on(again, batches(tmp_path / "stock.log"))
+        assert not page.left
+        said = "".join((tmp_path / f"{name}.log").read_text(encoding="utf-8") for name in ("clicks", "again"))
+        assert "does not create objects exclusively" not in said
+        assert list((tmp_path / "s3/my-bucket/checkpoints/clicks-stock/state").rglob("*.changelog"))
+        assert not list((tmp_path / "s3/my-bucket/checkpoints/clicks/state").rglob("*.changelog"))
+
+
+def batches(log: Path) -> list[tuple[int, int]]:
+    """Of each batch that a program has printed its number, and how many clicks there were by then."""
+    found = re.findall(r"^batch (\d+): (\d+) clicks on \d+ pages$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    return [(int(number), int(total)) for number, total in found]
+
+
+def check_that_it_goes_on(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:
+    """The first batch is the one after the last, or that one again if its commit was not done; nothing starts over."""
+    last = dict(before)
+    number, total = after[0]
+    assert number - 1 in last
+    assert total >= last[number - 1] > 0
+    assert last.get(number, total) == total
