@@ -5,6 +5,7 @@
 
 import inspect
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,8 +44,12 @@ def _section(command: click.Command, words: list[str]) -> Iterator[str]:
         yield f"| `{_names(option)}` | {_help(option, context)} |"
     yield ""
     if command.epilog:
-        title, _, examples = inspect.cleandoc(command.epilog).replace("\b", "").strip().partition("\n")
-        yield f"{title}\n\n```sh\n{inspect.cleandoc(examples)}\n```\n"
+        # Each begins with a backspace, by which click leaves its lines as they are.
+        examples, *more = inspect.cleandoc(command.epilog).replace("\b", "").strip().split("\n\n")
+        title, _, lines = examples.partition("\n")
+        yield f"{title}\n\n```sh\n{textwrap.dedent(lines).strip()}\n```\n"
+        for paragraph in more:
+            yield from _paragraphs(paragraph)
 
 
 def _paragraphs(text: str | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import query_driver
 import spark_dstl
+from doc_blocks import dstl, lines_of, runnable
 from driver_process import start_driver
 from harness import Run, free_port
 from monitored import BATCHES, Place, browser, collecting, monitored, rendered
@@ -108,6 +109,29 @@ def test_the_examples_of_the_page_on_monitoring_run_as_they_stand(tmp_path: Path
         driver.succeed()
     assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", driver.log(), re.MULTILINE)
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0
+
+
+@pytest.mark.parametrize("page", ["docs/monitoring.md", "docs/commands.md"])
+def test_the_commands_of_the_pages_that_look_at_a_driver_run(
+    place: Place, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {
+        "http://localhost:4040": place.ui,
+        "/var/log/clicks.jsonl": place.progress,
+        "clicks.jsonl": place.progress,
+        "clicks.parquet": place.work / "history.parquet",
+    }
+    blocks = runnable(page, "sh")
+    lines = [
+        line for block in blocks for line in lines_of(block, places) if line.startswith(("dstl watch", "dstl rep"))
+    ]
+    assert len(lines) > 2
+    for line in lines:
+        # Without it, it goes on until somebody interrupts it.
+        result = dstl(re.sub(r"^dstl watch(?! --once)", "dstl watch --once", line))
+        assert result.exit_code == 0, f"{line}: {result.output}"
+    assert (tmp_path / "clicks.html").stat().st_size > 0
 
 
 def documented_settings() -> dict[str, str]:

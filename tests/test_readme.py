@@ -15,7 +15,7 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def test_the_query_of_the_readme_runs_and_shows_that_it_works(tmp_path: Path) -> None:
-    query, shown = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[:2]
+    query, shown = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     query = query.replace("s3a://my-bucket", str(tmp_path / "bucket"))
     # S3 is not tried here; and a test ends.
     query, packages = re.subn(r"^ .*spark\.jars\.packages.*\n", "", query, flags=re.MULTILINE)

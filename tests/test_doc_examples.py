@@ -1,0 +1,138 @@
+"""The examples of the pages: each is run by a test, or says that it is not, and why."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+from written_checkpoint import aged
+
+import spark_dstl
+from clicks import Clicks
+from doc_blocks import ROOT, RUNNABLE, Block, blocks, dstl, here, lines_of, pages, runnable
+from settings import base_confs
+from shared_session import contender
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.verification import verify
+
+# By page and language, the file whose tests run all that is not marked.
+RUN_BY = {
+    ("README.md", "python"): "tests/test_readme.py",
+    ("docs/commands.md", "sh"): "tests/test_doc_examples.py",
+    ("docs/cookbook.md", "sh"): "tests/recipe.py",
+    ("docs/inspect.md", "python"): "python/tests/test_command_reference.py",
+    ("docs/inspect.md", "sh"): "python/tests/test_command_reference.py",
+    ("docs/monitoring.md", "python"): "tests/test_monitoring.py",
+    ("docs/monitoring.md", "sh"): "tests/test_monitoring.py",
+    ("docs/operations.md", "python"): "tests/test_doc_examples.py",
+    ("docs/python-api.md", "python"): "tests/test_doc_examples.py",
+    ("docs/tutorial.md", "python"): "tests/test_tutorial.py",
+    ("docs/tutorial.md", "sh"): "tests/test_tutorial.py",
+}
+# Commands that look at a driver, which tests/test_monitoring.py has.
+OF_A_DRIVER = ("dstl report", "dstl watch")
+BATCHES = 4
+# The pages speak of later batches than there are here.
+NUMBERS = {"1041": "2", "1040": "1"}
+
+
+def test_each_example_is_run_or_says_why_not() -> None:
+    found = {(block.page, block.language) for page in pages() for block in blocks(page) if block.not_run is None}
+    assert {one for one in found if one[1] in RUNNABLE} == set(RUN_BY)
+    for (page, _), test in RUN_BY.items():
+        assert Path(page).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not name {page}"
+
+
+def test_a_fence_that_is_not_closed_or_has_no_language_of_its_own_is_not_overlooked() -> None:
+    for page in pages():
+        fences = re.findall(r"^ *```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(fences) == 2 * len(blocks(page)), page
+
+
+@pytest.fixture(scope="module")
+def checkpoints(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the checkpoint `clicks`; not to be changed."""
+    work = tmp_path_factory.mktemp("examples")
+    (work / "pages").mkdir()
+    session = contender(spark, "dstl")
+    for batch in range(BATCHES):
+        (work / "pages" / f"{batch}.json").write_text("""{"page": "/"}\n""" * 5)
+        clicks = session.readStream.schema("page STRING").json(str(work / "pages"))
+        counts = clicks.groupBy("page").count().writeStream.outputMode("complete").format("noop")
+        at = str(work / "checkpoints" / "clicks")
+        counts.option("checkpointLocation", at).trigger(availableNow=True).start().awaitTermination()
+    aged(work / "checkpoints")
+    return work / "checkpoints"
+
+
+@pytest.fixture
+def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the pages name, as it is here: a copy of the checkpoint, in a directory that commands may write to."""
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+    monkeypatch.chdir(tmp_path)
+    for jar in ("hadoop-aws-3.5.0.jar", "bundle.jar"):
+        with zipfile.ZipFile(tmp_path / jar, "w"):
+            pass
+    copied = shutil.copytree(checkpoints, tmp_path / "checkpoints")
+    logs = {"/var/log/clicks.jsonl": tmp_path / "clicks.jsonl"}
+    return {"s3a://bucket/checkpoints": copied, "s3a://bucket": tmp_path, "/checkpoints": copied, **NUMBERS, **logs}
+
+
+def of_the_commands() -> list[Block]:
+    return [block for block in runnable("docs/commands.md", "sh") if block.heading not in OF_A_DRIVER]
+
+
+@pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading)
+def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], tmp_path: Path) -> None:
+    for line in lines_of(block, places):
+        if line.startswith("spark-submit "):
+            submit(line, tmp_path)
+        else:
+            result = dstl(line)
+            assert result.exit_code == 0, f"{block.place}: {line}: {result.output}"
+            assert result.output
+
+
+def submit(line: str, work: Path) -> None:
+    """Run it in a shell; the query is one that looks whether it was configured."""
+    found = re.fullmatch(r"spark-submit \$\((dstl config .*)\) (my_query\.py)", line)
+    assert found is not None
+    (work / found[2]).write_text(
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.getOrCreate()\n"
+        "name = spark.conf.get('spark.sql.streaming.checkpointFileManagerClass')\n"
+        "print('is', spark._jvm.org.apache.spark.util.Utils.classForName(name, True, False).getSimpleName())\n"
+    )
+    confs = base_confs("local[1]", work)
+    defaults = work / "conf"
+    defaults.mkdir()
+    lines = [f"{key} {value}\n" for key, value in confs.items()]
+    (defaults / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
+    path = os.pathsep.join([str(Path(pyspark.__file__).parent / "bin"), os.environ["PATH"]])
+    flags = dstl(found[1]).output
+    command = ["bash", "-c", line.replace(f"$({found[1]})", flags.strip())]
+    environment = os.environ | {"PATH": path, "SPARK_CONF_DIR": str(defaults)}
+    done = subprocess.run(command, cwd=work, env=environment, check=False, capture_output=True, text=True)
+    assert "is DstlCheckpointFileManager" in done.stdout, done.stderr
+
+
+PYTHON = [*runnable("docs/operations.md", "python"), *runnable("docs/python-api.md", "python")]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)
+def test_the_python_of_a_page_runs(
+    block: Block, places: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    names: dict[str, object] = {"spark_dstl": spark_dstl, "SparkSession": SparkSession, "spark": spark}
+    clicks = Clicks.create(spark, tmp_path / "query", files=1)
+    if "query" in block.text:
+        names["query"] = clicks.goes_on()
+    exec(compile(here(block.text, places), block.place, "exec"), names)
