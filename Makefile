@@ -28,7 +28,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 demo: .build/jar .venv/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; STORAGE=s3: on an S3 server
 	@$(VENV)/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
