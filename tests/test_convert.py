@@ -178,7 +178,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path
     return contest.checkpoint
 
 
-def test_a_conversion_whose_process_was_killed_goes_on_where_it_was(tmp_path: Path, plain: Path) -> None:
+def test_a_conversion_whose_process_was_killed_goes_on_where_it_was_and_is_no_checkpoint_before(
+    tmp_path: Path, plain: Path, spark: SparkSession
+) -> None:
     target = tmp_path / "target"
     killed: list[int] = []
 
@@ -192,11 +194,18 @@ def test_a_conversion_whose_process_was_killed_goes_on_where_it_was(tmp_path: Pa
     assert killed
     assert not (target / "metadata").exists()
     assert not (target / "offsets").exists()
+    hasty = Moving(contender(spark, "default"), AGGREGATION, tmp_path, directory="hasty")
+    shutil.copytree(target, hasty.checkpoint)
+    with pytest.raises(StreamingQueryException, match="LOCATION_NOT_EMPTY"):
+        hasty.begin()
+    with pytest.raises(CannotConvert, match="a query has continued it"):
+        converted(plain, hasty.checkpoint)
     (target / "state/0/1/SSTs").mkdir(parents=True)
     (target / "state/0/1/SSTs/000008-left-over.sst").write_bytes(b"begun")
     done = converted(plain, target)
     assert (done.written, done.kept) == (1, 1)
     assert not list(target.rglob("*left-over*"))
+    assert (target / "metadata").read_bytes() == (plain / "metadata").read_bytes()
 
 
 @pytest.fixture(scope="module")
