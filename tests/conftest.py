@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,10 @@ from pyspark.sql import SparkSession
 
 import shared_session
 from harness import Reader
+from settings import with_absolute_jars
+
+# The drivers of the tests run in directories of their own, where a relative path leads to nothing.
+os.environ.update(with_absolute_jars(os.environ))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import class_archive
@@ -26,6 +27,7 @@ FILE_MANAGER = f"{OURS}.DstlCheckpointFileManager"
 STOCK_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 
+JAR = "SPARK_DSTL_JAR"
 TEST_JAR = "SPARK_DSTL_TEST_JAR"
 FAIL_POINTS = "SPARK_DSTL_FAIL_POINTS"
 FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
@@ -36,9 +38,18 @@ def stock() -> bool:
     return os.environ.get("SPARK_DSTL_TEST_PROVIDER") == "stock"
 
 
+def with_absolute_jars(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that name jars, with paths that lead there from any directory."""
+    return {
+        name: ",".join(str(Path(jar).absolute()) for jar in environment[name].split(","))
+        for name in (JAR, TEST_JAR)
+        if environment.get(name)
+    }
+
+
 def jars(with_tests: bool = False) -> str:
     """The jars to give to Spark."""
-    named = os.environ.get("SPARK_DSTL_JAR")
+    named = os.environ.get(JAR)
     if not named:
         import spark_dstl
 

@@ -9,7 +9,7 @@ import pytest
 from driver_process import Failed
 from harness import Run, compare
 from scenarios import Aggregation, JoinAggregation
-from settings import log_confs, stock, stock_confs
+from settings import log_confs, stock, stock_confs, with_absolute_jars
 
 
 def confs() -> dict[str, str]:
@@ -55,3 +55,13 @@ def test_a_wrong_row_in_the_sink_fails_the_check(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="expected"):
         run.check()
     assert list((tmp_path / "markers").iterdir()) == []
+
+
+def test_jars_are_found_from_any_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = with_absolute_jars({"SPARK_DSTL_JAR": "target/a.jar", "SPARK_DSTL_TEST_JAR": "b.jar,/c.jar", "OTHER": "x"})
+    assert named == {
+        "SPARK_DSTL_JAR": f"{tmp_path}/target/a.jar",
+        "SPARK_DSTL_TEST_JAR": f"{tmp_path}/b.jar,/c.jar",
+    }
+    assert with_absolute_jars({"SPARK_DSTL_JAR": ""}) == {}

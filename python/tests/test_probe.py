@@ -6,7 +6,9 @@ import json
 import random
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console, main
 from spark_dstl.errors import CannotProbe
 from spark_dstl.options import all_options
-from spark_dstl.probing import exclusiveness, figures
+from spark_dstl.probing import exclusiveness, figures, measurement
 from spark_dstl.probing.advice import Shape, hedging, recommendations, saved
 from spark_dstl.probing.exclusiveness import Exclusiveness, Race, judged, race
 from spark_dstl.probing.places import storage_at
@@ -248,6 +250,28 @@ def test_nothing_stays_after_an_error_or_an_interrupt(storage: FakeStorage, kind
     with pytest.raises((CannotProbe, KeyboardInterrupt)):
         measuring.run()
     assert (storage.there, measuring.left_behind) == ({}, [])
+
+
+def test_an_interrupt_while_requests_are_begun_ends_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    may_end = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            may_end.set()
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+    class Interrupted(list[Callable[[], object]]):
+        def __iter__(self) -> Iterator[Callable[[], object]]:
+            yield may_end.wait
+            yield from (partial(asked.append, number) for number in range(100))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(measurement, "ThreadPoolExecutor", Pool)
+    measuring = measurement.Measuring("place", 1, lambda: 0.0, lambda _what, _done, _of: None)
+    with pytest.raises(KeyboardInterrupt):
+        measuring.each("put", Interrupted())
+    assert asked == []
 
 
 def test_what_cannot_be_removed_is_named(storage: FakeStorage) -> None:

@@ -60,8 +60,9 @@ class Measuring:
                 raise
 
         with ThreadPoolExecutor(self._threads, thread_name_prefix="dstl-probe") as pool:
-            futures = [pool.submit(unless_over, request) for request in requests]
+            # Those that were submitted would all be run, had an interrupt come before they are waited for.
             try:
+                futures = [pool.submit(unless_over, request) for request in requests]
                 for done, future in enumerate(futures, start=1):
                     future.result()
                     self._progress(kind, done, len(futures))
