@@ -17,6 +17,7 @@ TARGET = ROOT / "docs" / "commands.md"
 
 sys.path.insert(0, str(SOURCES))
 
+from generated_page import write_or_check  # noqa: E402
 from spark_dstl.commands import main as program  # noqa: E402
 
 HEADER = """# Commands
@@ -79,14 +80,7 @@ def _help(option: click.Option, context: click.Context) -> str:
 
 def main() -> int:
     """Write the page, or say whether it is up to date."""
-    content = page()
-    if "--check" in sys.argv[1:]:
-        if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != content:
-            print(f"{TARGET} is not what the commands say: run make docs", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.write_text(content, encoding="utf-8")
-    return 0
+    return write_or_check(TARGET, page(), "commands")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ TARGET = ROOT / "docs" / "python-api.md"
 sys.path.insert(0, str(SOURCES))
 
 import spark_dstl  # noqa: E402
+from generated_page import write_or_check  # noqa: E402
 from spark_dstl import options  # noqa: E402
 from spark_dstl.checkpoint import tables  # noqa: E402
 
@@ -289,14 +290,7 @@ def main() -> int:
     if missing:
         print(f"public, and not explained: {', '.join(missing)}", file=sys.stderr)
         return 1
-    content = page()
-    if "--check" in sys.argv[1:]:
-        if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != content:
-            print(f"{TARGET} is not what the docstrings say: run make docs", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.write_text(content, encoding="utf-8")
-    return 0
+    return write_or_check(TARGET, page(), "docstrings")
 
 
 if __name__ == "__main__":
