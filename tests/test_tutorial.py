@@ -1,7 +1,7 @@
 """The tutorial, typed from its first line to its last, with a local S3-compatible server.
 
-What takes long to fetch or to build must be there: `make test-storage` sees to it, and runs this test alone. Otherwise
-it is left out, and says so.
+`make test-storage` builds what it needs, the wheel among it, and runs this test alone; otherwise it is left out, and
+says so.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ PAGE = "docs/tutorial.md"
 CACHE = Path.home() / ".cache" / "spark-dstl"
 # Where Java and the shell have the home directory meanwhile: what Spark fetches stays there for the next time.
 HOME = CACHE / "home"
-FETCHED = ".ivy2.5.2/jars"
-MAY_FETCH = "SPARK_DSTL_TEST_STORAGE"
+ASKED_FOR = "SPARK_DSTL_TEST_STORAGE"
 # How long the log of a program may be that has not shown yet what it should.
 TAIL = 4000
 
@@ -35,15 +34,13 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture
 def prepared() -> Path:
-    """The wheel; the test is skipped where something is missing that it does not fetch by itself."""
+    """The wheel, which is that of these sources."""
+    if not os.environ.get(ASKED_FOR):
+        pytest.skip("`make test-storage` runs it: it needs Go, and fetches jars")
     if shutil.which("versitygw", path=f"{os.environ['PATH']}{os.pathsep}{CACHE / 'tools'}") is None:
-        pytest.skip("no versitygw: `make test-storage` builds it, which needs Go")
-    if not os.environ.get(MAY_FETCH) and not list((HOME / FETCHED).glob("*hadoop-aws*")):
-        pytest.skip("the jars for s3a:// are not there: `make test-storage` fetches them, 17 MB")
-    wheels = list((ROOT / "python" / "dist").glob(f"spark_dstl-{spark_dstl.__version__}-*.whl"))
-    if not wheels:
-        pytest.skip("there is no wheel: `make test-storage` builds it")
-    return wheels[0]
+        pytest.fail("no versitygw: `make test-storage` builds it")
+    (wheel,) = list((ROOT / "python" / "dist").glob(f"spark_dstl-{spark_dstl.__version__}-*.whl"))
+    return wheel
 
 
 def environment(work: Path, wheel: Path) -> dict[str, str]:
