@@ -14,7 +14,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.execution.streaming.state.dstl.driver.DrivenRun
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, SkippedBatch, StreamThread}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   ChangelogStream,
   CheckpointDirectory,
@@ -194,6 +194,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         owner(root) match {
           case Some(run) =>
             FailPoints.hit("driver.seals-pending", batch)
+            if (!run.coordinator.hasSeals(batch))
+              StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch))
             Waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
             FailPoints.hit("driver.after-commit-entry", batch)
           case None =>

@@ -1,0 +1,43 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
+
+/**
+ * A batch whose sink has its output already, and that was not executed for that: a driver has died between the sink's commit
+ * and the commit entry, or somebody went back. Sinks that know a batch by its number skip it then (`FileStreamSink.addBatch`,
+ * Delta's, idempotent writes in `foreachBatch`). Stock Spark's tasks left the state as files; ours went with the driver. So it
+ * is computed again, from the same input and on the same state, and its output thrown away.
+ */
+private[dstl] object SkippedBatch extends Logging {
+
+  /** To be called on the thread that drives the query, before the batch is committed. Fails if the batch does. */
+  def computeAgain(query: DrivenQuery, batch: Long): Unit =
+    executionOf(query, batch).filter(wasSkipped).foreach { execution =>
+      logWarning(
+        s"The sink has skipped batch $batch of query ${query.query}: it has its output already. Its state is computed again"
+      )
+      SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
+    }
+
+  private def executionOf(query: DrivenQuery, batch: Long): Option[IncrementalExecution] =
+    for {
+      session <- SparkSession.getActiveSession
+      running <- Option(session.sharedState.activeStreamingQueries.get(query.query))
+      if running.runId == query.run
+      context <- Option(running.getLatestExecutionContext())
+      if context.batchId == batch
+      execution <- Option(context.executionPlan)
+    } yield execution
+
+  /** Whether no task has come to the end of any stateful operator. */
+  private def wasSkipped(execution: IncrementalExecution): Boolean = {
+    val writers = execution.executedPlan.collect { case writer: StateStoreWriter => writer }
+    writers.nonEmpty && writers.forall(_.longMetric(Instances).value == 0)
+  }
+
+  private val Instances = "numStateStoreInstances"
+}

@@ -1,0 +1,71 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.attribute.FileTime
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.streaming.{DataStreamWriter, Trigger}
+
+/**
+ * Sinks that know a batch by its number do not execute one whose output they have. The commit entry is what says that a batch
+ * is committed, and a driver may die between the two.
+ */
+class SkippedBatchesSuite extends ComparisonSuite {
+  private val lines = Seq("a b", "b c", "a d", "d e")
+
+  /** A file a batch, in their order. */
+  private def add(input: LocalPath, number: Int): Unit = {
+    val file = Files.write(input.resolve(s"$number.txt"), lines(number).replace(' ', '\n').getBytes(UTF_8))
+    Files.setLastModifiedTime(file, FileTime.fromMillis(1000L * (number + 1))): Unit
+  }
+
+  private final class Place(name: String) {
+    private val root = Files.createTempDirectory(directory, name)
+    val input: LocalPath = Files.createDirectory(root.resolve("input"))
+    val output: LocalPath = root.resolve("output")
+    val checkpoint: LocalPath = root.resolve("checkpoint")
+  }
+
+  private def run(session: SparkSession, place: Place)(sink: DataStreamWriter[Row] => DataStreamWriter[Row]): Unit = {
+    val words: DataFrame =
+      session.readStream.option("maxFilesPerTrigger", "1").text(place.input.toString).dropDuplicates("value")
+    sink(words.writeStream.option("checkpointLocation", place.checkpoint.toString).trigger(Trigger.AvailableNow()))
+      .start().awaitTermination()
+  }
+
+  private def written(session: SparkSession, place: Place): Seq[String] =
+    session.read.text(place.output.toString).collect().map(_.getString(0)).sorted.toSeq
+
+  for (contender <- Seq(stock, ours))
+    test(s"a file sink skips a batch that it has, whose state is there afterwards: ${contender.name}") {
+      val own = session(contender)
+      val place = new Place(contender.name)
+      def toFiles(): Unit = run(own, place)(_.format("text").option("path", place.output.toString))
+      (0 to 1).foreach(add(place.input, _))
+      toFiles()
+      Files.delete(place.checkpoint.resolve("commits/1"))
+      (2 to 3).foreach(add(place.input, _))
+      toFiles()
+      assert(written(own, place) == Seq("a", "b", "c", "d", "e"))
+    }
+
+  // Stock Spark fails it: it takes it for a batch that was looked at in part.
+  test("foreachBatch need not look at a batch that it has seen") {
+    val own = session(ours)
+    val place = new Place("seen")
+    val seen = new ConcurrentHashMap[Long, Seq[String]]
+    def toMap(): Unit = run(own, place)(_.foreachBatch { (batch: DataFrame, number: Long) =>
+      if (!seen.containsKey(number)) seen.put(number, batch.collect().map(_.getString(0)).sorted.toSeq): Unit
+    })
+    (0 to 1).foreach(add(place.input, _))
+    toMap()
+    Files.delete(place.checkpoint.resolve("commits/1"))
+    (2 to 3).foreach(add(place.input, _))
+    toMap()
+    assert(seen.asScala.toMap == Map(0L -> Seq("a", "b"), 1L -> Seq("c"), 2L -> Seq("d"), 3L -> Seq("e")))
+  }
+}
