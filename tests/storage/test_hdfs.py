@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+import spark_dstl
 from cases import OUTAGE_SECONDS, wait_for_commits
 from harness import Run
 from scenarios import Aggregation
 from servers import Hdfs, hdfs
 from settings import dstl, log_confs
+from spark_dstl.commands import main
 
 CLUSTER = "local-cluster[2,1,1024]"
 LARGE_SEGMENTS = dstl(inline__maxSegmentSize="0")
@@ -87,3 +90,22 @@ def test_a_query_waits_for_the_end_of_safe_mode(tmp_path: Path, cluster: Hdfs) -
         driver.succeed()
     run.check()
     run.check_state()
+
+
+def test_the_commands_read_what_only_hadoop_has_a_client_for(tmp_path: Path, cluster: Hdfs) -> None:
+    """Without libhdfs: through Hadoop's own client, in a Java process that ends with the command."""
+    run = on_hdfs(tmp_path, cluster, inline__maxSegmentSize="0")
+    with run.start() as driver:
+        driver.succeed()
+    path = run.queries[0].checkpoint
+    with spark_dstl.open(path) as checkpoint:
+        assert checkpoint.verify(deep=True).is_intact
+        newest = max(run.committed(run.queries[0]))
+        assert checkpoint.summary().newest_batch == newest
+        assert checkpoint.stores().column("version").to_pylist() == [newest + 1] * 4
+        rows = checkpoint.state().read_all().to_pylist()
+    assert len(rows) == len(run.queries[0].scenario.result())
+    shown = CliRunner().invoke(main, ["ls", path])
+    assert shown.exit_code == 0, shown.output
+    refused = CliRunner().invoke(main, ["show", f"{cluster.address}/nothing-there"])
+    assert refused.exit_code != 0

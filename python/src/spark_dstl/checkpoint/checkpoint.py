@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ def open_checkpoint(
     and `MissingPackage` if pyarrow is not installed.
     """
     options = options or StorageOptions()
+    if jvm is not None:
+        options = replace(options, jvm=jvm)
     storage = Storage(locate(path, options))
     return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress, jvm)
 

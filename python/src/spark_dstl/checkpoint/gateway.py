@@ -23,6 +23,7 @@ from spark_dstl.jar import jar_path
 from spark_dstl.release import INSTALL, check_spark_version
 
 PURPOSE = "Reading state"
+_TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
 _CORE = re.compile(r"spark-core_2\.13-(?P<version>.+)\.jar")
 _SECONDS_TO_END = 5.0
 _TAIL = 2000
@@ -132,6 +133,15 @@ class Gateway:
         if self._process.stdout is not None:
             self._process.stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def tool(gateway: Gateway, name: str) -> Any:
+    """Return a class of the Java process. Raises `JvmFailed` if its jar has none of that name."""
+    found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
+    # py4j takes the name of a class that it does not find for that of a package.
+    if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
+        raise JvmFailed(f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's")
+    return found
 
 
 def _java() -> str:

@@ -3,14 +3,18 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.hadoop import hadoop_files
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
+# What pyarrow has a client for that needs nothing of Hadoop's.
+_BY_ARROW = ("gs", "gcs", "abfs", "abfss")
 _CONNECT_SECONDS = 10.0
 _REQUEST_SECONDS = 60.0
 PURPOSE = "Reading checkpoints"
@@ -31,6 +35,8 @@ class StorageOptions:
     """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else where the bucket is."""
     anonymous: bool = False
     """Whether no credentials are sent."""
+    jvm: JvmOptions = field(default_factory=JvmOptions)
+    """What the Java process gets that opens storage which only Hadoop has a client for, such as `hdfs://`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def scheme_of(place: str) -> tuple[str | None, str]:
 
 
 def locate(place: str, options: StorageOptions | None = None) -> Place:
-    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`) or of what pyarrow knows besides."""
+    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`), or of what pyarrow or Hadoop knows."""
     scheme, rest = scheme_of(place)
     if scheme is None:
         path = str(Path(place).absolute())
@@ -75,7 +81,17 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
     if scheme in ("s3", "s3a", "s3n"):
         path = rest.strip("/")
         return Place(_s3(path.split("/")[0], options or StorageOptions(), os.environ), path, f"{scheme}://{path}")
-    return _by_uri(place)
+    if scheme in _BY_ARROW:
+        return _by_uri(place)
+    jvm = (options or StorageOptions()).jvm
+    try:
+        authority, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
+        return Place(hadoop_files(f"{scheme}://{authority}/", jvm), f"/{path.lstrip('/')}", place)
+    except OSError as error:
+        raise UnreadableStorage(
+            f"{place} cannot be opened by Hadoop: {error}. Check the address; give the jars of its client with --jars "
+            "and settings with --conf spark.hadoop.…"
+        ) from error
 
 
 def server_of(options: StorageOptions, environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:

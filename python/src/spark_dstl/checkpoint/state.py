@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint import sparkfiles
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, tool
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of, no_entry
-from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch, tool
+from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
 

@@ -6,26 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.gateway import Gateway, tool
 from spark_dstl.checkpoint.locate import server_of
-from spark_dstl.dependencies import needed
-from spark_dstl.errors import JvmFailed
-from spark_dstl.jar import jar_path
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
 
-_TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
 _S3A = "spark.hadoop.fs.s3a"
-
-
-def tool(gateway: Gateway, name: str) -> Any:
-    """Return a class of the Java process. Raises `JvmFailed` if its jar has none of that name."""
-    found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
-    # py4j takes the name of a class that it does not find for that of a package.
-    if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
-        raise JvmFailed(f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's")
-    return found
 
 
 def state_batch(gateway: Gateway, number: int, offsets: Mapping[str, Any]) -> Any:

@@ -48,10 +48,28 @@ def reached(command: Command) -> Command:
     """Give a command what is needed to reach storage; it gets `storage`."""
 
     @functools.wraps(command)
-    def run(*args: Any, endpoint: str | None, region: str | None, anonymous: bool, **kwargs: Any) -> Any:
-        return command(*args, storage=StorageOptions(endpoint, region, anonymous), **kwargs)
+    def run(
+        *args: Any,
+        endpoint: str | None,
+        region: str | None,
+        anonymous: bool,
+        jars: str | None,
+        conf: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(_setting(one) for one in conf))
+        return command(*args, storage=StorageOptions(endpoint, region, anonymous, jvm), **kwargs)
 
     for decorate in (
+        click.option(
+            "--conf",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting of Spark for what Hadoop's client opens, such as spark.hadoop.fs...",
+        ),
+        click.option(
+            "--jars", metavar="JARS", help="Jars of Hadoop's client for the storage, such as hadoop-aws: with commas."
+        ),
         click.option("--anonymous", is_flag=True, help="Send no credentials, for public buckets."),
         click.option(
             "--region", metavar="REGION", help="The region of the bucket. By default AWS_REGION, or looked up."
@@ -110,6 +128,13 @@ def rows_options(command: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.startswith("spark."):
+        raise click.BadParameter(f"{text} is not KEY=VALUE with a KEY that begins with spark.", param_hint="--conf")
+    return key, value
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether a person sees what is written there."""
     return stream.isatty()
@@ -132,6 +157,9 @@ def same_place(path: str, base_path: str | None, storage: StorageOptions) -> str
     words = [path]
     for option, value in (("base-path", base_path), ("endpoint", storage.endpoint), ("region", storage.region)):
         words += [f"--{option}", value] if value else []
+    words += ["--jars", ",".join(storage.jvm.jars)] if storage.jvm.jars else []
+    for key, value in storage.jvm.conf.items():
+        words += ["--conf", f"{key}={value}"]
     return shlex.join([*words, "--anonymous"] if storage.anonymous else words)
 
 

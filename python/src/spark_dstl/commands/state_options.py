@@ -4,12 +4,13 @@ import base64
 import functools
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, TypeVar
 
 import click
 
-from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.state import Selection
 from spark_dstl.commands import console
 
@@ -31,21 +32,11 @@ def java_process(command: Command) -> Command:
     """Give a command the options how its Java process is started; it gets `jvm`."""
 
     @functools.wraps(command)
-    def run(*args: Any, jars: str | None, conf: tuple[str, ...], memory: str, **kwargs: Any) -> Any:
-        jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(_setting(one) for one in conf), memory)
-        return command(*args, jvm=jvm, **kwargs)
+    def run(*args: Any, storage: StorageOptions, memory: str, **kwargs: Any) -> Any:
+        return command(*args, storage=storage, jvm=replace(storage.jvm, memory=memory), **kwargs)
 
-    for decorate in (
-        click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap."),
-        click.option(
-            "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark, such as spark.hadoop.fs..."
-        ),
-        click.option(
-            "--jars", metavar="JARS", help="Jars that storage needs, such as hadoop-aws, separated by commas."
-        ),
-    ):
-        run = decorate(run)
-    return run  # type: ignore[return-value]
+    memory = click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap.")
+    return memory(run)  # type: ignore[return-value]
 
 
 def selecting(command: Command) -> Command:
@@ -132,10 +123,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return str(value)
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key.startswith("spark."):
-        raise click.BadParameter(f"{text} is not KEY=VALUE with a KEY that begins with spark.", param_hint="--conf")
-    return key, value

@@ -11,9 +11,9 @@ from spark_dstl.checkpoint.convert.point import Point
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, tool
 from spark_dstl.checkpoint.sparkfiles import Operator
-from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch, tool
+from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState
 

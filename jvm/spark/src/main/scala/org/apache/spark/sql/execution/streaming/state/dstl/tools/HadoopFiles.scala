@@ -1,0 +1,83 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.io.FileNotFoundException
+import java.util.{Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{ChecksumFileSystem, FSDataInputStream, FSDataOutputStream, FileStatus, FileSystem, Path}
+
+import org.apache.spark.SparkConf
+import org.apache.spark.deploy.SparkHadoopUtil
+
+/**
+ * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
+ * are relative to the directory, without one before them.
+ *
+ * @param directory a URI
+ * @param settings  of Spark, among them `spark.hadoop.` for the storage
+ */
+private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String, String]) {
+  private val configuration: Configuration =
+    SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings.asScala))
+
+  private val fileSystem: FileSystem = new Path(directory).getFileSystem(configuration) match {
+    // Commit entries have checksums of their own, and files beside them would be litter.
+    case checksummed: ChecksumFileSystem => checksummed.getRawFileSystem
+    case other => other
+  }
+  private val root = fileSystem.makeQualified(new Path(directory))
+
+  /** What there is: `f` or `d`, bytes, and when it was written in milliseconds, separated by tabs; null if there is nothing. */
+  def status(path: String): String =
+    try line(fileSystem.getFileStatus(at(path)))
+    catch { case _: FileNotFoundException => null }
+
+  /** A line for everything in a directory, as [[status]] has it, with the path at its end; null if there is no directory. */
+  def list(path: String, recursive: Boolean): String =
+    try below(at(path), recursive).map(found => s"${line(found)}\t${relative(found.getPath)}").mkString("\n")
+    catch { case _: FileNotFoundException => null }
+
+  /** Opens a file. Fails with `FileNotFoundException` if there is none. */
+  def open(path: String): ReadFile = {
+    val status = fileSystem.getFileStatus(at(path))
+    if (status.isDirectory) throw new FileNotFoundException(s"${status.getPath} is a directory")
+    new ReadFile(fileSystem.open(status.getPath), status.getLen)
+  }
+
+  /** Begins a file, in place of one that is there. */
+  def create(path: String): FSDataOutputStream = fileSystem.create(at(path), true)
+
+  /** Makes a directory, and those above it. */
+  def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
+
+  /** Deletes a file; says whether there was one. */
+  def delete(path: String): Boolean = fileSystem.delete(at(path), false)
+
+  private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))
+
+  private def below(path: Path, recursive: Boolean): Seq[FileStatus] = {
+    val found = fileSystem.listStatus(path).toSeq
+    if (recursive) found.flatMap(one => if (one.isDirectory) one +: below(one.getPath, recursive) else Seq(one))
+    else found
+  }
+
+  private def relative(path: Path): String = root.toUri.relativize(path.toUri).getPath
+
+  private def line(status: FileStatus): String =
+    s"${if (status.isDirectory) "d" else "f"}\t${status.getLen}\t${status.getModificationTime}"
+}
+
+/** An open file. Used by one thread at a time. */
+private[sql] final class ReadFile(stream: FSDataInputStream, val size: Long) {
+
+  /** Bytes from an offset on: fewer if the file ends before. */
+  def read(offset: Long, length: Int): Array[Byte] = {
+    val content = new Array[Byte](math.max(0L, math.min(length.toLong, size - offset)).toInt)
+    stream.readFully(offset, content)
+    content
+  }
+
+  def close(): Unit = stream.close()
+}

@@ -1,0 +1,217 @@
+"""Storage that only Hadoop has a client for, as a file system of pyarrow: Hadoop's own, in a Java process.
+
+The process is started when such storage is first asked for, serves all that is reached with the same jars and settings,
+and ends with this one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, NoReturn
+
+from spark_dstl.checkpoint.gateway import Gateway, JvmOptions, tool
+from spark_dstl.dependencies import needed
+
+PURPOSE = "Storage that Hadoop has a client for"
+# A piece of it is a string in Java, on its way.
+_PIECE = 4 * 1024 * 1024
+
+_lock = threading.Lock()
+_gateways: list[tuple[JvmOptions, Gateway]] = []
+
+
+def hadoop_files(uri: str, options: JvmOptions) -> Any:
+    """Return the file system at a URI that ends with its root. Raises `OSError` if Hadoop cannot open it."""
+    filesystems = needed("pyarrow.fs", PURPOSE)
+    py4j = needed("py4j.protocol", PURPOSE)
+    java = tool(_gateway(options), "HadoopFiles")
+    with _errors(py4j):
+        files = java(uri, dict(options.conf))
+    return filesystems.PyFileSystem(_handler(filesystems, files, py4j, uri))
+
+
+def _gateway(options: JvmOptions) -> Gateway:
+    with _lock:
+        for known, gateway in _gateways:
+            if known == options and gateway.is_running:
+                return gateway
+        gateway = Gateway(options)
+        atexit.register(gateway.close)
+        _gateways.append((options, gateway))
+        return gateway
+
+
+def _handler(filesystems: Any, files: Any, py4j: Any, uri: str) -> Any:
+    """Return what pyarrow asks; pyarrow is imported late, so that the package does without it."""
+    arrow = needed("pyarrow", PURPOSE)
+
+    class Handler(filesystems.FileSystemHandler):  # type: ignore[misc]
+        def get_type_name(self) -> str:
+            return f"hadoop:{uri}"
+
+        def normalize_path(self, path: str) -> str:
+            return path
+
+        def get_file_info(self, paths: list[str]) -> list[Any]:
+            with _errors(py4j):
+                return [self._info(path, files.status(_relative(path))) for path in paths]
+
+        def get_file_info_selector(self, selector: Any) -> list[Any]:
+            with _errors(py4j):
+                listed = files.list(_relative(selector.base_dir), selector.recursive)
+            if listed is None:
+                if selector.allow_not_found:
+                    return []
+                raise FileNotFoundError(selector.base_dir)
+            return [
+                self._info("/" + name, status)
+                for status, name in (line.rsplit("\t", 1) for line in listed.splitlines() if line)
+            ]
+
+        def _info(self, path: str, status: str | None) -> Any:
+            if status is None:
+                return filesystems.FileInfo(path, filesystems.FileType.NotFound)
+            kind, size, millis = status.split("\t")
+            if kind == "d":
+                return filesystems.FileInfo(path, filesystems.FileType.Directory)
+            written = datetime.fromtimestamp(int(millis) / 1000, timezone.utc)
+            return filesystems.FileInfo(path, filesystems.FileType.File, mtime=written, size=int(size))
+
+        def open_input_file(self, path: str) -> Any:
+            with _errors(py4j):
+                return arrow.PythonFile(_Reader(files.open(_relative(path)), py4j), mode="r")
+
+        def open_input_stream(self, path: str) -> Any:
+            return self.open_input_file(path)
+
+        def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
+            with _errors(py4j):
+                return arrow.PythonFile(_Writer(files.create(_relative(path)), py4j), mode="w")
+
+        def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
+            with _errors(py4j):
+                files.makeDirectory(_relative(path))
+
+        def delete_file(self, path: str) -> None:
+            with _errors(py4j):
+                if not files.delete(_relative(path)):
+                    raise FileNotFoundError(path)
+
+        def _refuse(self, *_: Any) -> NoReturn:
+            raise NotImplementedError("nothing in this package asks for it")
+
+        delete_dir = delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+        def __hash__(self) -> int:
+            return id(self)
+
+    return Handler()
+
+
+class _Reader:
+    """A file of Hadoop's, as Python reads files."""
+
+    def __init__(self, file: Any, py4j: Any) -> None:
+        self._file = file
+        self._py4j = py4j
+        self._size: int = file.size()
+        self._at = 0
+        self.closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def read(self, length: int = -1) -> bytes:
+        end = self._size if length < 0 else min(self._size, self._at + length)
+        pieces = []
+        while self._at < end:
+            with _errors(self._py4j):
+                piece: bytes = self._file.read(self._at, min(_PIECE, end - self._at))
+            self._at += len(piece)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with _errors(self._py4j):
+                self._file.close()
+
+
+class _Writer:
+    """A file of Hadoop's that is being written. What is not closed well is not there, or was cut off."""
+
+    def __init__(self, stream: Any, py4j: Any) -> None:
+        self._stream = stream
+        self._py4j = py4j
+        self._at = 0
+        self.closed = False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, content: Any) -> int:
+        view = memoryview(content)
+        for start in range(0, len(view), _PIECE):
+            with _errors(self._py4j):
+                self._stream.write(bytes(view[start : start + _PIECE]))
+        self._at += len(view)
+        return len(view)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with _errors(self._py4j):
+                self._stream.close()
+
+
+def _relative(path: str) -> str:
+    return path.strip("/")
+
+
+@contextmanager
+def _errors(py4j: Any) -> Iterator[None]:
+    """Raise what Java throws as the errors of files."""
+    try:
+        yield
+    except py4j.Py4JJavaError as error:
+        thrown = error.java_exception
+        kind = thrown.getClass().getName()
+        said = f"{kind.rpartition('.')[2]}: {thrown.getMessage()}"
+        if kind == "java.io.FileNotFoundException":
+            raise FileNotFoundError(said) from error
+        raise OSError(said) from error
+    except py4j.Py4JError as error:
+        raise OSError(f"the Java process does not answer: {error}") from error
