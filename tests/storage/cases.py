@@ -123,7 +123,7 @@ def for_a_while() -> Iterator[Case]:
         ("bucket read-only", Fault.DENIED, refuse),
         ("storage full", Fault.FULL, refuse),
     ):
-        yield Case(name, disturb=partial(until_it_fails, fault, methods), restarts=1, fails_with=".")
+        yield Case(name, disturb=partial(for_thirty_seconds, fault, methods), restarts=1, fails_with=".")
     yield Case(
         "latency of 300 ms, jitter of 200 ms", disturb=partial(toxic, "latency", latency=300, jitter=200), toxics=True
     )
@@ -158,12 +158,12 @@ def silence(place: Place, driver: Driver, run: Run) -> None:
     place.server.process.go_on()
 
 
-def until_it_fails(fault: Fault, methods: str, place: Place, driver: Driver, run: Run) -> None:
-    """Refuse every request until the query ends."""
+def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver, run: Run) -> None:
+    """Refuse every request for a while; the query may end meanwhile."""
     wait_for_commits(driver, run)
     rule = Rule(fault, methods)
     place.wire.rules.append(rule)
-    driver.wait()
+    time.sleep(OUTAGE_SECONDS)
     place.wire.rules.remove(rule)
 
 
@@ -201,6 +201,8 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
     else:
         return Outcome(tuple(failures), f"not at its end after {len(failures)} starts: {failures[-1]}")
     place.wire.rules.clear()
+    if place.toxics is not None:
+        place.toxics.clear()
     return Outcome(tuple(failures), wrong_with(run))
 
 
