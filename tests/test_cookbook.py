@@ -134,16 +134,18 @@ def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
 
 def test_a_log_that_grows(tmp_path: Path, spark: SparkSession) -> None:
     never = dstl(materialize__interval="24h", materialize__replayCost="0")
-    clicks = Clicks.create(spark, tmp_path, files=40, settings=RETAIN_LITTLE)
+    clicks = Clicks.create(spark, tmp_path, files=120, settings=RETAIN_LITTLE)
     with Recipe("The log grows, and restarts take long", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
         clicks.goes_on(8, never)
         recipe.sees(recipe.types())
         recipe.types()
-        settings = recipe.sets() | {key: SNAPSHOTS[key] for key in SNAPSHOTS if "minDeltas" in key}
-        clicks.goes_on(4, settings)
+        # What is small would wait for more of its kind longer than these batches take.
+        quick = {key: SNAPSHOTS[key] for key in SNAPSHOTS if "minDeltas" in key or "persistDelay" in key}
+        settings = recipe.sets() | quick
+        clicks.goes_on(8, settings)
         # Snapshots are made in the background, count when the entry of a later batch has them, and then others go.
         while clicks.later and min(clicks.run.committed(clicks.query)) == 0:
-            clicks.goes_on(4, settings)
+            clicks.goes_on(8, settings)
         assert min(clicks.run.committed(clicks.query)) > 0
         recipe.sees(recipe.types())
     clicks.goes_on()

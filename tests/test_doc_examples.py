@@ -36,8 +36,9 @@ RUN_BY = {
     ("docs/tutorial.md", "python"): "tests/test_tutorial.py",
     ("docs/tutorial.md", "sh"): "tests/test_tutorial.py",
 }
-# Commands that look at a driver, which tests/test_monitoring.py has.
-OF_A_DRIVER = ("dstl report", "dstl watch")
+# Commands that look at a driver, which tests/test_monitoring.py has, and one for checkpoints of another provider, which
+# tests/test_convert.py has.
+ELSEWHERE = ("dstl report", "dstl watch", "dstl convert")
 BATCHES = 4
 # The pages speak of later batches than there are here.
 NUMBERS = {"1041": "2", "1040": "1"}
@@ -87,7 +88,7 @@ def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def of_the_commands() -> list[Block]:
-    return [block for block in runnable("docs/commands.md", "sh") if block.heading not in OF_A_DRIVER]
+    return [block for block in runnable("docs/commands.md", "sh") if block.heading not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading)
