@@ -26,6 +26,7 @@ from spark_dstl.probing.advice import Shape, hedging, recommendations, saved
 from spark_dstl.probing.exclusiveness import Exclusiveness, Race, judged, race
 from spark_dstl.probing.places import storage_at
 from spark_dstl.probing.probe import Plan, Probe, Report
+from spark_dstl.probing.s3 import S3Objects
 from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
 
 FOLDER = ".dstl-probe-0123456789abcdef"
@@ -587,3 +588,13 @@ def test_what_looks_at_checkpoints_does_not_know_what_writes() -> None:
     root = Path(spark_dstl.__file__).parent
     for path in (root / "checkpoint").rglob("*.py"):
         assert "probing" not in path.read_text(encoding="utf-8"), path
+
+
+def test_a_server_of_the_environment_is_asked_as_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:7070")
+    client = S3Objects("s3://bucket/q", "bucket/q", StorageOptions(), timeout_seconds=1)._client
+    # With the bucket in the host's name nothing would be there: 127.0.0.1 has no subdomains.
+    assert client.meta.config.s3["addressing_style"] == "path"
+    assert (client.meta.endpoint_url, client.meta.region_name) == ("http://127.0.0.1:7070", "us-east-1")

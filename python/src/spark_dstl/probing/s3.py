@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.locate import StorageOptions, server_of
 from spark_dstl.dependencies import PROBE, needed
 from spark_dstl.probing.storage import PURPOSE, Refused, Unanswered
 
@@ -147,17 +147,17 @@ def _client(options: StorageOptions, timeout_seconds: float) -> Any:
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",
     }
-    if options.endpoint:
+    endpoint, region = server_of(options)
+    if endpoint:
         settings["s3"] = {"addressing_style": "path"}
     if options.anonymous:
         settings["signature_version"] = botocore.UNSIGNED
-    session = boto3.session.Session(region_name=options.region)
-    endpoint = options.endpoint
+    session = boto3.session.Session(region_name=region)
     if endpoint and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
     return session.client(
         "s3",
         endpoint_url=endpoint,
-        region_name=options.region or session.region_name or "us-east-1",
+        region_name=session.region_name or "us-east-1",
         config=needed("botocore.config", PURPOSE, PROBE).Config(**settings),
     )
