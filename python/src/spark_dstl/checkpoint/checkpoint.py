@@ -16,6 +16,7 @@ from spark_dstl.checkpoint.convert.conversion import Conversion
 from spark_dstl.checkpoint.export import export as exporting
 from spark_dstl.checkpoint.export.export import Exported
 from spark_dstl.checkpoint.gateway import Gateway, JvmOptions
+from spark_dstl.checkpoint.hadoop import shared_gateway
 from spark_dstl.checkpoint.leftovers import Leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.reading import EntryReader
@@ -44,10 +45,10 @@ def open_checkpoint(
     """Open the checkpoint at `path` for reading.
 
     `path` is what the query has as `checkpointLocation`: a local path, or a URI of S3 (`s3://`, `s3a://`) or of
-    another storage that pyarrow knows. The query may run meanwhile: what is seen are its committed batches. Opening and
-    reading change nothing. `base_path` is where data files are, if that is not where the newest commit entry says;
-    `options` say how storage is reached; `progress` is told what is read, how much of it, and of how much; `jvm` says
-    what the Java process gets that reads state.
+    another storage that pyarrow or Hadoop knows. The query may run meanwhile: what is seen are its committed batches.
+    Opening and reading change nothing. `base_path` is where data files are, if that is not where the newest commit
+    entry says; `options` say how storage is reached; `progress` is told what is read, how much of it, and of how much;
+    `jvm` says what the Java process gets that reads state, and storage that only Hadoop knows.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -81,8 +82,8 @@ class Checkpoint:
 
     Tables are `pyarrow.Table`s; what can be long is a `pyarrow.RecordBatchReader`, which reads as it is iterated over
     and keeps a few commit entries in memory at a time. Only `apply_rollback` and `delete_leftovers` change anything,
-    and `export` writes somewhere else. Each may raise `UnreadableStorage`; what reads commit entries, and does not say
-    otherwise, `DamagedLog` or `UnsupportedLog`. It is a context manager, which closes it.
+    and `export` and `convert` write somewhere else. Each may raise `UnreadableStorage`; what reads commit entries, and
+    does not say otherwise, `DamagedLog` or `UnsupportedLog`. It is a context manager, which closes it.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -332,7 +333,10 @@ class Checkpoint:
         return None
 
     def gateway(self) -> Gateway:
-        """Return the Java process, which is started when it is first asked for."""
+        """Return the Java process, which is started when it is first asked for; that of the storage, if it has one."""
+        shared = shared_gateway(self.jvm_options)
+        if shared is not None:
+            return shared
         if self._gateway is None:
             self._gateway = Gateway(self.jvm_options)
         return self._gateway

@@ -7,6 +7,7 @@ and ends with this one.
 from __future__ import annotations
 
 import atexit
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,25 +28,33 @@ _gateways: list[tuple[JvmOptions, Gateway]] = []
 def hadoop_files(uri: str, options: JvmOptions) -> Any:
     """Return the file system at a URI that ends with its root. Raises `OSError` if Hadoop cannot open it."""
     filesystems = needed("pyarrow.fs", PURPOSE)
-    py4j = needed("py4j.protocol", PURPOSE)
     java = tool(_gateway(options), "HadoopFiles")
-    with _errors(py4j):
+    with _errors():
         files = java(uri, dict(options.conf))
-    return filesystems.PyFileSystem(_handler(filesystems, files, py4j, uri))
+    return filesystems.PyFileSystem(_handler(filesystems, files, uri))
+
+
+def shared_gateway(options: JvmOptions) -> Gateway | None:
+    """Return the Java process that serves storage reached with these options, if there is one."""
+    with _lock:
+        return _running(options)
+
+
+def _running(options: JvmOptions) -> Gateway | None:
+    return next((gateway for known, gateway in _gateways if known == options and gateway.is_running), None)
 
 
 def _gateway(options: JvmOptions) -> Gateway:
     with _lock:
-        for known, gateway in _gateways:
-            if known == options and gateway.is_running:
-                return gateway
-        gateway = Gateway(options)
-        atexit.register(gateway.close)
-        _gateways.append((options, gateway))
-        return gateway
+        found = _running(options)
+        if found is None:
+            found = Gateway(options)
+            atexit.register(found.close)
+            _gateways.append((options, found))
+        return found
 
 
-def _handler(filesystems: Any, files: Any, py4j: Any, uri: str) -> Any:
+def _handler(filesystems: Any, files: Any, uri: str) -> Any:
     """Return what pyarrow asks; pyarrow is imported late, so that the package does without it."""
     arrow = needed("pyarrow", PURPOSE)
 
@@ -57,20 +66,19 @@ def _handler(filesystems: Any, files: Any, py4j: Any, uri: str) -> Any:
             return path
 
         def get_file_info(self, paths: list[str]) -> list[Any]:
-            with _errors(py4j):
+            with _errors():
                 return [self._info(path, files.status(_relative(path))) for path in paths]
 
         def get_file_info_selector(self, selector: Any) -> list[Any]:
-            with _errors(py4j):
+            with _errors():
                 listed = files.list(_relative(selector.base_dir), selector.recursive)
             if listed is None:
                 if selector.allow_not_found:
                     return []
                 raise FileNotFoundError(selector.base_dir)
-            return [
-                self._info("/" + name, status)
-                for status, name in (line.rsplit("\t", 1) for line in listed.splitlines() if line)
-            ]
+            # A name may have tabs; the three fields before it have none.
+            lines = (line.split("\t", 3) for line in listed.split("\n") if line)
+            return [self._info(f"/{name}", "\t".join(status)) for *status, name in lines]
 
         def _info(self, path: str, status: str | None) -> Any:
             if status is None:
@@ -82,29 +90,31 @@ def _handler(filesystems: Any, files: Any, py4j: Any, uri: str) -> Any:
             return filesystems.FileInfo(path, filesystems.FileType.File, mtime=written, size=int(size))
 
         def open_input_file(self, path: str) -> Any:
-            with _errors(py4j):
-                return arrow.PythonFile(_Reader(files.open(_relative(path)), py4j), mode="r")
+            with _errors():
+                return arrow.PythonFile(_Reader(files.open(_relative(path))), mode="r")
 
-        def open_input_stream(self, path: str) -> Any:
-            return self.open_input_file(path)
+        open_input_stream = open_input_file
 
         def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-            with _errors(py4j):
-                return arrow.PythonFile(_Writer(files.create(_relative(path)), py4j), mode="w")
+            with _errors():
+                return arrow.PythonFile(_Writer(files.create(_relative(path))), mode="w")
 
         def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
-            with _errors(py4j):
+            with _errors():
                 files.makeDirectory(_relative(path))
 
         def delete_file(self, path: str) -> None:
-            with _errors(py4j):
+            with _errors():
                 if not files.delete(_relative(path)):
                     raise FileNotFoundError(path)
+
+        # Hadoop deletes an empty directory as it does a file, and refuses others.
+        delete_dir = delete_file
 
         def _refuse(self, *_: Any) -> NoReturn:
             raise NotImplementedError("nothing in this package asks for it")
 
-        delete_dir = delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
+        delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
 
         def __eq__(self, other: object) -> bool:
             return self is other
@@ -115,37 +125,29 @@ def _handler(filesystems: Any, files: Any, py4j: Any, uri: str) -> Any:
     return Handler()
 
 
-class _Reader:
+class _Reader(io.RawIOBase):
     """A file of Hadoop's, as Python reads files."""
 
-    def __init__(self, file: Any, py4j: Any) -> None:
+    def __init__(self, file: Any) -> None:
         self._file = file
-        self._py4j = py4j
         self._size: int = file.size()
         self._at = 0
-        self.closed = False
 
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
-    def read(self, length: int = -1) -> bytes:
-        end = self._size if length < 0 else min(self._size, self._at + length)
+    def read(self, size: int = -1, /) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._at + size)
         pieces = []
         while self._at < end:
-            with _errors(self._py4j):
+            with _errors():
                 piece: bytes = self._file.read(self._at, min(_PIECE, end - self._at))
             self._at += len(piece)
             pieces.append(piece)
@@ -153,47 +155,36 @@ class _Reader:
 
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
-            with _errors(self._py4j):
+            super().close()
+            with _errors():
                 self._file.close()
 
 
-class _Writer:
+class _Writer(io.RawIOBase):
     """A file of Hadoop's that is being written. What is not closed well is not there, or was cut off."""
 
-    def __init__(self, stream: Any, py4j: Any) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._py4j = py4j
         self._at = 0
-        self.closed = False
-
-    def readable(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return False
-
     def tell(self) -> int:
         return self._at
 
-    def write(self, content: Any) -> int:
+    def write(self, content: Any, /) -> int:
         view = memoryview(content)
         for start in range(0, len(view), _PIECE):
-            with _errors(self._py4j):
+            with _errors():
                 self._stream.write(bytes(view[start : start + _PIECE]))
         self._at += len(view)
         return len(view)
 
-    def flush(self) -> None:
-        pass
-
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
-            with _errors(self._py4j):
+            super().close()
+            with _errors():
                 self._stream.close()
 
 
@@ -202,8 +193,9 @@ def _relative(path: str) -> str:
 
 
 @contextmanager
-def _errors(py4j: Any) -> Iterator[None]:
+def _errors() -> Iterator[None]:
     """Raise what Java throws as the errors of files."""
+    py4j = needed("py4j.protocol", PURPOSE)
     try:
         yield
     except py4j.Py4JJavaError as error:

@@ -162,7 +162,8 @@ object HadoopLogStorage {
   def publishesOnClose(fileSystem: FileSystem, path: Path): Boolean =
     fileSystem.getUri.getScheme == "gs" || fileSystem.hasPathCapability(path, CommonPathCapabilities.ABORTABLE_STREAM)
 
-  private def withoutChecksums(fileSystem: FileSystem): FileSystem = fileSystem match {
+  /** The file system below one that keeps checksums of its own in files beside: the local one, mostly. */
+  def withoutChecksums(fileSystem: FileSystem): FileSystem = fileSystem match {
     case checksummed: ChecksumFileSystem => checksummed.getRawFileSystem
     case other => other
   }

@@ -17,7 +17,8 @@ import org.apache.spark.sql.internal.SQLConf
  * @param settings of Spark, among them `spark.hadoop.` for the storage
  */
 private[tools] final class GivenSettings(settings: Map[String, String]) {
-  private val hadoop: Configuration =
+  /** How storage is reached. */
+  val hadoop: Configuration =
     SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings))
 
   /** The path with the scheme of its file system. */

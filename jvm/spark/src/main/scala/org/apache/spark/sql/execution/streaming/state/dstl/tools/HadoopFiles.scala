@@ -5,11 +5,9 @@ import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{ChecksumFileSystem, FSDataInputStream, FSDataOutputStream, FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileStatus, FileSystem, Path}
 
-import org.apache.spark.SparkConf
-import org.apache.spark.deploy.SparkHadoopUtil
+import sparkdstl.log.storage.HadoopLogStorage
 
 /**
  * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
@@ -19,14 +17,8 @@ import org.apache.spark.deploy.SparkHadoopUtil
  * @param settings  of Spark, among them `spark.hadoop.` for the storage
  */
 private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String, String]) {
-  private val configuration: Configuration =
-    SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings.asScala))
-
-  private val fileSystem: FileSystem = new Path(directory).getFileSystem(configuration) match {
-    // Commit entries have checksums of their own, and files beside them would be litter.
-    case checksummed: ChecksumFileSystem => checksummed.getRawFileSystem
-    case other => other
-  }
+  private val fileSystem: FileSystem =
+    HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(new GivenSettings(settings.asScala.toMap).hadoop))
   private val root = fileSystem.makeQualified(new Path(directory))
 
   /** What there is: `f` or `d`, bytes, and when it was written in milliseconds, separated by tabs; null if there is nothing. */
@@ -52,7 +44,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Makes a directory, and those above it. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
 
-  /** Deletes a file; says whether there was one. */
+  /** Deletes a file, or an empty directory; says whether there was one. */
   def delete(path: String): Boolean = fileSystem.delete(at(path), false)
 
   private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))

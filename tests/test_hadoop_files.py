@@ -1,0 +1,85 @@
+"""Storage through Hadoop's own client, in a Java process: on local disks, where a test can look at what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow.fs import FileSelector, FileType
+
+from spark_dstl import JvmOptions
+from spark_dstl.checkpoint.hadoop import hadoop_files, shared_gateway
+from spark_dstl.checkpoint.locate import Place, StorageOptions
+from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.errors import UnreadableStorage
+from spark_dstl.probing.places import ArrowFiles
+from spark_dstl.probing.probe import Plan, Probe
+
+OPTIONS = JvmOptions(memory="128m")
+
+
+@pytest.fixture(scope="module")
+def files() -> Any:
+    return hadoop_files("file:///", OPTIONS)
+
+
+@pytest.fixture
+def storage(files: Any, tmp_path: Path) -> Storage:
+    return Storage(Place(files, str(tmp_path), f"file://{tmp_path}"))
+
+
+def test_objects_are_listed_and_read_from_both_ends(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "commits" / "deep").mkdir(parents=True)
+    content = bytes(range(256)) * 40_000
+    for name in ("commits/0", "commits/deep/with space", "commits/deep/with\ttab", "commits/deep/with\u2028line"):
+        (tmp_path / name).write_bytes(content)
+    assert [one.name for one in storage.objects("commits")] == ["commits/0"]
+    found = storage.objects(recursive=True)
+    assert {one.name for one in found} == {
+        str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert {one.size for one in found} == {len(content)}
+    assert all(one.modified is not None for one in found)
+    assert storage.directories("commits") == ["deep"]
+    # More than goes to Python in one piece.
+    assert storage.read("commits/0", 1 << 30) == content
+    assert storage.range("commits/0", 300, 20) == content[300:320]
+    tail = storage.tail("commits/deep/with\ttab", 10)
+    assert tail is not None
+    assert tail.content == content[-10:]
+
+
+def test_what_is_not_there_is_no_error_and_what_cannot_be_read_is_named(storage: Storage, tmp_path: Path) -> None:
+    assert storage.objects("commits") == []
+    assert storage.read("commits/0", 10) is None
+    assert storage.size("commits/0") is None
+    assert not storage.delete("commits/0")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "one").write_bytes(b"1")
+    with pytest.raises(UnreadableStorage, match=r"full could not be deleted: .*not empty"):
+        storage.delete("full")
+    assert storage.delete("full/one")
+    assert storage.delete("full")
+
+
+def test_objects_are_written_whole_and_a_probe_leaves_nothing(files: Any, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 40_000
+    with files.open_output_stream(str(tmp_path / "written")) as stream:
+        stream.write(content)
+    assert (tmp_path / "written").read_bytes() == content
+    (info,) = files.get_file_info(FileSelector(str(tmp_path)))
+    assert (info.type, info.size) == (FileType.File, len(content))
+    (tmp_path / "written").unlink()
+    probe = Probe(ArrowFiles(Place(files, str(tmp_path), f"file://{tmp_path}")), Plan(objects=3, object_bytes=10))
+    probe.run()
+    assert probe.left_behind == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_java_process_serves_all_that_is_reached_alike(files: Any) -> None:  # noqa: ARG001
+    process = shared_gateway(OPTIONS)
+    assert process is not None
+    hadoop_files("file:///tmp/", OPTIONS)
+    assert shared_gateway(JvmOptions(memory="128m")) is process
+    assert shared_gateway(StorageOptions().jvm) is None
