@@ -3,8 +3,12 @@
 PYTHON ?= python3
 export PYTHON
 VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
-JAR := $(CURDIR)/target/spark-dstl_2.13-$(VERSION).jar
-SHIPPED_JAR := python/src/spark_dstl/jars/$(notdir $(JAR))
+# Minor releases of Spark that there is a jar for; the default is what all else is built and tested with.
+SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
+SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
+SPARK ?= 4.2
+JAR_NAME = spark-dstl-spark$(1)_2.13-$(VERSION).jar
+SHIPPED_JARS := python/src/spark_dstl/jars
 
 # Directories count as well: their times tell of files that have gone.
 BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
@@ -22,19 +26,22 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-quick bench-driver bench-recovery bench-growth sim jar wheel release fmt lint docs \
-	prometheus storage-tools test-storage clean venv \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth sim jar jars wheel release fmt lint docs \
+	prometheus storage-tools test-storage clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
-demo: .build/jar .venv/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; STORAGE=s3: on an S3 server
+demo: .build/jar-4.2 .venv/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; STORAGE=s3: on an S3 server
 	@$(VENV)/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
 
 test: | python ## run all checks and tests; the last line is their count
 	@$(PYTHON) project/run_tests.py
+
+test-all: | python ## the same, and the tests on all other versions of Spark that there is a jar for
+	@$(PYTHON) project/run_tests.py --all
 
 bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage: hours; see docs/benchmark.md
 	@$(VENV)/python python/bench/bench.py $(BENCH)
@@ -54,10 +61,13 @@ bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come 
 bench-growth: .build/bench-jars .venv/ready ## what grows with the number of batches, beside stock Spark: an hour
 	@$(VENV)/python python/bench/growth.py $(BENCH)
 
-jar: .build/jar ## build the jar; the last line is its path
-	@echo $(JAR)
+jar: .build/jar-$(SPARK) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3; the last line is its path
+	@echo $(CURDIR)/target/$(call JAR_NAME,$(SPARK))
 
-wheel: .build/jar .build/packaging/ready ## build the Python package, with the jar in it, into python/dist
+jars: $(SPARK_LINES:%=.build/jar-%) ## build the jars for all versions of Spark; the last lines are their paths
+	@printf '%s\n' $(foreach line,$(SPARK_LINES),$(CURDIR)/target/$(call JAR_NAME,$(line)))
+
+wheel: $(SPARK_LINES:%=.build/jar-%) .build/packaging/ready ## build the Python package, with the jars in it, into python/dist
 	@cd python && $(PACKAGING)/python -m hatchling build -t wheel -d dist
 
 release: .build/packaging/ready | java python ## build all that is published into target/release; AGAIN=1 builds it twice and compares
@@ -92,26 +102,27 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@project/storage_tools.sh $(TOOLS)
 
 test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: an hour; `make test` runs a few on an imitation
-	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(JAR) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
+	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
 clean: ## remove everything that was built or fetched into this directory
-	rm -rf .build .venv target project/target project/project jvm/*/target $(dir $(SHIPPED_JAR)) python/dist
+	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist
 	find python tests project -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 venv: .venv/ready
 
+spark: .build/spark-$(SPARK)/ready ## make an environment with another Spark, as the end-to-end tests use it: make spark SPARK=4.3
+
 # A stamp carries the time at which its build began, so that a change during the build is not missed.
-.build/jar: $(JAR_INPUTS) | java python
+.build/jar-%: $(JAR_INPUTS) | java python
 	@mkdir -p .build && touch $@.begun
-	@echo "Building $(JAR) (the first time, sbt fetches itself, Scala and Spark: several minutes)"
-	@$(SBT) jar
+	@echo "Building $(call JAR_NAME,$*) (the first time, sbt fetches itself, Scala and Spark: several minutes)"
+	@$(SBT) -Dspark.line=$* jar
 	@mv $@.begun $@
 
-ifneq ($(words $(wildcard $(JAR) $(SHIPPED_JAR))),2)
-.build/jar: FORCE
-endif
+$(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach directory,target $(SHIPPED_JARS),\
+  $(directory)/$(call JAR_NAME,$(line)))))),,$(eval .build/jar-$(line): FORCE)))
 
-.build/bench-jars: .build/jar $(BENCH_INPUTS) | java python
+.build/bench-jars: .build/jar-4.2 $(BENCH_INPUTS) | java python
 	@touch $@.begun
 	@$(SBT) testJar benchJar
 	@mv $@.begun $@
@@ -124,6 +135,16 @@ endif
 	@echo "Installing PySpark (450 MB), test tools and this package into .venv: minutes, the first time"
 	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
+
+# Another Spark, and otherwise what the development environment has.
+.build/spark-%/ready: project/SparkLine.scala .venv/ready | python
+	@$(PYTHON) -m venv --clear .build/spark-$*
+	@echo "Installing PySpark $(call SPARK_VERSION,$*) into .build/spark-$*"
+	@.build/spark-$*/bin/python -m pip install --disable-pip-version-check --progress-bar off \
+	  'pyspark==$(call SPARK_VERSION,$*)'
+	@$(VENV)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > \
+	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
+	@touch $@
 
 # What builds packages is small, and apart from the development environment.
 .build/packaging/ready: project/packaging.txt | python

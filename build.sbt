@@ -1,13 +1,15 @@
 import Tooling._
 
-val sparkVersion = "4.2.0"
+// The Spark that is built for; what concerns no Spark is built once, with what the default line brings.
+val line = SparkLine.chosen
 val hadoopVersion = "3.5.0"
 // What Spark brings.
 val jacksonVersion = "2.21.2"
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "sparkdstl"
-ThisBuild / scalaVersion := "2.13.18"
+// The oldest that a supported Spark comes with: what concerns no Spark is compiled once, and runs in all of them.
+ThisBuild / scalaVersion := "2.13.16"
 ThisBuild / javacOptions ++= Seq("--release", "17")
 ThisBuild / scalacOptions ++= Seq(
   "-release:17",
@@ -82,11 +84,11 @@ lazy val spark = (project in file("jvm/spark"))
   .dependsOn(log % "compile->compile;test->test")
   .settings(
     name := "spark-dstl",
-    libraryDependencies ++= Seq(
-      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
-      scalatest,
-      scalacheck
-    ),
+    libraryDependencies ++= Seq(scalatest, scalacheck),
+    ofSparkLine,
+    sparkJars,
+    Compile / sourceGenerators += sparkBuiltFor.taskValue,
+    Compile / resourceGenerators += sparkUses.taskValue,
     // Half of the suites each, in processes of their own.
     Test / testGrouping := {
       val options = (Test / forkOptions).value
@@ -103,7 +105,9 @@ lazy val spark = (project in file("jvm/spark"))
       "-Dspark.hadoop.fs.file.impl=sparkdstl.testing.PlainLocalFileSystem",
       "-Dspark.hadoop.fs.AbstractFileSystem.file.impl=sparkdstl.testing.PlainLocalFs"
     ),
-    assembly / assemblyJarName := s"spark-dstl_2.13-${version.value}.jar",
+    assembly / assemblyJarName := jarName("spark-dstl", version.value),
+    // Whoever runs Spark has it.
+    assembly / assemblyExcludedJars := (Compile / unmanagedJars).value,
     assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
     assembly / test := {},
     // End-to-end tests take failing file systems from here, so it carries the log's test classes as well.
@@ -119,25 +123,23 @@ lazy val bench = (project in file("jvm/bench"))
   .dependsOn(spark % "compile->test")
   .settings(
     name := "spark-dstl-bench",
-    libraryDependencies ++= Seq(
-      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
-      scalatest
-    ),
+    libraryDependencies += scalatest,
+    ofSparkLine,
+    sparkJars,
     Test / javaOptions ++= sparkModuleOptions
   )
 
 /** What users get from a Maven repository: one jar with both modules, their sources and their documentation. */
 lazy val published = (project in file("jvm/published"))
   .settings(
-    name := "spark-dstl",
+    name := s"spark-dstl-${line.suffix}",
     description := "A durable short-term log for the state of Spark Structured Streaming queries",
     licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
     // Whoever runs Spark has both.
     autoScalaLibrary := false,
-    libraryDependencies ++= Seq(
-      "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
-      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided
-    ),
+    libraryDependencies += "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
+    libraryDependencies ++= sparkOnMavenCentral,
+    ofSparkLine,
     Publisher.settings,
     Compile / packageBin := (spark / assembly).value,
     Compile / packageSrc / mappings :=
@@ -171,9 +173,9 @@ lazy val root = (project in file("."))
       publishJar((spark / assembly).value, target.value / name, file("python/src/spark_dstl/jars") / name)
     },
     benchJar :=
-      publishJar((bench / Compile / packageBin).value, target.value / s"spark-dstl-bench_2.13-${version.value}.jar"),
+      publishJar((bench / Compile / packageBin).value, target.value / jarName("spark-dstl-bench", version.value)),
     testJar :=
-      publishJar((spark / Test / packageBin).value, target.value / s"spark-dstl-test_2.13-${version.value}.jar"),
+      publishJar((spark / Test / packageBin).value, target.value / jarName("spark-dstl-test", version.value)),
     verify := report(
       target.value / "verify.txt",
       streams.value.log,
@@ -207,6 +209,55 @@ lazy val softwareVersion = Def.task {
        |object SoftwareVersion { val Current = "${version.value}" }
        |""".stripMargin
   )
+  Seq(file)
+}
+
+/** How jars are called, which say for which Spark they are. */
+def jarName(of: String, version: String): String = s"$of-${line.suffix}_2.13-$version.jar"
+
+/** Builds for a line of Spark apart from those for others, with what differs between lines. */
+lazy val ofSparkLine: Seq[Def.Setting[_]] = Seq(
+  target := line.target(baseDirectory.value),
+  scalaVersion := line.scala,
+  Compile / unmanagedSourceDirectories ++= line.directories(baseDirectory.value, "main"),
+  Test / unmanagedSourceDirectories ++= line.directories(baseDirectory.value, "test"),
+  // Formats are those of all lines.
+  Compile / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "main" * "scala*").get,
+  Test / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "test" * "scala*").get
+)
+
+/** Spark as it is compiled against: it is never part of what is built. */
+lazy val sparkJars: Seq[Def.Setting[_]] =
+  if (line.fromPyPI) Seq(Compile / unmanagedJars := PySpark.jars(line.version, streams.value.log))
+  else Seq(libraryDependencies ++= sparkOnMavenCentral)
+
+lazy val sparkOnMavenCentral: Seq[ModuleID] =
+  if (line.fromPyPI) Nil else Seq("org.apache.spark" %% "spark-sql" % line.version % Provided)
+
+/** What the jar says it was compiled against. */
+lazy val sparkBuiltFor = Def.task {
+  val directory = (Compile / sourceManaged).value / "org/apache/spark/sql/execution/streaming/state/dstl/runtime"
+  val file = directory / "BuiltFor.scala"
+  IO.write(
+    file,
+    s"""package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+       |
+       |/** The Spark that this was compiled against. */
+       |private[dstl] object BuiltFor {
+       |  val Line = "${line.name}"
+       |  val Version = "${line.version}"
+       |}
+       |""".stripMargin
+  )
+  Seq(file)
+}
+
+/** What the jar looks for in a Spark that it was not compiled against. */
+lazy val sparkUses = Def.task {
+  (Compile / compile).value
+  val directory = (Compile / resourceManaged).value / "org/apache/spark/sql/execution/streaming/state/dstl/runtime"
+  val file = directory / "spark-uses.txt"
+  IO.writeLines(file, SparkUses.in(((Compile / classDirectory).value ** "*.class").get))
   Seq(file)
 }
 

@@ -77,16 +77,17 @@ CONF = """Return the Spark settings that keep state in the log, for `spark-submi
 They are to be given when Spark starts; among them is the list of charts that Spark's UI is to draw.
 
 `jar` is where Spark finds the jar, a path or a URI that each of its machines can read: by default that of this
-package, on this machine; with False there is no `spark.jars`, for a cluster that has the jar from elsewhere. The
-other keywords, with `transform_with_state`, are those of `configure`. Nothing is asked of Spark, which need not be
-installed.
+package, on this machine; with False there is no `spark.jars`, for a cluster that has the jar from elsewhere.
+`spark` is the version of the Spark that the jar of this package is to be for, such as `4.2`; by default that of the
+installed PySpark. The other keywords, with `transform_with_state`, are those of `configure`. Nothing else is asked
+of Spark, which need not be installed.
 
 ```python
-for key, value in spark_dstl.conf(jar="/opt/spark-dstl_2.13-0.1.0.jar", commit_timeout="5min").items():
+for key, value in spark_dstl.conf(jar="/opt/spark-dstl-spark4.2_2.13-0.1.0.jar", commit_timeout="5min").items():
     print(f"{key}={value}")
 ```
 
-Raises `InvalidOption` or `JarNotFound`."""
+Raises `InvalidOption`, `JarNotFound`, or `UnsupportedSpark` if the package has no jar for that Spark."""
 
 OPTIONS = """`transform_with_state` is for queries with `transformWithState` or `transformWithStateInPandas`,
 for which Spark accepts no provider but its own: they name that, and have the log below it. It works for all
@@ -113,7 +114,13 @@ def generated() -> str:
     functions = (
         function("configure", [f"builder: {builder}", "*"], builder, in_full, "builder"),
         function("configure_session", [f"session: {session}", "*"], session, CONFIGURE_SESSION, "session"),
-        function("conf", ["*", "jar: str | os.PathLike[str] | bool = True"], "dict[str, str]", CONF, "settings"),
+        function(
+            "conf",
+            ["*", "jar: str | os.PathLike[str] | bool = True", "spark: str | None = None"],
+            "dict[str, str]",
+            CONF,
+            "settings",
+        ),
     )
     return "\n\n".join([HEADER, *functions])
 

@@ -5,6 +5,7 @@ their own, and compares the checksums.
 """
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,9 @@ def build(root: Path) -> Path:
     """Build the checkout at `root`, and return the directory with what is published."""
     release = root / "target" / "release"
     shutil.rmtree(release, ignore_errors=True)
-    step("Maven artifacts", [str(root / "project" / "sbt"), "-Dsbt.supershell=false", "jar", "published/publish"], root)
+    for line in spark_lines(root):
+        sbt = [str(root / "project" / "sbt"), "-Dsbt.supershell=false", f"-Dspark.line={line}"]
+        step(f"Maven artifacts for Spark {line}", [*sbt, "jar", "published/publish"], root)
     step("Python package", [str(PACKAGING), "-m", "hatchling", "build", "-d", str(release)], root / "python")
     packages = sorted(map(str, [*release.glob("*.whl"), *release.glob("*.tar.gz")]))
     step("index page", [str(PACKAGING), "-m", "twine", "check", "--strict", *packages], root)
@@ -67,13 +70,24 @@ def step(name: str, command: list[str], directory: Path) -> None:
         raise ReleaseFailed(f"{name}: failed")
 
 
+def spark_lines(root: Path) -> list[str]:
+    """Return the minor releases of Spark that there are builds for."""
+    return re.findall(r'SparkLine\(\s*"([0-9.]+)"', (root / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
+
+
 def check_wheel(release: Path) -> None:
-    """Raise `ReleaseFailed` unless the wheel carries the very jar that is published beside it."""
+    """Raise `ReleaseFailed` unless the wheel carries the very jars that are published beside it."""
     (wheel,) = release.glob("*.whl")
+    published = {path.name: path.read_bytes() for path in release.glob("*.jar") if not is_documentation(path)}
     with zipfile.ZipFile(wheel) as file:
-        jars = [name for name in file.namelist() if name.endswith(".jar")]
-        if len(jars) != 1 or file.read(jars[0]) != (release / Path(jars[0]).name).read_bytes():
-            raise ReleaseFailed(f"{wheel} does not carry the jar that is published, but {jars}")
+        carried = {Path(name).name: file.read(name) for name in file.namelist() if name.endswith(".jar")}
+    if not published or carried != published:
+        raise ReleaseFailed(f"{wheel} does not carry the jars that are published, but {sorted(carried)}")
+
+
+def is_documentation(jar: Path) -> bool:
+    """Say whether a jar is not for running, but for reading."""
+    return jar.name.endswith(("-sources.jar", "-javadoc.jar"))
 
 
 def sums(files: Iterable[Path]) -> str:
@@ -103,26 +117,27 @@ def compare_with_second_build(release: Path) -> None:
 def missing(release: Path) -> list[str]:
     """Return what stands between a release that has been built and one that can be published, a line each."""
     lines = []
-    (pom,) = release.glob("*.pom")
-    root = ElementTree.parse(pom).getroot()
-    absent = [path for path in REQUIRED_IN_POM if not text_of(root, path)]
-    if absent:
-        lines.append(f"Maven Central wants {', '.join(absent)} in the POM: fill in project/publisher.properties")
-    if "." not in text_of(root, "groupId"):
-        lines.append(
-            f"{text_of(root, 'groupId')} is no namespace of Maven Central: name one in project/publisher.properties"
-        )
-    lines += [
-        f"{pom.stem}{suffix} is missing" for suffix in ARTIFACTS if not (release / f"{pom.stem}{suffix}").exists()
-    ]
+    poms = sorted(release.glob("*.pom"))
+    for pom in poms:
+        root = ElementTree.parse(pom).getroot()
+        absent = [path for path in REQUIRED_IN_POM if not text_of(root, path)]
+        if absent:
+            lines.append(f"Maven Central wants {', '.join(absent)} in {pom.name}: fill in project/publisher.properties")
+        if "." not in text_of(root, "groupId"):
+            lines.append(
+                f"{text_of(root, 'groupId')} is no namespace of Maven Central: name one in project/publisher.properties"
+            )
+        lines += [
+            f"{pom.stem}{suffix} is missing" for suffix in ARTIFACTS if not (release / f"{pom.stem}{suffix}").exists()
+        ]
     if not list(release.glob("maven/**/*.asc")):
         lines.append("nothing is signed: gpg --detach-sign --armor for each file of target/release/maven")
-    tag = f"v{text_of(root, 'version')}"
+    tag = f"v{text_of(ElementTree.parse(poms[0]).getroot(), 'version')}"
     if tag not in git("tag", "--points-at", "HEAD").split():
         lines.append(f"this commit has no tag {tag}")
     if git("status", "--porcelain"):
         lines.append("there are changes that are not committed")
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def text_of(pom: ElementTree.Element, path: str) -> str:

@@ -1,5 +1,8 @@
 """Runs every check and test of the project, each whatever became of the others, and ends with their count.
 
+What concerns Spark is tested with Spark 4.2, and a selection with the newest; with `--all`, everything with each
+version of Spark that there is a build for.
+
 The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
 fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
 """
@@ -15,6 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from patiently import run, say
@@ -24,6 +28,12 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 MESSAGE_LIMIT = 300
 SLOWEST = 15
+# The Spark that everything is tested with, and the one that a selection is always tested with.
+DEFAULT_LINE = "4.2"
+NEWEST_LINE = "4.3"
+# What ties the log to Spark's own classes, and what replaces one driver by another.
+SUITES = ("SparkVersionSuite", "MainLineSuite", "MaterializationSuite", "LosingAttemptsSuite")
+SELECTION = "killed_around_its_commits or meet_in_one_batch or late_one_stops_and_names"
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
@@ -64,6 +74,7 @@ def main() -> int:
         ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
+        *other_lines(in_full="--all" in sys.argv[1:]),
         ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
     ]
     outcomes = {}
@@ -94,15 +105,30 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
-def pytest(name: str, tree: str, *options: str) -> Outcome:
+def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
+    """Yield the stages that concern the lines of Spark beside the default: its newest, or with `in_full` all."""
+    known = re.findall(r'SparkLine\(\s*"([0-9.]+)"', (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
+    for line in known if in_full else [NEWEST_LINE]:
+        if line != DEFAULT_LINE:
+            suites = () if in_full else SUITES
+            selection = () if in_full else ("-k", SELECTION)
+            name = f"end-to-end tests with Spark {line}"
+            two = ("-n", "2", "--dist", "worksteal")
+            yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
+            yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
+            yield name, partial(pytest, name, "tests", *two, *selection, line=line)
+
+
+def pytest(name: str, tree: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
     """Run the pytest tests below `tree`; each of the end-to-end ones waits much for processes to start."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     version = build_version()
     environment = {
-        "SPARK_DSTL_JAR": str(ROOT / "target" / f"spark-dstl_2.13-{version}.jar"),
-        "SPARK_DSTL_TEST_JAR": str(ROOT / "target" / f"spark-dstl-test_2.13-{version}.jar"),
+        "SPARK_DSTL_JAR": str(ROOT / "target" / f"spark-dstl-spark{line}_2.13-{version}.jar"),
+        "SPARK_DSTL_TEST_JAR": str(ROOT / "target" / f"spark-dstl-test-spark{line}_2.13-{version}.jar"),
     }
-    code = run(name, (PYTHON, "-m", "pytest", tree, *options, f"--junitxml={report}"), environment)
+    python = PYTHON if line == DEFAULT_LINE else str(ROOT / ".build" / f"spark-{line}" / "bin" / "python")
+    code = run(name, (python, "-m", "pytest", tree, *options, f"--junitxml={report}"), environment)
     outcome = read_reports([report])
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
@@ -129,10 +155,10 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     verdicts.unlink(missing_ok=True)
     for stale in ROOT.glob("jvm/*/target/test-reports"):
         shutil.rmtree(stale)
-    for stale in ROOT.glob("target/spark-dstl*.jar"):
+    for stale in ROOT.glob("target/spark-dstl*-spark4.2_*.jar"):
         stale.unlink()
-    stamp = ROOT / ".build" / "jar"
-    begun = stamp.with_name("jar.begun")
+    stamp = ROOT / ".build" / "jar-4.2"
+    begun = stamp.with_name("jar-4.2.begun")
     begun.touch()
     code = run("Scala", ("project/sbt", "-Dsbt.supershell=false", "verify"))
     tests = read_reports(ROOT.glob("jvm/*/target/test-reports/*.xml"))
@@ -144,6 +170,18 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     # Broken without a failed test to show for it: a module did not compile, a test JVM died, sbt did not start.
     untold = code != 0 or bool(broken) or tests.passed == 0
     return Outcome(tests.passed, failed or int(untold), (*tests.failures, *broken))
+
+
+def scala_of_line(line: str, suites: Iterable[str]) -> Outcome:
+    """Build the jars for another Spark, and run these suites of what ties the log to it; all if there are none."""
+    reports = ROOT / "jvm" / "spark" / "target" / f"spark{line}" / "test-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    names = " ".join(f"*{suite}" for suite in suites)
+    tests = f"spark/testOnly {names}" if names else "spark/test"
+    sbt = ("project/sbt", "-Dsbt.supershell=false", f"-Dspark.line={line}")
+    code = run(f"Scala with Spark {line}", (*sbt, "jar", "testJar", tests))
+    outcome = read_reports(reports.glob("*.xml"))
+    return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
 
 def read_reports(reports: Iterable[Path]) -> Outcome:

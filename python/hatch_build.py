@@ -1,4 +1,4 @@
-"""What hatchling asks when it builds the package: whether the jar is there, and what the index page shows."""
+"""What hatchling asks when it builds the package: whether the jars are there, and what the index page shows."""
 
 import re
 from pathlib import Path
@@ -8,26 +8,29 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
+_LINE = re.compile(r'SparkLine\("([0-9.]+)"')
 _RELATIVE_LINK = re.compile(r"!?\[([^\]]*)\]\((?!https?://|#)([^)]*)\)")
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts the jar into what is built, and refuses to build without it."""
+    """Puts the jars into what is built, one for each line of Spark, and refuses to build without one of them."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Name the jar of this version as a file that belongs to the package, though git ignores it."""
+        """Name the jars of this version as files that belong to the package, though git ignores them."""
         if version == "editable":
             return
         root = Path(self.root)
-        match = _VERSION.search((root / "src" / "spark_dstl" / "version.py").read_text(encoding="utf-8"))
-        assert match is not None
-        jar = f"src/spark_dstl/jars/spark-dstl_2.13-{match[1]}.jar"
-        if not (root / jar).is_file():
-            raise FileNotFoundError(
-                f"{root / jar} is missing, without which the package is of no use: in a checkout `make wheel` builds "
-                "the jar and then the package"
-            )
-        build_data["artifacts"].append(jar)
+        package = root / "src" / "spark_dstl"
+        release = _VERSION.search((package / "version.py").read_text(encoding="utf-8"))
+        assert release is not None
+        for line in _LINE.finditer((package / "release.py").read_text(encoding="utf-8")):
+            jar = f"src/spark_dstl/jars/spark-dstl-spark{line[1]}_2.13-{release[1]}.jar"
+            if not (root / jar).is_file():
+                raise FileNotFoundError(
+                    f"{root / jar} is missing, without which the package is of no use with Spark {line[1]}: in a "
+                    "checkout `make wheel` builds the jars and then the package"
+                )
+            build_data["artifacts"].append(jar)
 
 
 class CustomMetadataHook(MetadataHookInterface):

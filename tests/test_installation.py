@@ -16,6 +16,7 @@ import spark_dstl
 from harness import Run, free_port
 from scenarios import Aggregation
 from settings import base_confs, jars
+from spark_dstl.release import installed_line
 
 HERE = Path(__file__).resolve().parent
 DRIVER = HERE / "refusals_driver.py"
@@ -55,7 +56,7 @@ def wheel(tmp_path: Path) -> Path:
         for source in sorted(package.rglob("*")):
             if source.suffix in (".py", ".json"):
                 file.write(source, f"spark_dstl/{source.relative_to(package)}")
-        file.write(jars(), f"spark_dstl/jars/spark-dstl_2.13-{spark_dstl.__version__}.jar")
+        file.write(jars(), f"spark_dstl/jars/{installed_line().jar}")
     return path
 
 

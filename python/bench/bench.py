@@ -63,7 +63,8 @@ def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: 
 
 def command(main: str, spec: Path, directory: str, memory: str, master: str | None = None) -> list[str]:
     """Compose the call of spark-submit; without a master, all task slots are in the process itself."""
-    jars = [str(path) for name in ("", "-test", "-bench") for path in ROOT.glob(f"target/spark-dstl{name}_2.13-*.jar")]
+    kinds = ("", "-test", "-bench")
+    jars = [str(path) for kind in kinds for path in ROOT.glob(f"target/spark-dstl{kind}-spark4.2_2.13-*.jar")]
     if len(jars) != 3:
         raise BenchFailed("the jars are not built: run `make bench`")
     log_option = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}"

@@ -52,6 +52,13 @@ def test_the_jar_can_be_elsewhere_or_left_out() -> None:
     assert dstl("config", "--no-jar", "--jar", "/x.jar").exit_code == 2
 
 
+def test_the_jar_is_for_the_spark_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_DSTL_JAR")
+    monkeypatch.setattr("spark_dstl.session.jar_path", lambda spark: f"/jars/for-{spark}.jar")
+    assert "/jars/for-4.3.jar" in dstl("config", "--spark", "4.3").output
+    assert "/jars/for-None.jar" in dstl("config").output
+
+
 @pytest.mark.parametrize("command", [(), ("config",)])
 def test_help_shows_its_text_and_no_marks_of_how_it_is_set(command: tuple[str, ...]) -> None:
     text = dstl(*command, "--help").output

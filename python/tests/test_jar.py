@@ -1,12 +1,14 @@
 import hashlib
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from spark_dstl import JarNotFound, __version__, jar, jar_path
+from spark_dstl import JarNotFound, UnsupportedSpark, __version__, jar, jar_path
+from spark_dstl.release import LINES, SparkLine, installed_line
 
-NAME = f"spark-dstl_2.13-{__version__}.jar"
+NAME = installed_line().jar
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,34 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_shipped_jar_carries_the_version_of_the_package(package: Path) -> None:
     (package / "jars" / NAME).touch()
     assert jar_path() == package / "jars" / NAME
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.name for line in LINES])
+def test_each_supported_spark_has_a_jar_of_its_own(
+    line: SparkLine, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in LINES:
+        (package / "jars" / other.jar).touch()
+    assert len({other.jar for other in LINES}) == len(LINES)
+    place = package / "jars" / line.jar
+    assert f"-spark{line.name}_2.13-" in place.name
+    assert jar_path(line.name) == jar_path(line.version) == jar_path(f"{line.name}.99") == place
+    monkeypatch.setattr("pyspark.__version__", f"{line.name}.99")
+    assert jar_path() == place
+
+
+@pytest.mark.parametrize("version", ["4.20.0", "5.0", "4"])
+def test_there_is_no_jar_for_another_spark(version: str) -> None:
+    with pytest.raises(UnsupportedSpark, match=rf"works with Spark .*4\.2 and 4\.3; Spark {version} was asked for"):
+        jar_path(version)
+
+
+def test_without_pyspark_the_spark_must_be_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "jars" / LINES[0].jar).touch()
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(UnsupportedSpark, match="PySpark is not installed"):
+        jar_path()
+    assert jar_path(LINES[0].name) == package / "jars" / LINES[0].jar
 
 
 def test_a_missing_jar_is_reported_with_what_every_user_can_do(package: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import spark_dstl
-from spark_dstl.release import INSTALL, SUPPORTED_SPARK
+from spark_dstl.release import LINES, SparkLine
 
 PYTHON_ROOT = Path(__file__).resolve().parents[1]
 BUILD_DEFINITION = PYTHON_ROOT.parent / "build.sbt"
@@ -31,18 +31,23 @@ def test_package_and_jar_have_the_same_version() -> None:
 
 
 @in_a_checkout
-def test_the_package_wants_the_spark_that_the_jar_is_built_with() -> None:
-    assert built_with("sparkVersion").startswith(f"{SUPPORTED_SPARK}.")
+def test_the_package_and_the_build_know_the_same_sparks() -> None:
+    definition = (BUILD_DEFINITION.parent / "project" / "SparkLine.scala").read_text(encoding="utf-8")
+    built = re.findall(r'SparkLine\(\s*"([0-9.]+)", "([0-9.]+)"', definition)
+    assert sorted(built) == sorted((line.name, line.version) for line in LINES)
+
+
+def test_the_package_can_be_installed_with_each_spark_that_it_has_a_jar_for() -> None:
     definition = (PYTHON_ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    wanted = INSTALL.removeprefix("pip install ")
-    assert f"spark = [{wanted}]" in definition
+    minor = int(LINES[0].name.removeprefix("4.")) + 1
+    assert f'spark = ["pyspark>={LINES[-1].version},<4.{minor}"]' in definition
 
 
 @in_a_checkout
 def test_the_readme_names_the_versions_that_the_build_has() -> None:
     readme = (PYTHON_ROOT.parent / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"hadoop-aws:([0-9.]+)", readme)) == {built_with("hadoopVersion")}
-    assert set(re.findall(r"spark-dstl_2\.13[:-]([0-9.]+)(?:`|\.jar)", readme)) == {spark_dstl.__version__}
+    assert set(re.findall(r"_2\.13[:-]([0-9.]+)(?:`|\.jar)", readme)) == {spark_dstl.__version__}
 
 
 @pytest.fixture
@@ -61,24 +66,25 @@ def build(source: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=source, check=False, capture_output=True, text=True)
 
 
-def put_jar(source: Path, version: str = spark_dstl.__version__) -> str:
-    jar = source / "src" / "spark_dstl" / "jars" / f"spark-dstl_2.13-{version}.jar"
-    jar.parent.mkdir(exist_ok=True)
-    jar.write_bytes(b"the jar")
-    return f"spark_dstl/jars/{jar.name}"
+def put_jars(source: Path, version: str = spark_dstl.__version__) -> set[str]:
+    names = {line.jar.replace(spark_dstl.__version__, version) for line in LINES}
+    (source / "src" / "spark_dstl" / "jars").mkdir(exist_ok=True)
+    for name in names:
+        (source / "src" / "spark_dstl" / "jars" / name).write_bytes(name.encode())
+    return {f"spark_dstl/jars/{name}" for name in names}
 
 
-def test_a_wheel_carries_types_options_and_the_jar_of_its_own_version(source: Path) -> None:
-    jar, other = put_jar(source), put_jar(source, "0.0.9")
+def test_a_wheel_carries_types_options_and_the_jars_of_its_own_version(source: Path) -> None:
+    jars, others = put_jars(source), put_jars(source, "0.0.9")
     assert build(source, "-t", "wheel").returncode == 0
     (wheel,) = source.parent.glob("spark_dstl-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"spark_dstl/py.typed", "spark_dstl/options.json", "spark_dstl/commands/config.py", jar} <= names
-    assert other not in names
+    assert {"spark_dstl/py.typed", "spark_dstl/options.json", "spark_dstl/commands/config.py"} | jars <= names
+    assert not others & names
 
 
 def test_a_wheel_is_built_from_the_source_distribution_as_from_the_checkout(source: Path, tmp_path: Path) -> None:
-    put_jar(source)
+    put_jars(source)
     assert build(source).returncode == 0
     (archive,) = source.parent.glob("spark_dstl-*.tar.gz")
     with tarfile.open(archive) as file:
@@ -90,17 +96,20 @@ def test_a_wheel_is_built_from_the_source_distribution_as_from_the_checkout(sour
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_nothing_is_built_without_the_jar(source: Path, kind: str) -> None:
-    put_jar(source, "0.0.9")
+@pytest.mark.parametrize("line", LINES, ids=[line.name for line in LINES])
+def test_nothing_is_built_without_one_of_the_jars(source: Path, kind: str, line: SparkLine) -> None:
+    put_jars(source)
+    put_jars(source, "0.0.9")
+    (source / "src" / "spark_dstl" / "jars" / line.jar).unlink()
     result = build(source, "-t", kind)
     assert result.returncode != 0
-    assert f"spark-dstl_2.13-{spark_dstl.__version__}.jar is missing" in result.stderr
+    assert f"{line.jar} is missing" in result.stderr
     assert "make wheel" in result.stderr
     assert not list(source.parent.glob("spark_dstl-*"))
 
 
 def test_the_index_page_shows_the_readme_without_links_that_lead_nowhere(source: Path) -> None:
-    put_jar(source)
+    put_jars(source)
     assert build(source, "-t", "wheel").returncode == 0
     (wheel,) = source.parent.glob("spark_dstl-*.whl")
     metadata = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))

@@ -12,7 +12,7 @@ sys.path.insert(0, str(PROJECT))
 
 import release as releasing  # noqa: E402
 
-NAME = "spark-dstl_2.13-1.2.3"
+NAME = "spark-dstl-spark4.2_2.13-1.2.3"
 COMPLETE = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <groupId>org.example</groupId><version>1.2.3</version><name>a</name><description>b</description><url>c</url>
   <licenses><license><name>d</name></license></licenses>
@@ -40,8 +40,8 @@ def test_a_release_that_lacks_nothing_can_be_published(release: Path) -> None:
 @pytest.mark.parametrize(
     ("taken", "said"),
     [
-        ("<url>c</url>", "wants url in the POM"),
-        ("<developer><email>e</email></developer>", "wants developers/developer/email in the POM"),
+        ("<url>c</url>", "wants url in spark-dstl"),
+        ("<developer><email>e</email></developer>", "wants developers/developer/email in spark-dstl"),
         ("org.", "example is no namespace"),
     ],
 )
@@ -74,7 +74,17 @@ def test_the_wheel_must_carry_the_jar_that_is_published(tmp_path: Path) -> None:
             wheel.writestr(f"spark_dstl/jars/{NAME}.jar", content)
         if content == b"one":
             releasing.check_wheel(tmp_path)
-    with pytest.raises(releasing.ReleaseFailed, match="does not carry the jar"):
+    with pytest.raises(releasing.ReleaseFailed, match="does not carry the jars"):
+        releasing.check_wheel(tmp_path)
+
+
+def test_the_wheel_must_carry_the_jar_for_each_spark(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
+        wheel.writestr(f"spark_dstl/jars/{NAME}.jar", b"one")
+    (tmp_path / f"{NAME}.jar").write_bytes(b"one")
+    releasing.check_wheel(tmp_path)
+    (tmp_path / f"{NAME.replace('4.2', '4.3')}.jar").write_bytes(b"one")
+    with pytest.raises(releasing.ReleaseFailed, match="does not carry the jars"):
         releasing.check_wheel(tmp_path)
 
 

@@ -38,9 +38,10 @@ def options_of(builder: SparkSession.Builder) -> dict[str, Any]:
     return dict(builder._options)
 
 
-def jvm_with(release: str | None) -> Any:
+def jvm_with(release: str | None, mismatch: str | None = None) -> Any:
     """What py4j shows of a JVM with the jar of a release, or without the jar."""
-    found = SimpleNamespace(version=lambda: release) if release else JavaPackage("any", cast(Any, None))
+    known = SimpleNamespace(version=lambda: release, mismatch=lambda: mismatch)
+    found = known if release else JavaPackage("any", cast(Any, None))
     return SimpleNamespace(**{f"{STATE}.dstl.DstlRelease": found})
 
 
@@ -130,8 +131,8 @@ def test_a_refused_option_leaves_a_running_session_as_it_was() -> None:
 
 
 def test_a_running_session_of_another_spark_is_refused() -> None:
-    session = RunningSession("4.1.0")
-    with pytest.raises(UnsupportedSpark, match=r"Spark 4\.1\.0 is what this session runs on"):
+    session = RunningSession("3.4.0")
+    with pytest.raises(UnsupportedSpark, match=r"Spark 3\.4\.0 is what this session runs on"):
         configure_session(cast(Any, session))
     assert session.settings == {}
 
@@ -150,6 +151,12 @@ def test_a_jvm_that_runs_without_this_release_s_jar_is_refused_with_what_to_do(
         assert "kernel" in str(error.value)
         assert f"--jars {jar}" in str(error.value)
     assert options_of(builder) == session.settings == {}
+
+
+def test_a_jvm_that_runs_with_the_jar_for_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._jvm", jvm_with(__version__, "This jar is for Spark 4.2."))
+    with pytest.raises(JarNotLoaded, match=r"This jar is for Spark 4\.2\. Restart the Python process"):
+        configure(SparkSession.builder)
 
 
 @pytest.mark.usefixtures("loaded")
@@ -207,23 +214,26 @@ def test_a_missing_jar_leaves_the_builder_as_it_was(jar: Path) -> None:
     assert options_of(builder) == {}
 
 
-@pytest.mark.parametrize("version", ["4.1.1", "4.20.0", "3.5.3"])
+@pytest.mark.parametrize("version", ["4.20.0", "3.4.3", "5.0.0"])
 def test_another_spark_is_refused_with_what_to_install(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", version)
-    with pytest.raises(UnsupportedSpark, match=r"4\.2\.x") as error:
+    with pytest.raises(UnsupportedSpark, match=r"works with Spark .*4\.2 and 4\.3") as error:
         configure(SparkSession.builder)
     assert f"PySpark {version} is installed" in str(error.value)
     assert "pip install" in str(error.value)
 
 
-@pytest.mark.parametrize("version", ["4.2.0", "4.2.7", "4.2.1.dev0"])
-def test_every_patch_release_of_the_supported_spark_is_taken(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", ["4.2.0", "4.2.7", "4.2.1.dev0", "4.3.0", "4.3.9"])
+def test_every_patch_release_of_a_supported_spark_is_taken(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", version)
     configure(SparkSession.builder)
 
 
-@pytest.mark.parametrize("name", ["spark-core_2.13-4.1.1.jar", "spark-core_2.12-4.2.0.jar"])
+@pytest.mark.parametrize(
+    "name", ["spark-core_2.13-3.4.1.jar", "spark-core_2.12-4.2.0.jar", "spark-core_2.13-4.3.0.jar"]
+)
 def test_another_spark_home_is_refused_by_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.2.0")
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / name).touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))

@@ -9,24 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_dstl.errors import JarNotFound
+from spark_dstl.release import installed_line, line_of
 from spark_dstl.version import __version__
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 JAR_VARIABLE = "SPARK_DSTL_JAR"
-JAR_NAME = f"spark-dstl_2.13-{__version__}.jar"
 
 
-def jar_path() -> Path:
-    """Return the path of the jar that this package ships.
+def jar_path(spark: str | None = None) -> Path:
+    """Return the path of the jar that this package ships for a Spark.
+
+    `spark` is that Spark's version, such as `4.2` or `4.2.1`; by default that of the installed PySpark.
 
     If the package is in an archive, such as a wheel given with `--py-files`, the jar is unpacked once into the user's
     cache, `~/.cache/spark-dstl` or below `XDG_CACHE_HOME`; where nothing can be written there, into a temporary
     directory that stays.
 
-    The environment variable `SPARK_DSTL_JAR` names another jar, such as a build of your own. Raises `JarNotFound` if
-    there is no file at that place.
+    The environment variable `SPARK_DSTL_JAR` names another jar, such as a build of your own, which must be for that
+    Spark. Raises `JarNotFound` if there is no file at that place, and `UnsupportedSpark` if there is no jar for that
+    Spark, or none is named and PySpark is not installed.
     """
     override = os.environ.get(JAR_VARIABLE)
     if override:
@@ -34,7 +37,8 @@ def jar_path() -> Path:
         if not path.is_file():
             raise JarNotFound(f"{JAR_VARIABLE} is set to {override}, but there is no such file")
         return path
-    shipped = _package().joinpath("jars", JAR_NAME)
+    line = installed_line() if spark is None else line_of(spark, "Spark", "was asked for")
+    shipped = _package().joinpath("jars", line.jar)
     if not shipped.is_file():
         raise JarNotFound(
             f"{shipped} is missing, which belongs to this package: install it again with "
@@ -53,18 +57,18 @@ def _unpacked(shipped: "Traversable") -> Path:
     digest = hashlib.sha256(content).hexdigest()
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        target = caches / "spark-dstl" / digest[:16] / JAR_NAME
+        target = caches / "spark-dstl" / digest[:16] / shipped.name
         if not target.is_file() or hashlib.sha256(target.read_bytes()).hexdigest() != digest:
             _write(target, content)
         return target
     except (OSError, RuntimeError):
         # A RuntimeError: the user has no home, as in some containers.
-        return _temporary(content)
+        return _temporary(shipped.name, content)
 
 
 @cache
-def _temporary(content: bytes) -> Path:
-    target = Path(tempfile.mkdtemp(prefix="spark-dstl-")) / JAR_NAME
+def _temporary(name: str, content: bytes) -> Path:
+    target = Path(tempfile.mkdtemp(prefix="spark-dstl-")) / name
     _write(target, content)
     return target
 

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.errors import DstlError, JarNotLoaded
-from spark_dstl.jar import JAR_NAME, jar_path
+from spark_dstl.jar import jar_path
 from spark_dstl.version import __version__
 
 if TYPE_CHECKING:
@@ -37,7 +37,11 @@ def check_jvm(jvm: Any) -> None:
     # py4j takes the name of a class that it does not find for that of a package.
     found = None if isinstance(release, JavaPackage) else release.version()
     if found == __version__:
-        return
+        # Some other line's, perhaps, of the same release.
+        mismatch = release.mismatch()
+        if mismatch is None:
+            return
+        raise JarNotLoaded(f"{mismatch} {_way_out()}")
     problem = "without the jar" if found is None else f"with the jar of release {found}, not {__version__},"
     raise JarNotLoaded(f"Spark is running already, and was started {problem} of spark-dstl. {_way_out()}")
 
@@ -78,4 +82,4 @@ def _place() -> str:
     try:
         return str(jar_path())
     except DstlError:
-        return JAR_NAME
+        return f"spark-dstl-spark<version of Spark>_2.13-{__version__}.jar"

@@ -1,39 +1,84 @@
-"""Which Spark this release works with, and whether that is the one that is there."""
+"""Which Sparks this release works with, and which of them is there."""
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from spark_dstl.errors import UnsupportedSpark
+from spark_dstl.version import __version__
 
-SUPPORTED_SPARK = "4.2"
-INSTALL = f'pip install "pyspark>={SUPPORTED_SPARK}.0,<4.3"'
+
+@dataclass(frozen=True)
+class SparkLine:
+    """A minor release of Spark that there is a jar for.
+
+    `name` is that of the release, such as `4.2`; `version` the patch release that the jar was compiled against and
+    tested with.
+    """
+
+    name: str
+    version: str
+    scala: str = "2.13"
+
+    @property
+    def jar(self) -> str:
+        """The name of the jar for it."""
+        return f"spark-dstl-spark{self.name}_{self.scala}-{__version__}.jar"
+
+    def has(self, version: str) -> bool:
+        """Say whether a version of Spark is of this line."""
+        return version == self.name or version.startswith(f"{self.name}.")
+
+
+# The newest first. project/SparkLine.scala has the same for the build, and a test compares the two.
+LINES = (SparkLine("4.3", "4.3.0"), SparkLine("4.2", "4.2.0"))
+SUPPORTED_SPARK = " and ".join(line.name for line in reversed(LINES))
+INSTALL = 'pip install "spark-dstl[spark]"'
+_WORKS_WITH = f"this release of spark-dstl works with Spark {SUPPORTED_SPARK}"
 _CORE = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<spark>.+)\.jar")
 
 
-def check_installed_spark() -> None:
-    """Raise `UnsupportedSpark` unless PySpark is there, and fits, and so does the Spark that it would start."""
+def installed_line() -> SparkLine:
+    """Return the line of the Spark that PySpark would start.
+
+    Raises `UnsupportedSpark` unless PySpark is there, and it and that Spark are of one line, which has a jar.
+    """
     try:
         import pyspark
     except ModuleNotFoundError:
-        raise UnsupportedSpark(
-            f"PySpark is not installed; this release of spark-dstl works with {SUPPORTED_SPARK}.x: {INSTALL}"
-        ) from None
-    check_spark_version(pyspark.__version__, "PySpark", f"is installed; {INSTALL}")
+        raise UnsupportedSpark(f"PySpark is not installed; {_WORKS_WITH}: {INSTALL}") from None
+    line = line_of(pyspark.__version__, "PySpark", f"is installed; {INSTALL}")
     home = os.environ.get("SPARK_HOME")
-    for jar in Path(home, "jars").glob("spark-core_*.jar") if home else ():
-        match = _CORE.fullmatch(jar.name)
-        if match is None:
-            continue
-        way_out = f"is what SPARK_HOME={home} names; name another, or unset it to use the Spark of PySpark"
-        check_spark_version(match["spark"], "Spark", way_out)
-        if match["scala"] != "2.13":
-            raise UnsupportedSpark(f"this release of spark-dstl works with Scala 2.13; {match['scala']} {way_out}")
+    if not home:
+        return line
+    way_out = f"is what SPARK_HOME={home} names; name another, or unset it to use the Spark of PySpark"
+    found = spark_in(Path(home, "jars"), way_out)
+    if found not in (None, line):
+        raise UnsupportedSpark(f"PySpark {pyspark.__version__} does not go with Spark {found.version}, which {way_out}")
+    return line
 
 
-def check_spark_version(version: str, what: str, where: str) -> None:
-    """Raise `UnsupportedSpark` unless `version` is one of the supported minor release."""
-    if not version.startswith(f"{SUPPORTED_SPARK}."):
-        raise UnsupportedSpark(
-            f"this release of spark-dstl works with Spark {SUPPORTED_SPARK}.x; {what} {version} {where}"
-        )
+def spark_in(jars: Path, where: str) -> SparkLine | None:
+    """Return the line of the Spark whose jars are in that directory, None if there is none.
+
+    Raises `UnsupportedSpark` if it has no jar, with `where` as the end of the sentence that names it.
+    """
+    found = [match for jar in jars.glob("spark-core_*.jar") if (match := _CORE.fullmatch(jar.name))]
+    if not found:
+        return None
+    line = line_of(found[0]["spark"], "Spark", where)
+    if found[0]["scala"] != line.scala:
+        raise UnsupportedSpark(f"{_WORKS_WITH} for Scala {line.scala}; Scala {found[0]['scala']} {where}")
+    return line
+
+
+def line_of(version: str, what: str, where: str) -> SparkLine:
+    """Return the line that a version of Spark is of.
+
+    Raises `UnsupportedSpark` if it has no jar, with `what` and `where` around the version.
+    """
+    for line in LINES:
+        if line.has(version):
+            return line
+    raise UnsupportedSpark(f"{_WORKS_WITH}; {what} {version} {where}")

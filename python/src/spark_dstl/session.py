@@ -11,7 +11,7 @@ from spark_dstl.jar import jar_path
 from spark_dstl.jvm import check_connect_server, check_jvm, running_jvm
 from spark_dstl.monitoring.ui_charts import chart_settings
 from spark_dstl.options import spark_settings
-from spark_dstl.release import check_installed_spark, check_spark_version
+from spark_dstl.release import installed_line, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ def configure_builder(
     builder: "SparkSession.Builder", transform_with_state: bool, **options: Any
 ) -> "SparkSession.Builder":
     """Do what `spark_dstl.configure` says."""
-    check_installed_spark()
+    line = installed_line()
     settings = _session_settings(transform_with_state, options)
     if not _uses_connect_server(builder):
         settings |= chart_settings(transform_with_state, _options_of(builder))
@@ -31,7 +31,7 @@ def configure_builder(
         if jvm is not None:
             check_jvm(jvm)
         else:
-            settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path()))
+            settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path(line.version)))
     for key, value in settings.items():
         builder.config(key, value)
     return builder
@@ -39,9 +39,9 @@ def configure_builder(
 
 def configure_session(session: "SparkSession", transform_with_state: bool, **options: Any) -> "SparkSession":
     """Do what `spark_dstl.configure_session` says."""
-    check_installed_spark()
+    installed_line()
     settings = _session_settings(transform_with_state, options)
-    check_spark_version(session.version, "Spark", "is what this session runs on")
+    line_of(session.version, "Spark", "is what this session runs on")
     # A session of Spark Connect has none.
     if hasattr(session, "sparkContext"):
         check_jvm(running_jvm())
@@ -53,13 +53,13 @@ def configure_session(session: "SparkSession", transform_with_state: bool, **opt
 
 
 def configure_settings(
-    jar: str | os.PathLike[str] | bool, transform_with_state: bool, **options: Any
+    jar: str | os.PathLike[str] | bool, spark: str | None, transform_with_state: bool, **options: Any
 ) -> dict[str, str]:
     """Do what `spark_dstl.conf` says."""
     settings = _session_settings(transform_with_state, options) | chart_settings(transform_with_state, {})
     if jar is False:
         return settings
-    place = str(jar_path()) if jar is True else os.fspath(jar)
+    place = str(jar_path(spark)) if jar is True else os.fspath(jar)
     if not place:
         raise InvalidOption("jar cannot be empty: it must be a path, a URI, True or False")
     return {"spark.jars": place, **settings}

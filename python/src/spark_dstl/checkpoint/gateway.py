@@ -7,7 +7,6 @@ its standard input is a pipe from here, and it exits when that closes.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -20,11 +19,10 @@ from typing import Any
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import JvmFailed, UnsupportedSpark
 from spark_dstl.jar import jar_path
-from spark_dstl.release import INSTALL, check_spark_version
+from spark_dstl.release import INSTALL, SparkLine, spark_in
 
 PURPOSE = "Reading state"
 _TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
-_CORE = re.compile(r"spark-core_2\.13-(?P<version>.+)\.jar")
 _SECONDS_TO_END = 5.0
 _TAIL = 2000
 # Of what Spark opens for its own processes, what Arrow and Spark's rows need.
@@ -52,11 +50,12 @@ class JvmOptions:
 
 
 class Gateway:
-    """The running process. `jvm` has its classes; `pid` is its process id."""
+    """The running process. `jvm` has its classes, `jar` is that of this package; `pid` is its process id."""
 
     def __init__(self, options: JvmOptions) -> None:
         """Start it; takes one to three seconds. Raises `JvmFailed` if it does not start."""
-        java, classes = _java(), _classpath(options)
+        java = _java()
+        classes, self.jar = _classpath(options)
         # It comes with PySpark.
         py4j = needed("py4j.java_gateway", PURPOSE)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
@@ -76,7 +75,7 @@ class Gateway:
         try:
             started: tuple[int, str, Any] = py4j.launch_gateway(
                 classpath=classes,
-                jarpath=str(jar_path()),
+                jarpath=self.jar,
                 javaopts=[
                     f"-Xmx{options.memory}",
                     "-XX:+UseSerialGC",
@@ -140,7 +139,7 @@ def tool(gateway: Gateway, name: str) -> Any:
     found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
     # py4j takes the name of a class that it does not find for that of a package.
     if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
-        raise JvmFailed(f"{jar_path()} lacks the class {name}: it is the jar of another release than this package's")
+        raise JvmFailed(f"{gateway.jar} lacks the class {name}: it is the jar of another release than this package's")
     return found
 
 
@@ -153,12 +152,13 @@ def _java() -> str:
     return found
 
 
-def _classpath(options: JvmOptions) -> str:
-    directory = _spark_jars()
-    return os.pathsep.join([*options.jars, str(directory / "*")])
+def _classpath(options: JvmOptions) -> tuple[str, str]:
+    """Return the class path of Spark and of what is added to it, and the jar for that Spark."""
+    directory, line = _spark_jars()
+    return os.pathsep.join([*options.jars, str(directory / "*")]), str(jar_path(line.version))
 
 
-def _spark_jars() -> Path:
+def _spark_jars() -> tuple[Path, SparkLine]:
     home = os.environ.get("SPARK_HOME")
     if home:
         directory = Path(home, "jars")
@@ -167,8 +167,7 @@ def _spark_jars() -> Path:
         if package is None or not package.submodule_search_locations:
             raise UnsupportedSpark(f"{PURPOSE} takes Spark's classes, and PySpark is not installed: {INSTALL}")
         directory = Path(package.submodule_search_locations[0], "jars")
-    versions = [match["version"] for jar in directory.glob("spark-core_*.jar") if (match := _CORE.fullmatch(jar.name))]
-    if not versions:
-        raise UnsupportedSpark(f"{directory} has no jars of Spark for Scala 2.13: {INSTALL}")
-    check_spark_version(versions[0], "Spark", f"is in {directory}; {INSTALL}")
-    return directory
+    line = spark_in(directory, f"is in {directory}; {INSTALL}")
+    if line is None:
+        raise UnsupportedSpark(f"{directory} has no jars of Spark: {INSTALL}")
+    return directory, line

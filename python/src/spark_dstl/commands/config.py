@@ -54,6 +54,11 @@ Examples:
 @click.option(
     "--jar", metavar="PLACE", help="Path or URI of the jar, for Spark to read. By default that of this package."
 )
+@click.option(
+    "--spark",
+    metavar="VERSION",
+    help="Version of the Spark that the package's jar is to be for, such as 4.2. By default that of PySpark here.",
+)
 @click.option("--no-jar", is_flag=True, help="Leave the jar out, for a Spark that has it from elsewhere.")
 @click.option(
     "--transform-with-state",
@@ -61,12 +66,15 @@ Examples:
     help="For queries with transformWithState, for which Spark accepts no provider but its own.",
 )
 @_every_option
-def config(output: str, jar: str | None, no_jar: bool, transform_with_state: bool, **options: Any) -> None:
+def config(
+    output: str, jar: str | None, spark: str | None, no_jar: bool, transform_with_state: bool, **options: Any
+) -> None:
     """Print the Spark settings that keep state in the log."""
     if jar and no_jar:
         raise click.UsageError("--jar and --no-jar exclude each other")
     place = jar or not no_jar
-    click.echo(_FORMATS[output](conf(jar=place, transform_with_state=transform_with_state, **options)))
+    settings = conf(jar=place, spark=spark, transform_with_state=transform_with_state, **options)
+    click.echo(_FORMATS[output](settings))
 
 
 def _defaults(settings: Mapping[str, str]) -> str:

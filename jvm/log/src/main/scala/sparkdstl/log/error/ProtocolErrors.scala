@@ -217,8 +217,16 @@ object ProtocolErrors {
     new DstlException(
       "DSTL_UNSUPPORTED_SPARK",
       Map("found" -> found, "supported" -> supported),
-      s"This release of spark-dstl was built for Spark $supported, but runs in Spark $found. Use Spark $supported, or " +
-        "the release of spark-dstl that was built for yours."
+      s"This jar of spark-dstl is for Spark $supported, but runs in Spark $found. Use the jar of this release that has your " +
+        s"Spark in its name, as this one has spark$supported in its; there is none for a Spark that is not supported."
+    )
+
+  def incompatibleSpark(found: String, compiledFor: String, lacking: Seq[String]): DstlException =
+    new DstlException(
+      "DSTL_UNSUPPORTED_SPARK",
+      Map("found" -> found, "supported" -> compiledFor, "lacking" -> lacking.mkString("; ")),
+      s"This jar of spark-dstl was compiled against Spark $compiledFor. Spark $found, in which it runs, differs in what is " +
+        s"used of it: ${lacking.mkString("; ")}. Use Spark $compiledFor, or a release of spark-dstl for yours."
     )
 
   def unknownRun(batch: Long): DstlException =

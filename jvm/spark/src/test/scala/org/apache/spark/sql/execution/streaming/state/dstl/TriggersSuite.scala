@@ -5,12 +5,10 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.{DataFrame, Encoders, ForeachWriter, Row}
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.runtime.AsyncProgressTrackingMicroBatchExecution
-import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.{OutputMode, Trigger}
+import org.apache.spark.sql.streaming.Trigger
 
 /** Each way to trigger batches, and to unload stores between them, gives what it gives with stock Spark. */
 class TriggersSuite extends ComparisonSuite {
@@ -106,60 +104,4 @@ class TriggersSuite extends ComparisonSuite {
       assert(run(contender, stateful = false).isEmpty)
     }
   }
-
-  test("real-time mode is refused for stateful queries, in Spark's words") {
-    Seq(stock, ours).foreach { contender =>
-      val error = failure(realTime(contender, fresh("real-time"), checked = true): Unit)
-      assert(error.contains("STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST"), error)
-      assert(error.contains("StateStoreSaveExec"), error)
-    }
-  }
-
-  test("real-time mode with Spark's check switched off gives the same with the state in the log, across a restart") {
-    val runs = Seq(stock, ours).map { contender =>
-      val checkpoint = fresh(contender.name)
-      (checkpoint, realTime(contender, checkpoint, checked = false))
-    }
-    assert(runs.head._2.nonEmpty)
-    assert(runs(1)._2 == runs.head._2)
-    assert(LoggedBatches.of(runs(1)._1).nonEmpty)
-    assert(files(runs(1)._1).filter(_.endsWith(".changelog")) == Nil)
-  }
-
-  /** The final rows of a running count, over two runs in real-time mode. */
-  private def realTime(contender: Contender, checkpoint: LocalPath, checked: Boolean): Map[String, Long] = {
-    val own = session(contender.and(
-      "spark.sql.streaming.realTimeMode.minBatchDuration" -> "500",
-      "spark.sql.streaming.realTimeMode.allowlistCheck" -> checked.toString
-    ))
-    val input = new LowLatencyMemoryStream[Event](0, own, 1)(Encoders.product[Event])
-    RealTimeRows.clear()
-    def play(events: Seq[Event]): Unit = {
-      input.addData(events)
-      val query = input.toDF().groupBy("key").count().writeStream.outputMode(OutputMode.Update())
-        .trigger(RealTimeTrigger("500 milliseconds")).option("checkpointLocation", checkpoint.toString)
-        .foreach(new RealTimeRows).start()
-      try query.processAllAvailable()
-      finally query.stop()
-    }
-    play(batches.head._1)
-    play(batches(1)._1)
-    RealTimeRows.all
-  }
-}
-
-/** Keeps the newest row of each key; outside of the suite, because Spark serializes it. */
-class RealTimeRows extends ForeachWriter[Row] {
-  override def open(partition: Long, epoch: Long): Boolean = true
-  override def process(row: Row): Unit = RealTimeRows.put(row.getString(0), row.getLong(1))
-  override def close(error: Throwable): Unit = ()
-}
-
-object RealTimeRows {
-  // Guarded by this.
-  private var rows = Map.empty[String, Long]
-
-  def put(key: String, count: Long): Unit = synchronized { rows = rows.updated(key, count) }
-  def clear(): Unit = synchronized { rows = Map.empty }
-  def all: Map[String, Long] = synchronized(rows)
 }

@@ -73,7 +73,7 @@ private[dstl] final class DstlRocksDB(
       partitionId,
       eventForwarder,
       uniqueId
-    ) with LocalStore {
+    ) with LoadedRocksDB with MaintainedRocksDB with LocalStore {
 
   private val options: LogOptions = HadoopOptions.parse(hadoopConf)
   private val attempts = new StateAttempts
@@ -101,7 +101,7 @@ private[dstl] final class DstlRocksDB(
     materialization.abandon(attempt)
   }
 
-  override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB = {
+  override protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
     materialization.refuseIfFailed()
     val base = if (loadedVersion == version && !loadEmpty) attempts.of(version) else None
     if (base.exists(attempts.isDropped)) {
@@ -115,10 +115,9 @@ private[dstl] final class DstlRocksDB(
     loadsEmpty = loadEmpty
     columnFamiliesChanged = false
     val replayed = ReplayCounters.current.bytes
-    def loadNow() = super.load(version, stateStoreCkptId, readOnly, loadEmpty)
     val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
-      if (isLocal) loadNow()
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(countingReplay(loadNow()))
+      if (isLocal) load()
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(countingReplay(load()))
     })
     if (!isLocal) {
       val (from, bytes) = files.loadedSnapshot
@@ -189,10 +188,8 @@ private[dstl] final class DstlRocksDB(
     super.deleteRange(beginKey, endKey, cfName, includesPrefix, includesChecksum)
   }
 
-  override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean): Short = {
-    columnFamiliesChanged ||= !checkColFamilyExists(colFamilyName)
-    super.createColFamilyIfAbsent(colFamilyName, isInternal)
-  }
+  override protected def beforeColumnFamily(name: String): Unit =
+    columnFamiliesChanged ||= !checkColFamilyExists(name)
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
     val removed = super.removeColFamilyIfExists(colFamilyName)
@@ -200,7 +197,9 @@ private[dstl] final class DstlRocksDB(
     removed
   }
 
-  override def commit(forceSnapshot: Boolean): (Long, StateStoreCheckpointInfo) = {
+  override protected def committing(
+      commit: Boolean => (Long, StateStoreCheckpointInfo)
+  ): (Long, StateStoreCheckpointInfo) = {
     val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
     // One at a time: what the one under way has not uploaded yet the next would have to upload again.
     val isDue =
@@ -208,7 +207,7 @@ private[dstl] final class DstlRocksDB(
       else loadedVersion + 1 - snapshotVersion >= sparkConf.minDeltasForSnapshot
     val written = WrittenBytes.current
     try {
-      val committed = super.commit(forceSnapshot || isDue)
+      val committed = commit(isDue)
       attempt.foreach(attempts.remember(committed._1, _))
       schedule.committed(WrittenBytes.current - written, hasChanged)
       val made = taken
@@ -272,14 +271,13 @@ private[dstl] final class DstlRocksDB(
   /** Its files are where others can find them, and a later snapshot may name them again. */
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit = files.alreadySaved(super.uploadSnapshot(snapshot))
 
-  override def doMaintenance(): Unit = {
+  override protected def beforeUploads(): Unit = {
     val waiting = attempts.synchronized {
       val waiting = plain
       plain = None
       waiting
     }
     waiting.foreach { case (snapshot, attempt) => uploadPlain(snapshot, attempt) }
-    super.doMaintenance()
   }
 
   override def close(): Unit = {

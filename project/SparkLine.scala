@@ -1,0 +1,46 @@
+import sbt._
+
+/**
+ * A minor release of Spark that there is a build for, and what that is compiled against.
+ *
+ * @param name     such as `4.2`
+ * @param version  the patch release that is compiled against
+ * @param scala    what that Spark comes with
+ * @param folders  what differs between lines: for `spark-4.3` that is `jvm/spark/src/main/scala-spark-4.3`, and the same in
+ *                 `src/test`. Lines may share folders
+ * @param fromPyPI whether its jars are taken from the package `pyspark`, because Maven Central has none
+ */
+final case class SparkLine(
+    name: String,
+    version: String,
+    scala: String,
+    folders: Seq[String],
+    fromPyPI: Boolean = false
+) {
+
+  /** As it is part of the names of jars. */
+  def suffix: String = s"spark$name"
+
+  def directories(base: File, tree: String): Seq[File] = folders.map(folder => base / "src" / tree / s"scala-$folder")
+
+  /** Where a project builds for this line: apart, so that another line neither recompiles it nor mixes with it. */
+  def target(base: File): File =
+    if (this == SparkLine.Default) base / "target" else base / "target" / suffix
+}
+
+object SparkLine {
+  val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18", Seq("spark-before-4.3", "spark-since-4.2"))
+
+  val all: Seq[SparkLine] = Seq(
+    SparkLine("4.3", "4.3.0", "2.13.18", Seq("spark-4.3", "spark-since-4.2"), fromPyPI = true),
+    Default
+  )
+
+  /** The one that is built: `project/sbt -Dspark.line=4.3`. */
+  val chosen: SparkLine = {
+    val name = sys.props.getOrElse("spark.line", Default.name)
+    all.find(_.name == name).getOrElse(
+      sys.error(s"spark.line cannot be $name: there are builds for ${all.map(_.name).sorted.mkString(", ")}")
+    )
+  }
+}
