@@ -136,7 +136,7 @@ def start_driver(
     command: Sequence[str], variables: Mapping[str, str], work: Path, name: str, stdin: int = subprocess.DEVNULL
 ) -> Driver:
     """Start a driver whose log is `<name>.log` in its working directory."""
-    environment = {**os.environ, **variables, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", **variables}
     return Driver(command, environment, work / f"{name}.log", work / "markers", stdin)
 
 

@@ -117,9 +117,11 @@ class Run:
         kept = log_confs() if confs is None else confs
         return Run(work, queries, {**base_confs(master, work), **kept}, names=names)
 
-    def start(self, fail_points: str = "", confs: Mapping[str, str] | None = None) -> Driver:
-        """Start a driver on all queries."""
-        return self._python("run", fail_points, confs or {})
+    def start(
+        self, fail_points: str = "", confs: Mapping[str, str] | None = None, python: str = sys.executable
+    ) -> Driver:
+        """Start a driver on all queries, with the PySpark of that Python."""
+        return self._python("run", fail_points, confs or {}, python)
 
     def start_to_stop(self, fail_points: str, point: str) -> Driver:
         """Start a driver that stops all queries once a thread has reached the fail point, and goes on for a while."""
@@ -205,8 +207,8 @@ class Run:
         """The batches in the commit log."""
         return {int(name) for name in self.names(f"{query.checkpoint}/commits") if name.isdigit()}
 
-    def _python(self, task: str, fail_points: str, confs: Mapping[str, str]) -> Driver:
-        return self._driver([sys.executable], task, fail_points, {**self.confs, **confs}, parent=os.getpid())
+    def _python(self, task: str, fail_points: str, confs: Mapping[str, str], python: str = sys.executable) -> Driver:
+        return self._driver([python], task, fail_points, {**self.confs, **confs}, parent=os.getpid())
 
     def _driver(
         self, launcher: list[str], task: str, fail_points: str, confs: Mapping[str, str], parent: int | None
@@ -215,7 +217,8 @@ class Run:
         points = self._points(fail_points)
         passed_on = {f"spark.executorEnv.{name}": value for name, value in points.items()}
         path = self.write_spec(task, {**confs, **passed_on}, parent)
-        return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], points, self.work, path.stem)
+        variables = {**points, "PYSPARK_PYTHON": launcher[0]} if Path(launcher[0]).name.startswith("python") else points
+        return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], variables, self.work, path.stem)
 
     def write_spec(self, task: str, confs: Mapping[str, str], parent: int | None) -> Path:
         """Write what the next driver is to do; returns where."""

@@ -1,0 +1,43 @@
+"""The other versions of Spark that a checkout has environments for, which `make spark SPARK=...` makes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_dstl.release import LINES, SparkLine, installed_line
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A Spark that drivers can be started on: the Python that has it, and the jar for it."""
+
+    line: SparkLine
+    python: str
+    jar: str
+
+
+def here() -> Installed:
+    """The one that the tests themselves run on."""
+    line = installed_line()
+    return Installed(line, sys.executable, _jar(line))
+
+
+def others() -> list[Installed]:
+    """Those of other lines that are there, with their jars; the newest first."""
+    own = installed_line()
+    found = [Installed(line, str(_python(line)), _jar(line)) for line in LINES if line != own]
+    return [other for other in found if Path(other.python).exists() and Path(other.jar).exists()]
+
+
+def _python(line: SparkLine) -> Path:
+    main = ROOT / ".venv"
+    of_line = ROOT / ".build" / f"spark-{line.name}"
+    return (of_line if of_line.exists() else main) / "bin" / "python"
+
+
+def _jar(line: SparkLine) -> str:
+    return str(ROOT / "target" / line.jar)
