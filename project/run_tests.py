@@ -32,8 +32,8 @@ SLOWEST = 15
 DEFAULT_LINE = "4.2"
 NEWEST_LINE = "4.3"
 # What ties the log to Spark's own classes, and what replaces one driver by another.
-SUITES = ("SparkVersionSuite", "MainLineSuite", "MaterializationSuite", "LosingAttemptsSuite")
-SELECTION = "killed_around_its_commits or meet_in_one_batch or late_one_stops_and_names"
+SUITES = ("SparkVersionSuite", "MainLineSuite", "LosingAttemptsSuite")
+SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
