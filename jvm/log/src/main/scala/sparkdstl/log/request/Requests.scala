@@ -4,6 +4,8 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.control.NonFatal
 
+import org.slf4j.LoggerFactory
+
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.Attempt
 
@@ -29,20 +31,26 @@ trait PendingRequest[T] {
  *   with an effect fails only if each of its attempts has ended in storage's own answer that it was not done; else it
  *   ends unknown, after attempts that are still silent were given until the deadline.
  *
- * With the outcome all other attempts are cancelled and no further one is started. Thread-safe; nothing blocks.
+ * With the outcome all other attempts are cancelled and no further one is started. Requests that take long are named in the
+ * log while they do. Thread-safe; nothing blocks.
  *
  * @param latencies
  *   what is known of the storage asked; may be shared by several of these
  * @param hedges
  *   may be shared by several of these
+ * @param warn
+ *   writes a line to the log
  */
 final class Requests(
     val options: RequestOptions,
     val runtime: ProtocolRuntime,
     val metrics: RequestMetrics,
     latencies: AttemptLatencies,
-    hedges: HedgeBudget
+    hedges: HedgeBudget,
+    warn: String => Unit = Requests.logger.warn(_)
 ) extends AutoCloseable {
+
+  private val late = new LateRequests(runtime.timer, warn)
 
   // All guarded by this.
   private val undecided = mutable.LinkedHashSet.empty[RunningRequest[_]]
@@ -61,8 +69,19 @@ final class Requests(
    *   starts the attempt of that number, from 1 on, without blocking
    */
   def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): PendingRequest[T] = {
-    val request =
-      new RunningRequest[T](kind, name, timeoutMillis, attempt, options, runtime, metrics, latencies, hedges, accounts)
+    val request = new RunningRequest[T](
+      kind,
+      name,
+      timeoutMillis,
+      attempt,
+      options,
+      runtime,
+      metrics,
+      latencies,
+      hedges,
+      late,
+      accounts
+    )
     hedges.earn()
     val accepted = synchronized {
       if (!closed) undecided += request
@@ -126,6 +145,7 @@ final class Requests(
 }
 
 object Requests {
+  private val logger = LoggerFactory.getLogger(classOf[Requests])
   private val Closed = "no more requests are made here"
 
   /** With knowledge and a budget of its own. */

@@ -20,6 +20,7 @@ private[request] final class RunningRequest[T](
     metrics: RequestMetrics,
     latencies: AttemptLatencies,
     hedges: HedgeBudget,
+    late: LateRequests,
     accounts: RequestAccounts
 ) extends PendingRequest[T] {
   import RunningRequest._
@@ -49,13 +50,30 @@ private[request] final class RunningRequest[T](
   /** Starts the first attempt. Called once. */
   def start(): Unit =
     if (timeoutMillis <= 0) expire()
-    else
-      later(timeoutMillis)(() => expire()) match {
-        case Some(timer) =>
-          keepUnlessDecided(timer) { deadline = Some(timer) }
-          begin(First): Unit
-        case None => giveUp("there is no timer any more")
-      }
+    else if (awaitDeadline()) begin(First): Unit
+    else giveUp("there is no timer any more")
+
+  /** Looks again when the deadline passes, or when this is late, if that is before; says whether it will. */
+  private def awaitDeadline(): Boolean =
+    later(math.min(allowed.leftMillis, LateRequests.LateMillis))(() => timePassed()) match {
+      case Some(timer) =>
+        keepUnlessDecided(timer) { deadline = Some(timer) }
+        true
+      case None => false
+    }
+
+  private def timePassed(): Unit =
+    if (allowed.leftMillis <= 0 || !awaitDeadline()) expire()
+    else synchronized(Option.when(decidedAtNanos.isEmpty)(progress)).foreach(late.note(_))
+
+  /** What has become of it so far, for the log. Lock held. */
+  private def progress: String = {
+    val so = errors.last.fold("none of them was answered") { last =>
+      s"$errorCount of them ended in errors, the last: ${StorageErrors.describe(last)}"
+    }
+    s"$name is not done after ${(timeoutMillis - allowed.leftMillis) / 1000} s, in $started attempt(s); $so. It is given up " +
+      s"when it has taken ${timeoutMillis / 1000} s"
+  }
 
   /** Ends the request at once, unless it has ended. */
   def giveUp(why: String): Unit = decide(interrupted(last => new RequestEnded(name, why, last))): Unit

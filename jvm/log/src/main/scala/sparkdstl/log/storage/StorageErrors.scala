@@ -23,6 +23,7 @@ final class ObjectEndsBefore(path: Path, offset: Long, length: Int, actual: Long
 object StorageErrors {
   private val PreconditionFailed = 412
   private val Conflict = 409
+  private val Refusals = Set(401, 403)
   private val StatusInMessage = """Status Code: (\d{3})""".r.unanchored
 
   // Of the statuses that refuse a request, those that tell nothing about an earlier one: it came too late, met another
@@ -36,6 +37,8 @@ object StorageErrors {
     case _: AccessControlException | _: java.nio.file.AccessDeniedException => false
     case _: ParentNotDirectoryException | _: UnsupportedOperationException | _: IllegalArgumentException => false
     case e if isNameTooLong(e) => false
+    // Not every stream of S3A's makes an AccessDeniedException of it.
+    case e if causes(e).flatMap(statusOf).exists(Refusals) => false
     case e => NonFatal(e)
   }
 

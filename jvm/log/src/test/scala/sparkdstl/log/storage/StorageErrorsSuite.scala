@@ -43,7 +43,12 @@ class StorageErrorsSuite extends AnyFunSuite {
       new AccessControlException("no"),
       new java.nio.file.AccessDeniedException("no"),
       new IllegalArgumentException("bad"),
-      new IOException("/x: File name too long")
+      new IOException("/x: File name too long"),
+      new ServiceException(401),
+      // As S3A's analytics streams say it.
+      new IOException(
+        "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
+      )
     ).foreach(error => assert(!StorageErrors.isRetryable(error), error))
   }
 

@@ -1,0 +1,61 @@
+package sparkdstl.log.request
+
+import java.io.IOException
+
+import scala.collection.mutable
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
+
+/** What the log says of storage that does not answer, while it does not. */
+class LateRequestsSuite extends AnyFunSuite {
+  private val lines = mutable.ArrayBuffer.empty[String]
+  private val timer = new ManualTimer
+  private val options = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private val requests =
+    new Requests(options, TestRuntime(timer), new RequestMetrics, new AttemptLatencies, new HedgeBudget, lines += _)
+
+  private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
+    val attempts = new ScriptedAttempts
+    requests.run(RequestKind.question("read"), name, timeoutMillis)(attempts): Unit
+    attempts
+  }
+
+  test("a request is named each half a minute until it is done, with what its attempts came to") {
+    val attempts = run("read of /x")
+    timer.advance(29999)
+    assert(lines.isEmpty)
+    timer.advance(1)
+    assert(lines == Seq(
+      "read of /x is not done after 30 s, in 3 attempt(s); none of them was answered. It is given up when it has taken 600 s"
+    ))
+    attempts.fail(1, new IOException("refused", new IOException("no route to host")))
+    timer.advance(30000)
+    assert(lines.size == 2)
+    Seq("after 60 s, in 4 attempt(s); 1 of them", "refused", "no route to host").foreach(words =>
+      assert(lines.last.contains(words), lines.last)
+    )
+    attempts.succeed(2)
+    timer.advance(100000)
+    assert(lines.size == 2 && timer.pending == 0)
+  }
+
+  test("of many that are late one is named, and the others are counted with the next") {
+    lines.clear()
+    val first = (1 to 10).map(number => run(s"read of /$number"))
+    timer.advance(31000)
+    assert(lines.size == 1 && !lines.head.contains("other"), lines)
+    timer.advance(30000)
+    assert(lines.size == 2 && lines.last.contains("So are, or were lately, 9 other(s)"), lines)
+    first.foreach(_.succeed(1))
+  }
+
+  test("one that may not take that long is not named: it has an error") {
+    lines.clear()
+    run("read of /short", timeoutMillis = 30000)
+    timer.advance(60000)
+    assert(lines.isEmpty && timer.pending == 0)
+  }
+}

@@ -1,0 +1,23 @@
+"""An imitation of S3 in this process; `make test-storage` has real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from moto.server import ThreadedMotoServer
+
+from servers import BUCKET, S3Server, client
+
+
+@contextmanager
+def imitation() -> Iterator[S3Server]:
+    """An imitation with an empty bucket, on a port of the loopback interface; it ends with the block."""
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        client(f"http://127.0.0.1:{port}").create_bucket(Bucket=BUCKET)
+        yield S3Server("moto", port)
+    finally:
+        server.stop()
