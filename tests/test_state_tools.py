@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
@@ -42,7 +42,7 @@ def every_type(events: DataFrame) -> DataFrame:
         "span": "make_dt_interval(1, 2, 3, value)",
         "months": "make_ym_interval(1, CAST(value % 12 AS INT))",
         "nothing": "IF(value % 2 = 0, NULL, value)",
-        "nested": "named_struct('a', key, 'b', array(value, NULL))",
+        "nested": "named_struct('a', key, 'b', array(value, NULL), 'c', array(make_ym_interval(2, 3), NULL))",
     }
     typed = events.select(*(sf.expr(text).alias(name) for name, text in keys.items()), "at", "value")
     # A group's key cannot be a map, nor hold one.
@@ -58,7 +58,8 @@ def every_type(events: DataFrame) -> DataFrame:
         sf.max_by(sf.expr(spans), "value").alias("spans"),
     )
     counted = typed.groupBy(*keys).agg(*sums)
-    return counted.drop("months", "tags", "spans")
+    # Python has no intervals of years, and the sink collects rows.
+    return counted.drop("months", "tags", "spans").withColumn("nested", sf.col("nested").dropFields("c"))
 
 
 TYPES = Operator("every-type", every_type, "update")
@@ -70,17 +71,20 @@ def spark_rows(contest: Contest, **options: Any) -> Rows:
     for field in table.schema.fields:
         if isinstance(field.dataType, StructType):
             column = sf.col(field.name)
+            # What is sent of an interval of years is the months that it is kept as.
             if "months" in field.dataType.names:
-                # Python has no intervals of years; what is sent are the months that they are kept as.
-                months = sf.extract(sf.lit("YEAR"), column["months"]) * 12 + sf.extract(
-                    sf.lit("MONTH"), column["months"]
-                )
-                column = column.withField("months", months.cast("int"))
+                column = column.withField("months", months(column["months"]))
+            if "nested" in field.dataType.names:
+                column = column.withField("nested.c", sf.transform(column["nested"]["c"], months))
             table = table.withColumn(field.name, column)
             named = table.schema[field.name].dataType
             assert isinstance(named, StructType)
             table = table.withColumn(field.name, sf.col(field.name).cast(unambiguous(named)))
     return canonical(table.toArrow().to_pylist())
+
+
+def months(interval: Column) -> Column:
+    return (sf.extract(sf.lit("YEAR"), interval) * 12 + sf.extract(sf.lit("MONTH"), interval)).cast("int")
 
 
 def unambiguous(struct: StructType) -> StructType:
