@@ -102,6 +102,17 @@ def test_an_error_names_the_object_and_no_secret(
     assert "testing" not in str(raised.value)
 
 
+@pytest.mark.parametrize("limit", [None, 1])
+def test_gcs_that_does_not_answer_is_given_up(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client tries for a quarter of an hour, if nobody says otherwise."""
+    given = "" if limit is None else f"&retry_limit_seconds={limit}"
+    monkeypatch.setattr("spark_dstl.checkpoint.locate._REQUEST_SECONDS", 1.0)
+    # Nobody listens there.
+    place = locate(f"gs://anonymous@bucket/q?scheme=http&endpoint_override=127.0.0.1:1{given}")
+    with pytest.raises(UnreadableStorage, match="commits could not be listed"):
+        Storage(place).objects("commits")
+
+
 def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_server: str) -> None:
     root = locate(str(directory))
     assert locate(f"file://{directory}/dstl").is_inside(root)

@@ -135,7 +135,14 @@ def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) ->
 def _by_uri(place: str) -> Place:
     filesystems = needed("pyarrow.fs", PURPOSE)
     try:
-        files, path = filesystems.FileSystem.from_uri(place)
+        files, path = filesystems.FileSystem.from_uri(_bounded(place))
     except (OSError, ValueError) as error:
         raise UnreadableStorage(f"{place} cannot be opened: {error}") from error
     return Place(files, path, place)
+
+
+def _bounded(place: str) -> str:
+    """Return the URI with a limit to how long the client of GCS tries what fails: a quarter of an hour otherwise."""
+    if scheme_of(place)[0] not in ("gs", "gcs") or "retry_limit_seconds=" in place:
+        return place
+    return f"{place}{'&' if '?' in place else '?'}retry_limit_seconds={_REQUEST_SECONDS:.0f}"
