@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow.fs import FileSelector, FileType
+from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from spark_dstl import JvmOptions
-from spark_dstl.checkpoint.hadoop import hadoop_files, shared_gateway
+from spark_dstl.checkpoint.hadoop import exclusive_creation, hadoop_files, shared_gateway
 from spark_dstl.checkpoint.locate import Place, StorageOptions
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import UnreadableStorage
-from spark_dstl.probing.places import ArrowFiles
+from spark_dstl.probing.exclusiveness import EXCLUSIVE
+from spark_dstl.probing.places import HadoopFiles
 from spark_dstl.probing.probe import Plan, Probe
 
 OPTIONS = JvmOptions(memory="128m")
@@ -71,10 +72,22 @@ def test_objects_are_written_whole_and_a_probe_leaves_nothing(files: Any, tmp_pa
     (info,) = files.get_file_info(FileSelector(str(tmp_path)))
     assert (info.type, info.size) == (FileType.File, len(content))
     (tmp_path / "written").unlink()
-    probe = Probe(ArrowFiles(Place(files, str(tmp_path), f"file://{tmp_path}")), Plan(objects=3, object_bytes=10))
-    probe.run()
+    create = exclusive_creation(files)
+    assert create is not None
+    there = HadoopFiles(Place(files, str(tmp_path), f"file://{tmp_path}"), create)
+    probe = Probe(there, Plan(objects=3, object_bytes=10))
+    assert probe.run().exclusive.verdict == EXCLUSIVE
     assert probe.left_behind == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_already_is_not_created_again(files: Any, tmp_path: Path) -> None:
+    create = exclusive_creation(files)
+    assert create is not None
+    assert create(str(tmp_path / "one"), b"first")
+    assert not create(str(tmp_path / "one"), b"second")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]
+    assert exclusive_creation(LocalFileSystem()) is None
 
 
 def test_one_java_process_serves_all_that_is_reached_alike(files: Any) -> None:  # noqa: ARG001

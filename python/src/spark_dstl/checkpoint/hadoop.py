@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, NoReturn
@@ -20,6 +20,12 @@ from spark_dstl.dependencies import needed
 PURPOSE = "Storage that Hadoop has a client for"
 # A piece of it is a string in Java, on its way.
 _PIECE = 4 * 1024 * 1024
+
+_ERRORS: dict[str, type[OSError]] = {
+    "java.io.FileNotFoundException": FileNotFoundError,
+    "java.nio.file.AccessDeniedException": PermissionError,
+    "org.apache.hadoop.security.AccessControlException": PermissionError,
+}
 
 _lock = threading.Lock()
 _gateways: list[tuple[JvmOptions, Gateway]] = []
@@ -32,6 +38,17 @@ def hadoop_files(uri: str, options: JvmOptions) -> Any:
     with _errors():
         files = java(uri, dict(options.conf))
     return filesystems.PyFileSystem(_handler(filesystems, files, uri))
+
+
+def exclusive_creation(files: Any) -> Callable[[str, bytes], bool] | None:
+    """Return what creates an object as the log does, unless there is one; None if it is no file system of Hadoop's.
+
+    It takes the path and the content, returns whether it has created the object, and raises `OSError`.
+    """
+    if not isinstance(files, needed("pyarrow.fs", PURPOSE).PyFileSystem):
+        return None
+    create: Callable[[str, bytes], bool] = files.handler.create_exclusively
+    return create
 
 
 def shared_gateway(options: JvmOptions) -> Gateway | None:
@@ -98,6 +115,10 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
         def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
             with _errors():
                 return arrow.PythonFile(_Writer(files.create(_relative(path))), mode="w")
+
+        def create_exclusively(self, path: str, content: bytes) -> bool:
+            with _errors():
+                return bool(files.createExclusively(_relative(path), content))
 
         def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
             with _errors():
@@ -202,8 +223,6 @@ def _errors() -> Iterator[None]:
         thrown = error.java_exception
         kind = thrown.getClass().getName()
         said = f"{kind.rpartition('.')[2]}: {thrown.getMessage()}"
-        if kind == "java.io.FileNotFoundException":
-            raise FileNotFoundError(said) from error
-        raise OSError(said) from error
+        raise _ERRORS.get(kind, OSError)(said) from error
     except py4j.Py4JError as error:
         raise OSError(f"the Java process does not answer: {error}") from error

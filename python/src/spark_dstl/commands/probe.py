@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from spark_dstl.probing.storage import ProbedStorage
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 _PERCENTILES = {"p50": 500, "p90": 900, "p99": 990, "p99.9": 999}
 _BAR = 40
+_NAMED_ONE_BY_ONE = 5
 _DEFAULTS = Plan()
 
 
@@ -74,7 +76,7 @@ Examples:
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="How long a request of S3 may be silent; pyarrow has limits of its own. It may take effect later.",
+    help="How long a request of S3 may be silent; other clients have limits of their own. It may take effect later.",
 )
 @_number("--partitions", _DEFAULTS.shape.partitions, 10_000, "Of a query, for what a batch of it would save.")
 @_number("--stores", _DEFAULTS.shape.stores, 16, "Its state stores in each partition: a stream-stream join has 4.")
@@ -106,8 +108,8 @@ def probe(
     what to set, and what a batch of a stateful query would save.
 
     Storage creates exclusively if of several creators of one object, all at once, just one wins each time. That is
-    tried on local disks and S3; other storage is measured through pyarrow, which cannot ask for it. S3 needs
-    pip install "spark-dstl[probe]".
+    tried on local disks, S3, and what Hadoop's clients reach, such as hdfs://; gs:// and abfs:// are measured through
+    pyarrow, which cannot ask for it. S3 needs pip install "spark-dstl[probe]".
 
     Exits with 5 if storage does not create exclusively, or creates went unanswered so that nobody knows; with 1 if it
     could not be measured, or something could not be removed.
@@ -148,8 +150,12 @@ def _remove(place: ProbedStorage, output: str) -> None:
 
 
 def _name_what_stays(names: list[str], here: str | None) -> None:
-    for name in names:
-        click.echo(f"could not be removed: {name}", err=True)
+    folders = Counter(name.rpartition("/")[0] for name in names)
+    for folder, count in folders.items():
+        # Where deletions are refused, it is all of them.
+        many = [f"{count} objects in {folder}"] if count > _NAMED_ONE_BY_ONE else None
+        for stays in many or [name for name in names if name.rpartition("/")[0] == folder]:
+            click.echo(f"could not be removed: {stays}", err=True)
     if names and here:
         click.echo(f"dstl probe {here} --remove-leftovers tries again", err=True)
 

@@ -1,13 +1,14 @@
-"""Which storage a path names: local disks and what pyarrow reaches are here, S3 is a module of its own."""
+"""Which storage a path names: local disks and what pyarrow or Hadoop reaches are here, S3 is a module of its own."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from spark_dstl.checkpoint.hadoop import exclusive_creation
 from spark_dstl.checkpoint.locate import Place, StorageOptions, locate, scheme_of
 from spark_dstl.dependencies import PROBE, needed
 from spark_dstl.probing.s3 import S3Objects
@@ -15,9 +16,9 @@ from spark_dstl.probing.storage import PURPOSE, ProbedStorage, Refused, Unanswer
 
 
 def storage_at(place: str, options: StorageOptions, timeout_seconds: float) -> ProbedStorage:
-    """Return the storage of a local path, or of a URI of S3 or of what pyarrow knows besides.
+    """Return the storage of a local path, or of a URI of S3 or of what pyarrow or Hadoop knows besides.
 
-    `timeout_seconds` is how long a request may be silent; local disks and pyarrow's file systems have no such limit.
+    `timeout_seconds` is how long a request of S3 may be silent; elsewhere clients have limits of their own.
     """
     scheme, rest = scheme_of(place)
     if scheme is None:
@@ -26,7 +27,9 @@ def storage_at(place: str, options: StorageOptions, timeout_seconds: float) -> P
         return LocalFiles(Path("/" + rest.lstrip("/")))
     if scheme in ("s3", "s3a", "s3n"):
         return S3Objects(f"{scheme}://{rest.strip('/')}", rest.strip("/"), options, timeout_seconds)
-    return ArrowFiles(locate(place, options))
+    located = locate(place, options)
+    create = exclusive_creation(located.files)
+    return ArrowFiles(located) if create is None else HadoopFiles(located, create)
 
 
 class LocalFiles:
@@ -117,9 +120,9 @@ class LocalFiles:
 
 
 class ArrowFiles:
-    """Objects of a file system of pyarrow, such as GCS, ABFS and HDFS."""
+    """Objects of a file system of pyarrow, such as GCS and ABFS."""
 
-    not_exclusive_because = (
+    not_exclusive_because: str | None = (
         "pyarrow, which reaches this storage, cannot ask for it; a query tries it at its start, through Hadoop's file "
         "system, and warns"
     )
@@ -159,7 +162,7 @@ class ArrowFiles:
 
     def create(self, name: str, content: bytes) -> bool:  # noqa: ARG002
         """Nobody can ask for it."""
-        raise Refused(self.not_exclusive_because)
+        raise Refused(str(self.not_exclusive_because))
 
     def objects(self, folder: str) -> list[str]:
         """List a directory."""
@@ -202,3 +205,19 @@ class ArrowFiles:
             raise Refused(str(error)) from error
         except (OSError, arrow.ArrowException) as error:
             raise Unanswered(str(error)) from error
+
+
+class HadoopFiles(ArrowFiles):
+    """Objects on storage that Hadoop has a client for, such as HDFS; created as the log creates commit entries."""
+
+    not_exclusive_because = None
+
+    def __init__(self, place: Place, create: Callable[[str, bytes], bool]) -> None:
+        """`create` creates an object unless there is one, and says whether it did."""
+        super().__init__(place)
+        self._create = create
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Ask the file system for it."""
+        with self._errors():
+            return self._create(self._path(name), content)

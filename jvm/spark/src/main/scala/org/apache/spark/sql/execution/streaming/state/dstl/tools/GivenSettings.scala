@@ -17,6 +17,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param settings of Spark, among them `spark.hadoop.` for the storage
  */
 private[tools] final class GivenSettings(settings: Map[String, String]) {
+
   /** How storage is reached. */
   val hadoop: Configuration =
     SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings))

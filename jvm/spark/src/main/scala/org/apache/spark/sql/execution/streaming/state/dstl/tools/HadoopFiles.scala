@@ -5,9 +5,16 @@ import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{
+  FSDataInputStream,
+  FSDataOutputStream,
+  FileAlreadyExistsException,
+  FileStatus,
+  FileSystem,
+  Path
+}
 
-import sparkdstl.log.storage.HadoopLogStorage
+import sparkdstl.log.storage.{HadoopLogStorage, Payload}
 
 /**
  * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
@@ -17,9 +24,11 @@ import sparkdstl.log.storage.HadoopLogStorage
  * @param settings  of Spark, among them `spark.hadoop.` for the storage
  */
 private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String, String]) {
+  private val configuration = new GivenSettings(settings.asScala.toMap).hadoop
   private val fileSystem: FileSystem =
-    HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(new GivenSettings(settings.asScala.toMap).hadoop))
+    HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(configuration))
   private val root = fileSystem.makeQualified(new Path(directory))
+  private lazy val log = HadoopLogStorage(configuration, root)
 
   /** What there is: `f` or `d`, bytes, and when it was written in milliseconds, separated by tabs; null if there is nothing. */
   def status(path: String): String =
@@ -40,6 +49,13 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
 
   /** Begins a file, in place of one that is there. */
   def create(path: String): FSDataOutputStream = fileSystem.create(at(path), true)
+
+  /** Creates an object as the log creates commit entries, unless there is one; says whether it did. */
+  def createExclusively(path: String, content: Array[Byte]): Boolean =
+    try {
+      log.create(at(path), Payload(content))
+      true
+    } catch { case _: FileAlreadyExistsException => false }
 
   /** Makes a directory, and those above it. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
