@@ -149,6 +149,17 @@ object ProtocolErrors {
       )
   }
 
+  def notDeleted(path: Path, cause: Throwable): DstlException = cause match {
+    case named: DstlException => named
+    case _ => new DstlException(
+        "DSTL_DELETION_FAILED",
+        Map("path" -> path.toString),
+        s"$path was not deleted, for all that is known: ${cause.getMessage}. Check the storage and the permission to delete " +
+          "there, then restart the query: nothing is lost.",
+        cause
+      )
+  }
+
   /**
    * @param unused
    *   what shows that the owner has left nothing there, and the file that marks the directory as its own

@@ -29,6 +29,10 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
+  // Streams of object stores read at a position by going there, reading and going back; where reading has failed, so does
+  // going back, and that is the error one gets. HDFS asks for less where it is told the position.
+  private val readsByGoingThere = HadoopLogStorage.publishesOnClose(fileSystem, base)
+
   override def put(path: Path, content: Payload): Unit = publisher.put(path, content)
 
   override def replace(path: Path, content: Payload): Unit = publisher.replace(path, content)
@@ -107,7 +111,11 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
   private def readPart(builder: FutureDataInputStreamBuilder, offset: Long, length: Int): Array[Byte] = {
     val stream = awaitFuture(builder.build())
     val content = new Array[Byte](length)
-    try stream.readFully(offset, content)
+    try
+      if (readsByGoingThere) {
+        if (offset > 0) stream.seek(offset)
+        stream.readFully(content)
+      } else stream.readFully(offset, content)
     catch {
       case e: Throwable =>
         try stream.close()

@@ -82,9 +82,12 @@ private final class BulkDeleting(size: Int, failing: Set[String]) extends RawLoc
   }
 }
 
-/** A file system of files of ten bytes whose reading fails, and which then only say that they are closed. */
+/** An object store of objects of ten bytes whose reading fails, and which then only say that they are closed. */
 private final class FailingReads extends RawLocalFileSystem {
   var readsAfterError = 0
+
+  override def hasPathCapability(path: Path, capability: String): Boolean =
+    capability == CommonPathCapabilities.ABORTABLE_STREAM
 
   override def getFileStatus(path: Path): FileStatus = new FileStatus(10, false, 1, 1, 0, path)
 
@@ -102,11 +105,11 @@ private final class FailingReads extends RawLocalFileSystem {
       throw new IOException("no route to host")
     }
 
-    override def read(position: Long, buffer: Array[Byte], offset: Int, length: Int): Int = read()
+    override def read(buffer: Array[Byte], offset: Int, length: Int): Int = read()
 
     override def close(): Unit = throw new IOException("Stream is closed")
 
-    override def seek(position: Long): Unit = ()
+    override def seek(position: Long): Unit = if (failed) throw new IOException("Stream is closed")
 
     override def getPos: Long = 0
 

@@ -65,13 +65,12 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
   def list(directory: Path)(ask: => Array[FileStatus]): Array[FileStatus] = question("list", directory)(ask)
 
   /** Deletes the file as `attempt` does; repeated freely. */
-  def delete(file: Path)(attempt: => Unit): Unit =
-    Waiting.answer(
-      file,
-      requests.run(RequestKind.effect("delete"), s"deletion of $file", timeoutMillis)(_ =>
-        store.attempt("delete", file)(attempt)
-      ).outcome
+  def delete(file: Path)(attempt: => Unit): Unit = {
+    val request = requests.run(RequestKind.effect("delete"), s"deletion of $file", timeoutMillis)(_ =>
+      store.attempt("delete", file)(attempt)
     )
+    Waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
+  }
 
   def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)

@@ -27,6 +27,10 @@ private[dstl] object Waiting {
   /** The answer to a question, or the error that explains why there is none. */
   def answer[T](path: Path, outcome: Future[Outcome[T]]): T = on(willBeAnswered(path, outcome))
 
+  /** What came of a request, or the error that is made of its own. */
+  def answer[T](outcome: Future[Outcome[T]], explain: Throwable => Throwable): T =
+    on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
+
   private def willBeAnswered[T](path: Path, outcome: Future[Outcome[T]]): Future[T] =
     outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic)
 
