@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,10 @@ def imitation() -> Iterator[S3Server]:
     server.start()
     try:
         _, port = server.get_host_and_port()
-        client(f"http://127.0.0.1:{port}").create_bucket(Bucket=BUCKET)
+        address = f"http://127.0.0.1:{port}"
+        # All imitations of a process share their buckets.
+        urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST")).close()
+        client(address).create_bucket(Bucket=BUCKET)
         yield S3Server("moto", port)
     finally:
         server.stop()

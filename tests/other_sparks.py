@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from spark_dstl.release import LINES, SparkLine, installed_line
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +33,13 @@ def others() -> list[Installed]:
     own = installed_line()
     found = [Installed(line, str(_python(line)), _jar(line)) for line in LINES if line != own]
     return [other for other in found if Path(other.python).exists() and Path(other.jar).exists()]
+
+
+def jar_of_another() -> str:
+    """A jar for another line than the tests' own; the test is skipped where none was built."""
+    own = installed_line()
+    found = [_jar(line) for line in LINES if line != own and Path(_jar(line)).exists()]
+    return found[0] if found else pytest.skip("there is no jar for another Spark: `make jars`")
 
 
 def _python(line: SparkLine) -> Path:

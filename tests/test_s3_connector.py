@@ -8,25 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 
+from imitation import imitation
 from s3 import on_s3
 from scenarios import Aggregation
-from servers import BUCKET, S3Server, client
+from servers import S3Server
 from wire import Fault, Rule, Wire, wire
 
 
 @pytest.fixture
 def server() -> Iterator[S3Server]:
-    """An imitation of S3 with an empty bucket."""
-    imitation = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    imitation.start()
-    try:
-        _, port = imitation.get_host_and_port()
-        client(f"http://127.0.0.1:{port}").create_bucket(Bucket=BUCKET)
-        yield S3Server("moto", port)
-    finally:
-        imitation.stop()
+    with imitation() as started:
+        yield started
 
 
 def test_a_driver_is_killed_replies_are_lost_and_a_batch_is_two_writes(tmp_path: Path, server: S3Server) -> None:

@@ -11,6 +11,7 @@ import random
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Fault(Enum):
     EXPIRED = "400 ExpiredToken"
     DENIED = "403 AccessDenied"
     FULL = "507 Insufficient Storage, as servers on a full disk answer"
+    HELD = "the server sees it after a while"
 
 
 _ANSWERS = {
@@ -46,13 +48,17 @@ _ANSWERS = {
 
 @dataclass
 class Rule:
-    """Which requests meet a fault: those whose method and target match, that share of them, that many at most."""
+    """Which requests meet a fault: those whose method and target match, that share of them, that many at most.
+
+    `held_seconds` is for how long they are held, if that is the fault.
+    """
 
     fault: Fault
     methods: str = "PUT|POST"
     target: str = ""
     ratio: float = 1.0
     limit: int | None = None
+    held_seconds: float = 0.0
     met: int = 0
 
 
@@ -82,15 +88,15 @@ class Wire:
         """The endpoint for clients."""
         return f"http://127.0.0.1:{self.port}"
 
-    def fault(self, method: str, target: str) -> Fault | None:
-        """What this request is to meet, counted."""
+    def fault(self, method: str, target: str) -> Rule | None:
+        """The rule for what this request is to meet, counted."""
         with self.lock:
             for rule in self.rules:
                 due = rule.limit is None or rule.met < rule.limit
                 matches = re.fullmatch(rule.methods, method) and re.search(rule.target, target)
                 if due and matches and self.chance.random() < rule.ratio:
                     rule.met += 1
-                    return rule.fault
+                    return rule
         return None
 
     def note(self, seen: Seen) -> None:
@@ -153,7 +159,10 @@ class _Handler(BaseHTTPRequestHandler):
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             raise NotImplementedError(f"{self.command} {self.path} has no content length")
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        fault = self.wire.fault(self.command, self.path)
+        rule = self.wire.fault(self.command, self.path)
+        fault = None if rule is None else rule.fault
+        if rule is not None and fault is Fault.HELD:
+            time.sleep(rule.held_seconds)
         if fault is Fault.RESET:
             self._cut(fault)
         elif fault in _ANSWERS:

@@ -1,0 +1,128 @@
+"""The incidents of docs/cookbook.md that come from what surrounds a query: its storage, its disks, its Spark."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from clicks import RETAIN_LITTLE
+from harness import Run
+from imitation import imitation
+from other_sparks import jar_of_another
+from recipe import Recipe
+from s3 import ROOT, on_s3
+from scenarios import Aggregation
+from servers import ACCESS_KEY, REGION, SECRET_KEY
+from settings import log_confs
+from wire import Fault, Rule, Wire, wire
+
+COMMIT = re.compile(r"/query-0/commits/\d+$")
+PAUSED = "driver.before-commit-entry"
+NAMESPACE = ("unshare", "-rm", "sh", "-c")
+
+
+@contextmanager
+def clicks_on_s3(work: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> Iterator[tuple[Run, Wire]]:
+    """The query on an imitation of S3, reached as the commands and the query reach S3, and the wire to it."""
+    with imitation() as server, wire(server.port) as between:
+        credentials = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
+        for name, value in {**credentials, "AWS_ENDPOINT_URL": between.address}.items():
+            monkeypatch.setenv(name, value)
+        confs = {**log_confs(), **RETAIN_LITTLE}
+        yield on_s3(work, server, Aggregation.generate(files, rows=30), confs=confs, address=between.address), between
+
+
+def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_not_read = Rule(Fault.DENIED, "GET", r"^/[^/?]+/[^?]+$")
+    may_not_delete = [Rule(Fault.DENIED, "DELETE"), Rule(Fault.DENIED, "POST", r"\?delete")]
+    places = {"s3a://my-bucket/checkpoints": ROOT}
+    with (
+        Recipe("A permission is missing", places) as recipe,
+        clicks_on_s3(tmp_path, monkeypatch, files=5) as (run, between),
+    ):
+        between.rules[:] = [may_not_read]
+        with run.start() as driver:
+            assert driver.wait() != 0
+            recipe.sees(driver.log())
+        between.rules[:] = may_not_delete
+        with run.start() as driver:
+            assert driver.wait() != 0
+            recipe.sees(driver.log())
+        between.rules[:] = [may_not_read]
+        recipe.sees(recipe.types(exit_code=1))
+        between.rules.clear()
+        with run.start() as driver:
+            driver.succeed()
+        recipe.sees(recipe.types())
+    run.check()
+
+
+def test_storage_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write takes longer than a second, after which another attempt is made beside it, unless it is told."""
+    with (
+        Recipe("Storage has become slow", {"s3a://my-bucket/checkpoints": ROOT}) as recipe,
+        clicks_on_s3(tmp_path, monkeypatch, files=2) as (run, between),
+    ):
+        between.rules[:] = [Rule(Fault.HELD, held_seconds=1.2)]
+        recipe.sees(recipe.types())
+        run.confs.update(recipe.sets())
+        with run.start() as driver:
+            driver.succeed()
+        written = [seen.target for seen in between.seen if seen.method == "PUT" and COMMIT.search(seen.target)]
+        assert len(written) == len(set(written)) > 1
+        between.rules.clear()
+        recipe.sees(recipe.types())
+        run.check()
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A disk that only the driver sees is filled by something else, in the middle of a batch."""
+    if subprocess.run([*NAMESPACE, "mount -t tmpfs none /mnt"], check=False, capture_output=True).returncode:
+        pytest.skip("nothing may be mounted here")
+    disk, python, fill, full = (tmp_path / name for name in ("disk", "python", "fill", "full"))
+    disk.mkdir()
+    python.write_text(
+        "#!/bin/sh\n"
+        f"exec {' '.join(NAMESPACE)} 'mount -t tmpfs -o size=16m none {disk} || exit 99\n"
+        f"(until [ -e {fill} ]; do sleep 0.1; done; cat /dev/zero > {disk}/other; touch {full}) &\n"
+        f'exec {sys.executable} "$@"\' sh "$@"\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    run = Run.create(tmp_path, Aggregation.generate(files=5, rows=30))
+    places: dict[str, Path | str] = {"/checkpoints/clicks": run.queries[0].checkpoint, "/local": disk}
+    with Recipe("The disk of an executor is full", places) as recipe:
+        with run.start(f"{PAUSED}=pause@2", {"spark.local.dir": str(disk)}, str(python)) as driver:
+            driver.wait_for_pause(PAUSED)
+            fill.touch()
+            driver.wait_until(full.exists, "full disk")
+            run.resume(PAUSED)
+            assert driver.wait() != 0
+            recipe.sees(driver.log())
+        assert run.committed(run.queries[0]) == {0, 1, 2}
+        recipe.sees(recipe.types())
+        with run.start(confs=recipe.sets()) as driver:
+            driver.succeed()
+        recipe.sees(recipe.types())
+    run.check()
+    run.check_state()
+
+
+def test_a_jar_for_another_spark(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, Aggregation.generate(files=2, rows=30))
+    with Recipe("The jar is for another Spark", {}) as recipe:
+        with run.start(confs={"spark.jars": jar_of_another()}) as driver:
+            assert driver.wait() != 0
+            recipe.sees(driver.log())
+        printed = recipe.types()
+        recipe.sees(printed)
+    run.confs.update(dict(line.split(None, 1) for line in printed.splitlines() if line.startswith("spark.")))
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
