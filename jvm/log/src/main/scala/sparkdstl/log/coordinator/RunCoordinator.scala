@@ -113,9 +113,11 @@ final class RunCoordinator private (
     () => barrier
   )
 
-  // Guarded by this.
+  // All guarded by this.
   private var commitUnderWay: Future[Unit] = Future.unit
-  private var committedAtNanos = start.atNanos
+  // When no other run had got further than this one, for certain. That is when it asked for its newest entry: until it heard
+  // that the entry is there, its process may have been stopped for as long as others take to commit, and to purge.
+  private var uncontestedNanos = start.atNanos
   private var lastBarrier: Option[BarrierReport] = None
   private var phase: Phase = Running
   private var swept = false
@@ -193,10 +195,12 @@ final class RunCoordinator private (
         entry = CommitEntry
           .encode(content, batch, link, writer, location.configuredBase, segments ++ offered, Some(listed))
         _ = refuseIfEnded()
+        askedNanos = runtime.timer.nowNanos
         _ <- entryWriter.write(batch, entry, link.previous, () => isLongSilent, left)
-      } yield (entry, waitMillis)
+      } yield (entry, waitMillis, askedNanos)
       val committed = written.transform {
-        case Success((entry, waitMillis)) =>
+        case Success((entry, waitMillis, askedNanos)) =>
+          synchronized { uncontestedNanos = askedNanos }
           committedNow(batch, entry, waitMillis, millisSince(startedNanos) - waitMillis)
           Success(())
         case Failure(error) =>
@@ -276,7 +280,7 @@ final class RunCoordinator private (
   private def refuseIfEnded(): Unit = if (synchronized(phase) != Committing) throw ProtocolErrors.runEnded(run)
 
   private def isLongSilent: Boolean =
-    synchronized(millisSince(committedAtNanos)) >= options.fencingRelistAfterMs
+    synchronized(millisSince(uncontestedNanos)) >= options.fencingRelistAfterMs
 
   /** The entry stands. Nothing that fails from here on makes the batch any less committed. */
   private def committedNow(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit =
@@ -294,7 +298,6 @@ final class RunCoordinator private (
     unseen(batch).foreach(retention.noteUnseen)
     chain.committed(batch, entry.index)
     synchronized {
-      committedAtNanos = runtime.timer.nowNanos
       lastBarrier = Some(report)
       if (phase == Committing) phase = Running
     }

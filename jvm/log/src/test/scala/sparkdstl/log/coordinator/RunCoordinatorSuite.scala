@@ -166,6 +166,24 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(fixture.batches == Seq(0, 7))
   }
 
+  test("how long a run was silent counts from when it asked for its last entry, not from when it heard of it") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    answer(run, seal(1, 0, 0, inline(1)))
+    val hang = new Hang
+    fixture.store.script("create", hang)
+    val first = run.commit(0, content, Seq(1))
+    // As in a process that was stopped after the entry was there, and before it heard so.
+    fixture.timer.advance(59000)
+    hang.release()
+    result(first)
+    fixture.writeEntry(7, otherRun, 9, None, committed(7))
+    fixture.timer.advance(541000)
+    answer(run, seal(2, 1, 0, inline(1)))
+    assert(failure(run.commit(1, content, Seq(2))).isInstanceOf[FencedException])
+    assert(fixture.batches == Seq(0, 7))
+  }
+
   test("a run that is closed while it waits writes no entry") {
     val fixture = new RunFixture
     val run = fixture.begin()
