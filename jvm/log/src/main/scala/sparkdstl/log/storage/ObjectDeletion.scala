@@ -6,7 +6,11 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.{BulkDelete, FileSystem, Path}
 
-/** Deletes many objects in as few requests as the file system allows, and reports all that failed. */
+/**
+ * Deletes objects in as few requests as the file system allows, and reports all that failed. Where it deletes in batches, a
+ * single one is a batch as well: other deletions look first whether there is a directory of that name, and afterwards whether
+ * the one above is empty.
+ */
 private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) {
 
   /** How many objects below the base go with one request. */
@@ -19,21 +23,25 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
 
   def delete(paths: Seq[Path]): Unit = {
     val qualified = paths.map(fileSystem.makeQualified)
-    val failures = openBulk(qualified) match {
-      case Some(bulk) =>
-        try qualified.grouped(bulk.pageSize()).toSeq.flatMap(deletePage(bulk, _))
-        finally bulk.close()
-      case None => qualified.flatMap(deleteOne)
-    }
+    val failures =
+      if (pageSize == 1) qualified.flatMap(deleteOne)
+      else {
+        val (below, elsewhere) = qualified.partition(isBelowBase)
+        inBatches(base, below) ++ elsewhere.groupBy(_.getParent).flatMap((inBatches _).tupled)
+      }
     failures.headOption.foreach { first =>
       failures.tail.foreach(first.addSuppressed)
       throw first
     }
   }
 
-  private def openBulk(paths: Seq[Path]): Option[BulkDelete] =
-    if (paths.size < 2 || !paths.forall(isBelowBase) || pageSize == 1) None
-    else Some(fileSystem.createBulkDelete(base))
+  private def inBatches(directory: Path, paths: Seq[Path]): Seq[IOException] =
+    if (paths.isEmpty) Nil
+    else {
+      val bulk = fileSystem.createBulkDelete(directory)
+      try paths.grouped(bulk.pageSize()).toSeq.flatMap(deletePage(bulk, _))
+      finally bulk.close()
+    }
 
   private def isBelowBase(path: Path): Boolean =
     path.toUri.getPath.startsWith(base.toUri.getPath.stripSuffix("/") + "/")
@@ -43,8 +51,11 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
       val failures = bulk.bulkDelete(page.asJava).asScala.toSeq
       failures.map(failure => new IOException(s"cannot delete ${failure.getKey}: ${failure.getValue}"))
     } catch {
-      case e: IOException => Seq(new IOException(s"cannot delete ${page.size} objects from ${page.head} on", e))
+      case e: IOException => Seq(new IOException(s"cannot delete ${objects(page)}", e))
     }
+
+  private def objects(page: Seq[Path]): String =
+    if (page.size == 1) page.head.toString else s"${page.size} objects from ${page.head} on"
 
   private def deleteOne(path: Path): Option[IOException] =
     try

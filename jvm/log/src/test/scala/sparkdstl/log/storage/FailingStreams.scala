@@ -65,8 +65,14 @@ private object FailingStreams {
 /** A file system that deletes in pages, and fails for some names. */
 private final class BulkDeleting(size: Int, failing: Set[String]) extends RawLocalFileSystem {
   val pages = ArrayBuffer.empty[Seq[Path]]
+  val bases = ArrayBuffer.empty[Path]
 
-  override def createBulkDelete(base: Path): BulkDelete = new BulkDelete {
+  override def createBulkDelete(base: Path): BulkDelete = {
+    bases += base
+    pagesBelow(base)
+  }
+
+  private def pagesBelow(base: Path): BulkDelete = new BulkDelete {
     override def pageSize(): Int = size
 
     override def basePath(): Path = base

@@ -187,11 +187,13 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     assert(error.getMessage.contains("/2") && error.getSuppressed.exists(_.getMessage.contains("/5")))
   }
 
-  test("objects outside the base are deleted one by one") {
+  test("objects outside the base, and single ones, are deleted in pages as well: nothing is asked before and after") {
     val bulk = new BulkDeleting(size = 2, failing = Set.empty)
     bulk.initialize(java.net.URI.create("file:///"), configuration)
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), new Path("file:///base"))
-    storage.delete(Seq(new Path("file:///nowhere/a"), new Path("file:///base2/b")))
-    assert(bulk.pages.isEmpty)
+    storage.delete(Seq(new Path("file:///base/a"), new Path("file:///elsewhere/b"), new Path("file:///base2/c")))
+    assert(bulk.pages.map(_.map(_.toString)).toSet ==
+      Set(Seq("file:/base/a"), Seq("file:/elsewhere/b"), Seq("file:/base2/c")))
+    assert(bulk.bases.map(_.toString).distinct.sorted == Seq("file:/base", "file:/base2", "file:/elsewhere"))
   }
 }

@@ -172,6 +172,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         runOf(store).worker.foreach(_.release(key.storeDirectory, key.version + 1))
         if (listed.forall(_(file.getName))) files.delete(file)(super.delete(file))
       case (CheckpointDirectory.Commits(root), _, Some(batch)) => deleteEntry(root, batch)
+      case (_: CheckpointDirectory.Offsets, _, Some(_)) => files.deleteEntry(file)(super.delete(file))
       case _ => files.delete(file)(super.delete(file))
     }
 

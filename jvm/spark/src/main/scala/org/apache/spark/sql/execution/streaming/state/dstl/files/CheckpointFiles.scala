@@ -72,6 +72,17 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     Waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
   }
 
+  /**
+   * Deletes a file that is no directory: with one request, where storage deletes in batches. Elsewhere as `attempt` does, which
+   * knows of what may lie beside it.
+   */
+  def deleteEntry(file: Path)(attempt: => Unit): Unit =
+    if (store.deletionPageSize == 1) delete(file)(attempt)
+    else {
+      val outcome = storage.delete(Seq(fileSystem.makeQualified(file)), timeoutMillis)
+      Waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
+    }
+
   def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)
     done(qualified, Waiting.on(storage.replace(qualified, Payload(content), timeoutMillis)))
