@@ -27,7 +27,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth sim jar jars wheel release fmt lint docs \
-	prometheus storage-tools test-storage clean venv spark \
+	prometheus storage-tools test-storage storage-requests storage-faults clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
 
@@ -103,6 +103,14 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 
 test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: an hour; `make test` runs a few on an imitation
 	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
+
+storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
+	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
+	  SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python storage/request_table.py '$(STATES)'
+
+storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match
+	@cd tests && PYTHONPATH=.:storage:../python/demo \
+	  SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python storage/fault_table.py '$(CASES)'
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist

@@ -90,6 +90,14 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def stall(self) -> None:
+        """Stop the driver and all its executors, with every connection open."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a stall."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def kill_executor(self, pid: int) -> None:
         """SIGKILL to one executor, which must be one of this driver's."""
         if pid not in self.executors():

@@ -78,7 +78,7 @@ class Run:
 
     With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
     With `remote`, they are clients of the Spark Connect server there. `transform_with_state` is what both ask
-    `spark_dstl` for.
+    `spark_dstl` for. With `interval`, queries begin a batch so often, and do not end with their input.
     """
 
     work: Path
@@ -89,6 +89,7 @@ class Run:
     transform_with_state: bool = False
     names: Callable[[str], list[str]] = local_names
     has_plain_snapshots: bool = False
+    interval: str = ""
     drivers: int = 0
     stop_at: Path | None = None
 
@@ -234,6 +235,7 @@ class Run:
             "configure": self.configure,
             "remote": self.remote,
             "transform_with_state": self.transform_with_state,
+            "interval": self.interval,
             "confs": dict(confs),
             "queries": [query.spec() for query in self.queries],
             "status": str(self._status),

@@ -72,7 +72,7 @@ def session(spec: Spec) -> SparkSession:
 
 def run(spark: SparkSession, spec: Spec) -> None:
     """Run all queries to the end, writing down which tasks of which stages are done."""
-    queries = [start(spark, query) for query in spec["queries"]]
+    queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
     status = Path(spec["status"])
     while any(query.isActive for query in queries):
         if not spec["remote"]:
@@ -86,7 +86,7 @@ def run(spark: SparkSession, spec: Spec) -> None:
 
 def stop(spark: SparkSession, spec: Spec) -> None:
     """Run all queries until there is a file of the given name, then stop them, and stay for what they leave behind."""
-    queries = [start(spark, query) for query in spec["queries"]]
+    queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
     while not Path(spec["stop_at"]).exists():
         for query in queries:
             assert query.isActive, query.exception()
@@ -106,8 +106,8 @@ def stages(spark: SparkSession) -> list[dict[str, int]]:
     return [{"tasks": info.numTasks, "completed": info.numCompletedTasks} for info in found if info is not None]
 
 
-def start(spark: SparkSession, query: Spec) -> StreamingQuery:
-    """Start one query; each of its batches leaves one file."""
+def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuery:
+    """Start one query; each of its batches leaves one file. With an interval it does not end with its input."""
     kinds: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
         "aggregation": aggregation,
         "processed_aggregation": processed_aggregation,
@@ -119,7 +119,7 @@ def start(spark: SparkSession, query: Spec) -> StreamingQuery:
         .outputMode("append" if query["kind"] == "join_aggregation" else "update")
         .option("checkpointLocation", query["checkpoint"])
         .foreachBatch(batch_writer(Path(query["output"])))
-        .trigger(availableNow=True)
+        .trigger(**({"processingTime": interval} if interval else {"availableNow": True}))
         .start()
     )
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from counting import by_batch
 from imitation import imitation
 from s3 import on_s3
 from scenarios import Aggregation
 from servers import S3Server
-from wire import Fault, Rule, Wire, wire
+from wire import Fault, Rule, wire
 
 
 @pytest.fixture
@@ -31,21 +30,9 @@ def test_a_driver_is_killed_replies_are_lost_and_a_batch_is_two_writes(tmp_path:
             driver.kill()
         assert len(between.met(Fault.LOSE_REPLY)) == 2
         # The first batches find out what there is.
-        for batch in requests_by_batch(between)[3:6]:
+        for batch in by_batch((seen.method, seen.target) for seen in between.seen)[3:6]:
             assert batch == {"PUT offsets/N": 1, "PUT commits/N": 1}
         with run.start() as driver:
             driver.succeed()
         run.check()
         run.check_state()
-
-
-def requests_by_batch(between: Wire) -> list[Counter[str]]:
-    """From one commit entry to the next, without what the file source asks of its own log."""
-    batches: list[Counter[str]] = [Counter()]
-    for seen in between.seen:
-        place = re.sub(r"/\d+$", "/N", seen.target.partition("/query-0/")[2])
-        if not place.startswith("sources/") and "prefix=query-0%2Fsources" not in seen.target:
-            batches[-1][f"{seen.method} {place}"] += 1
-        if place == "commits/N" and seen.method == "PUT":
-            batches.append(Counter())
-    return batches

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-CACHE = Path(os.environ.get("SPARK_DSTL_CACHE", Path.home() / ".cache" / "spark-dstl"))
+from gateway import CACHE, REGION, Gateway, keys
+
 BUCKET = "demo"
-REGION = "us-east-1"
 # Of a server that ends with the demo.
 ACCESS_KEY = "demo"
 SECRET_KEY = "demo-demo"
@@ -34,7 +34,7 @@ class Server:
 
     address: str
     stored: Path
-    log: Path
+    gateway: Gateway
 
     def settings(self) -> dict[str, str]:
         """Tell a session how to reach it."""
@@ -53,9 +53,8 @@ class Server:
         }
 
     def requests(self) -> Counter[str]:
-        """Count the requests that it has answered, by kind: the 8th field of its log, as of Amazon's."""
-        lines = self.log.read_text(encoding="utf-8").split("\n")[1:-1]
-        return Counter(line.split()[7].removeprefix("s3_") for line in lines)
+        """Count the requests that it has answered, by kind."""
+        return Counter(request.operation for request in self.gateway.requests())
 
 
 @contextmanager
@@ -64,28 +63,24 @@ def s3_server(work: Path) -> Iterator[Server]:
     program = CACHE / "tools" / "versitygw"
     if not program.exists():
         raise NoServer("there is no versitygw: run `make storage-tools`, which needs Go 1.26 or newer")
-    # A directory is a bucket.
-    stored = work / "stored" / BUCKET
-    stored.mkdir(parents=True)
-    log = work / "access.log"
-    log.touch()
+    gateway = Gateway.in_directory(work)
+    stored = gateway.stored / BUCKET
+    stored.mkdir()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    command = [str(program), "--port", f"127.0.0.1:{port}", "--region", REGION, "--access-log", str(log)]
-    keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
     said = work / "server.log"
     with said.open("wb") as out:
         process = subprocess.Popen(
-            [*command, "posix", str(stored.parent)],
-            env={**os.environ, **keys},
+            gateway.command(str(program), port),
+            env={**os.environ, **keys(ACCESS_KEY, SECRET_KEY)},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
         )
     try:
         _wait(f"http://127.0.0.1:{port}", process, said)
-        yield Server(f"http://127.0.0.1:{port}", stored, log)
+        yield Server(f"http://127.0.0.1:{port}", stored, gateway)
     finally:
         process.kill()
         process.wait()

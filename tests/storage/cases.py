@@ -88,8 +88,8 @@ class Outcome:
     def text(self) -> str:
         """A cell of the table."""
         if self.wrong:
-            return f"**wrong**: {self.wrong}"
-        return f"failed {len(self.failures)} times" if self.failures else "survived"
+            return f"not survived: {self.wrong}"
+        return f"survived with {len(self.failures)} restarts" if self.failures else "survived"
 
 
 def lost(of: str, target: str, confs: Mapping[str, str] | None = None) -> Iterator[Case]:
@@ -127,7 +127,15 @@ def for_a_while() -> Iterator[Case]:
     yield Case(
         "latency of 300 ms, jitter of 200 ms", disturb=partial(toxic, "latency", latency=300, jitter=200), toxics=True
     )
-    yield Case("connections reset after 1 s", disturb=partial(toxic, "reset_peer", timeout=1000), toxics=True)
+    yield Case("every connection reset after 1 s", disturb=short_lives)
+    yield Case(
+        "no reply, and a reset after 1 s",
+        disturb=no_reply_until_it_fails,
+        confs=dstl(commit__timeout="20s"),
+        restarts=1,
+        fails_with=r"DSTL_",
+        toxics=True,
+    )
     yield Case("20 KB/s", disturb=partial(toxic, "bandwidth", rate=20), toxics=True)
 
 
@@ -174,6 +182,23 @@ def toxic(kind: str, place: Place, driver: Driver, run: Run, **attributes: int) 
     place.toxics.add(kind, **attributes)
 
 
+def short_lives(place: Place, driver: Driver, run: Run) -> None:
+    """Reset each connection that is made from now on a second after it was made."""
+    wait_for_commits(driver, run)
+    place.wire.lifetime = 1.0
+
+
+def no_reply_until_it_fails(place: Place, driver: Driver, run: Run) -> None:
+    """Keep every reply back, reset the connection a second later, and end that when the query has ended.
+
+    That is what Toxiproxy's `reset_peer` does: whatever the server sends first is thrown away.
+    """
+    toxic("reset_peer", place, driver, run, timeout=1000)
+    driver.wait()
+    assert place.toxics is not None
+    place.toxics.clear()
+
+
 @contextmanager
 def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
     """The server with what lies between for this case."""
@@ -189,6 +214,7 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
     """Let the query run, with its fault, to the end."""
     kept = stock_confs() if stock else {**log_confs(), **case.confs}
     run = on_s3(place.work, place.server, Aggregation.generate(BATCHES, ROWS), confs=kept, address=place.wire.address)
+    run.has_plain_snapshots = stock
     place.wire.rules[:] = [replace(rule) for rule in case.rules]
     failures: list[str] = []
     for attempt in range(max(case.restarts, 3 if stock else 0) + 1):
@@ -201,6 +227,7 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
     else:
         return Outcome(tuple(failures), f"not at its end after {len(failures)} starts: {failures[-1]}")
     place.wire.rules.clear()
+    place.wire.lifetime = None
     if place.toxics is not None:
         place.toxics.clear()
     return Outcome(tuple(failures), wrong_with(run))

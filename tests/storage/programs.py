@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
+from gateway import CACHE
 
-CACHE = Path(os.environ.get("SPARK_DSTL_CACHE", Path.home() / ".cache" / "spark-dstl"))
 HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven Central)"
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from gateway import REGION
+
 from harness import Run
 from programs import jars
 from scenarios import Scenario
-from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
+from servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
 from settings import log_confs
 
 ROOT = f"s3a://{BUCKET}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -20,6 +21,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from gateway import REGION, Gateway, Request, keys
 
 from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
 from harness import free_port, listens
@@ -28,7 +30,6 @@ from programs import jars, program
 ACCESS_KEY = "spark-dstl-test"
 # Of servers that end with their test.
 SECRET_KEY = "not-a-secret-of-anybody"
-REGION = "us-east-1"
 BUCKET = "checkpoints"
 OTHER_BUCKET = "data-files"
 LOG_TAIL = 3000
@@ -92,15 +93,6 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request that a server has answered, from its own access log."""
-
-    operation: str
-    target: str
-    status: int
-
-
-@dataclass(frozen=True)
 class S3Server:
     """A server that speaks S3."""
 
@@ -131,7 +123,6 @@ class S3Server:
 class S3Process(S3Server):
     """One in a process of its own."""
 
-    work: Path
     process: Process
 
     def kill(self) -> None:
@@ -147,17 +138,11 @@ class S3Process(S3Server):
 class Versitygw(S3Process):
     """The Versity S3 Gateway on local files. Its conditional creation is atomic."""
 
-    def requests(self) -> list[Request]:
-        """Every request it has answered, in the order of the answers.
+    gateway: Gateway
 
-        Its access log has the fields of Amazon's, of which the operation is the 8th, the target the 10th and the status
-        the 11th. A line that is still being written is left out.
-        """
-        found = []
-        for line in (self.work / "access.log").read_text(encoding="utf-8").split("\n")[1:-1]:
-            fields = line.split()
-            found.append(Request(fields[7].removeprefix("s3_"), fields[9], int(fields[10])))
-        return found
+    def requests(self) -> list[Request]:
+        """Every request it has answered, in the order of the answers."""
+        return self.gateway.requests()
 
 
 def client(address: str) -> Any:
@@ -185,27 +170,24 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def versitygw(work: Path) -> Iterator[Versitygw]:
-    """A Versity S3 Gateway with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    """A Versity S3 Gateway in a directory that it makes, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
     port = free_port()
-    stored = work / "stored"
-    stored.mkdir()
-    log = work / "access.log"
-    log.touch()
-    command = [program("versitygw"), "--port", f"127.0.0.1:{port}", "--region", REGION, "--access-log", str(log)]
-    variables = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
-    process = Process("versitygw", [*command, "posix", str(stored)], work, variables)
-    with _running(Versitygw("versitygw", port, work, process)) as server:
+    gateway = Gateway.in_directory(work)
+    command = gateway.command(program("versitygw"), port)
+    process = Process("versitygw", command, work, keys(ACCESS_KEY, SECRET_KEY))
+    with _running(Versitygw("versitygw", port, process, gateway)) as server:
         yield server
 
 
 @contextmanager
 def minio(work: Path) -> Iterator[S3Process]:
-    """A MinIO with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    """A MinIO in a directory that it makes, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
     port = free_port()
+    (work / "stored").mkdir(parents=True)
     command = [program("minio"), "server", "--address", f"127.0.0.1:{port}", "--console-address", "127.0.0.1:0"]
     variables = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY, "MINIO_BROWSER": "off"}
     process = Process("minio", [*command, str(work / "stored")], work, variables)
-    with _running(S3Process("minio", port, work, process)) as server:
+    with _running(S3Process("minio", port, process)) as server:
         yield server
 
 
@@ -288,6 +270,12 @@ class Hdfs:
                 return []
             raise
         return [status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"]]
+
+    def open_files(self) -> list[str]:
+        """The files that are being written, and those that a dead writer has left open."""
+        before = len(self.process.log())
+        self.tell("list-open-files")
+        return re.findall(r"^open (.*)$", self.process.log()[before:], re.MULTILINE)
 
     def tell(self, command: str) -> None:
         """Have it do something, and wait until it is done: see `MiniHdfs`."""

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cases import Case, all_cases, place_of, play
+from cases import Case, all_cases, place_of, play, short_lives
 from servers import S3Process, versitygw
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[S3Process]:
     """A server of the test's own."""
-    work = tmp_path / "server"
-    work.mkdir()
-    with versitygw(work) as server:
+    with versitygw(tmp_path / "server") as server:
         yield server
 
 
@@ -33,3 +31,4 @@ def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Process) ->
     for failure in outcome.failures:
         assert re.search(case.fails_with, failure), failure
     assert met or not case.rules, "the fault was never met"
+    assert place.wire.expired or case.disturb is not short_lives, "no connection lived long enough"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,8 @@ from click.testing import CliRunner
 
 import spark_dstl
 from cases import OUTAGE_SECONDS, wait_for_commits
+from courses import check, kill_drivers, start_two
+from driver_process import Driver
 from harness import Run
 from scenarios import Aggregation
 from servers import Hdfs, hdfs
@@ -43,28 +44,15 @@ def on_hdfs(work: Path, cluster: Hdfs, master: str = "local[2]", **options: str)
 def test_large_segments_and_whoever_dies(tmp_path: Path, cluster: Hdfs) -> None:
     """A driver before and after its commit entry, which may leave files open, and an executor in its task."""
     run = on_hdfs(tmp_path, cluster, master=CLUSTER, inline__maxSegmentSize="0")
-    for point, batch in (("driver.before-commit-entry", 1), ("driver.after-commit-entry", 2)):
-        with run.start(f"{point}=pause@{batch}") as driver:
-            driver.wait_for_pause(point)
-            driver.kill()
+    kill_drivers(run, {"driver.before-commit-entry": 1, "driver.after-commit-entry": 2})
     with run.start("executor.mid-task=pause@4") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
         driver.succeed()
-    run.check()
-    run.check_state()
+    check(run)
 
 
 def test_of_two_drivers_the_later_one_goes_on(tmp_path: Path, cluster: Hdfs) -> None:
-    run = on_hdfs(tmp_path, cluster)
-    with run.start("driver.before-commit-entry=pause@3") as first:
-        first.wait_for_pause("driver.before-commit-entry")
-        with run.start() as second:
-            second.succeed()
-        run.resume("driver.before-commit-entry")
-        assert first.wait() != 0
-        assert re.search(r"\[DSTL_FENCED\]", first.log()), first.failed("the error does not say that it was fenced")
-    run.check()
-    run.check_state()
+    start_two(on_hdfs(tmp_path, cluster))
 
 
 @pytest.mark.parametrize("command", ["restart-namenode", "stop-datanode"])
@@ -74,10 +62,9 @@ def test_a_query_survives(tmp_path: Path, cluster: Hdfs, command: str) -> None:
         wait_for_commits(driver, run)
         cluster.tell(command)
         driver.succeed()
-    run.check()
-    run.check_state()
+    check(run)
     if command == "stop-datanode":
-        cluster.tell("restart-datanode")
+        cluster.tell("restart-datanodes")
 
 
 def test_a_query_waits_for_the_end_of_safe_mode(tmp_path: Path, cluster: Hdfs) -> None:
@@ -88,8 +75,35 @@ def test_a_query_waits_for_the_end_of_safe_mode(tmp_path: Path, cluster: Hdfs) -
         time.sleep(OUTAGE_SECONDS)
         cluster.tell("leave-safe-mode")
         driver.succeed()
-    run.check()
-    run.check_state()
+    check(run)
+
+
+def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, cluster: Hdfs) -> None:
+    """The next driver does not wait for its lease, and the namenode closes it once that has expired."""
+    run = on_hdfs(tmp_path, cluster)
+    with run.start() as driver:
+        wait_for_commits(driver, run)
+        # Who writes now has made a file, and finds nobody for its content.
+        cluster.tell("stop-datanodes")
+        driver.wait_until(lambda: stalls_with_an_open_file(driver, cluster), "file that is open")
+        driver.kill()
+    cluster.tell("restart-datanodes")
+    left_open = cluster.open_files()
+    assert left_open
+    with run.start() as driver:
+        driver.succeed()
+    assert cluster.open_files() == left_open
+    cluster.tell("expire-leases")
+    check(run)
+
+
+def stalls_with_an_open_file(driver: Driver, cluster: Hdfs) -> bool:
+    """Stop the driver; it goes on if it has nothing open."""
+    driver.stall()
+    if cluster.open_files():
+        return True
+    driver.go_on()
+    return False
 
 
 def test_the_commands_read_what_only_hadoop_has_a_client_for(tmp_path: Path, cluster: Hdfs) -> None:

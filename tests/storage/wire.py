@@ -10,6 +10,7 @@ import http.client
 import random
 import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -74,12 +75,18 @@ class Seen:
 
 @dataclass
 class Wire:
-    """A proxy that runs, on `port` of the loopback interface."""
+    """A proxy that runs, on `port` of the loopback interface.
+
+    With `lifetime`, in seconds, every new connection is reset that long after it was made, whatever is on it.
+    """
 
     port: int
     upstream: int
+    lifetime: float | None = None
     rules: list[Rule] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    # Connections that came to the end of their lifetime.
+    expired: int = 0
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -117,7 +124,7 @@ def wire(upstream: int) -> Iterator[Wire]:
     class Handler(_Handler):
         pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         Handler.wire = Wire(server.server_address[1], upstream)
         thread = threading.Thread(target=server.serve_forever, name="wire", daemon=True)
@@ -129,6 +136,12 @@ def wire(upstream: int) -> Iterator[Wire]:
             thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    def shutdown_request(self, request: Any) -> None:
+        """Close it without a farewell, which would be one where it is to be reset."""
+        self.close_request(request)
+
+
 class _Handler(BaseHTTPRequestHandler):
     """One connection of a client's, and one to the server for it."""
 
@@ -138,6 +151,24 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     disable_nagle_algorithm = True
     _upstream: http.client.HTTPConnection | None = None
+    _expired = False
+
+    def setup(self) -> None:
+        super().setup()
+        if self.wire.lifetime is not None:
+            timer = threading.Timer(self.wire.lifetime, self._expire)
+            timer.daemon = True
+            timer.start()
+
+    def _expire(self) -> None:
+        """Have it closed by a reset: who reads from it finds its end, and who is asking does not answer any more."""
+        self._expired = True
+        with suppress(OSError):
+            # The kernel resets what is closed so.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.shutdown(socket.SHUT_RD)
+            with self.wire.lock:
+                self.wire.expired += 1
 
     def handle_expect_100(self) -> bool:
         """Answer at once: who waits for it sends nothing before."""
@@ -179,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
             # The server is not there, or has gone: so has the client's connection.
             self._cut(None)
             return
-        if fault is Fault.LOSE_REPLY:
+        if fault is Fault.LOSE_REPLY or self._expired:
             self._cut(fault)
             return
         self.send_response_only(answer.status, answer.reason)
@@ -227,6 +258,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _cut(self, fault: Fault | None) -> None:
         self.wire.note(Seen(self.command, self.path, 0, fault))
         self.close_connection = True
+        if self._expired:
+            return
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,21 +1,31 @@
 package sparkdstl.testing
 
 import java.io.File
+import java.util.EnumSet
+
 import scala.io.Source
+import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.SafeModeAction
 import org.apache.hadoop.hdfs.{DistributedFileSystem, HdfsConfiguration, MiniDFSCluster}
+import org.apache.hadoop.hdfs.protocol.HdfsConstants
+import org.apache.hadoop.hdfs.protocol.OpenFilesIterator.OpenFilesType
+import org.apache.hadoop.util.functional.RemoteIterators
 
 /**
  * An HDFS of three datanodes on the loopback interface: `MiniHdfs <directory> <port> <port of WebHDFS>`.
  *
  * Says `ready` once files can be written, then does what its standard input says, one command a line, answered by
  * `done <command>`; ends with its input. Commands: `restart-namenode`, `enter-safe-mode`, `leave-safe-mode`,
- * `stop-datanode`, `restart-datanode`.
+ * `stop-datanode`, `stop-datanodes` (all of them), `restart-datanodes` (all that were stopped), `list-open-files`, which says
+ * `open <path>` of each that is being written, and `expire-leases`, which takes files from writers that are silent.
  */
 object MiniHdfs {
   private val Datanodes = 3
+  private val Written = EnumSet.of(OpenFilesType.ALL_OPEN_FILES)
+  private val PollMillis = 100L
+  private val HardLimitMillis = 20L * 60 * 1000
 
   def main(arguments: Array[String]): Unit = arguments match {
     case Array(directory, port, webPort) => serve(directory, port.toInt, webPort.toInt)
@@ -52,17 +62,31 @@ object MiniHdfs {
   }
 
   private class Commands(cluster: MiniDFSCluster) {
-    private var stopped: Option[MiniDFSCluster.DataNodeProperties] = None
+    private var stopped: Seq[MiniDFSCluster.DataNodeProperties] = Nil
 
     def run(command: String): Unit = command match {
       case "restart-namenode" => cluster.restartNameNode(true)
       case "enter-safe-mode" => safeMode(SafeModeAction.ENTER)
       case "leave-safe-mode" => safeMode(SafeModeAction.LEAVE)
-      case "stop-datanode" => stopped = Some(cluster.stopDataNode(0))
-      case "restart-datanode" =>
+      case "stop-datanode" => stop(1)
+      case "stop-datanodes" => stop(Datanodes)
+      case "restart-datanodes" =>
         stopped.foreach(cluster.restartDataNode(_, true))
-        stopped = None
+        stopped = Nil
         cluster.waitActive()
+      case "list-open-files" => openFiles().foreach(path => println(s"open $path"))
+      case "expire-leases" => expireLeases()
+    }
+
+    private def stop(count: Int): Unit = stopped ++= Seq.fill(count)(cluster.stopDataNode(0))
+
+    private def openFiles(): Seq[String] =
+      RemoteIterators.toList(cluster.getFileSystem.listOpenFiles(Written, "/")).asScala.map(_.getFilePath).toSeq
+
+    private def expireLeases(): Unit = {
+      cluster.setLeasePeriod(0, 0)
+      while (openFiles().nonEmpty) Thread.sleep(PollMillis)
+      cluster.setLeasePeriod(HdfsConstants.LEASE_SOFTLIMIT_PERIOD, HardLimitMillis)
     }
 
     private def safeMode(action: SafeModeAction): Unit = {
