@@ -59,10 +59,13 @@ class Query:
             "versions": self.scenario.versions,
         }
 
-    def result(self) -> Windows:
-        """What the sink holds: of every window, the row of the last batch that wrote it."""
+    def result(self, batches: int | None = None) -> Windows:
+        """What the sink holds: of every window, the row of the last batch, or of the first `batches`, that wrote it."""
         found: Windows = {}
-        for path in sorted(self.output.glob("*.json"), key=lambda path: int(path.stem)):
+        numbered = sorted((int(path.stem), path) for path in self.output.glob("*.json"))
+        for number, path in numbered:
+            if batches is not None and number >= batches:
+                break
             for row in json.loads(path.read_text(encoding="utf-8")):
                 found[row["start"], row["key"]] = (row["count"], row["sum"])
         return found
