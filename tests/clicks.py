@@ -67,8 +67,7 @@ class Clicks:
 
     def moved(self, checkpoint: Path) -> Clicks:
         """The same query on another checkpoint, from now on."""
-        (query,) = self.run.queries
-        self.run.queries[0] = Query(query.name, query.scenario, query.input, str(checkpoint), query.output)
+        self.run.queries[0] = self.query.at(str(checkpoint))
         return self
 
     def goes_on(self, batches: int | None = None, confs: Mapping[str, str] | None = None) -> StreamingQuery:

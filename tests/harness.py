@@ -59,6 +59,10 @@ class Query:
             "versions": self.scenario.versions,
         }
 
+    def at(self, checkpoint: str) -> Query:
+        """The same with another checkpoint."""
+        return replace(self, checkpoint=checkpoint)
+
     def result(self, batches: int | None = None) -> Windows:
         """What the sink holds: of every window, the row of the last batch, or of the first `batches`, that wrote it."""
         found: Windows = {}

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from gateway import REGION
 
 from clicks import RETAIN_LITTLE
 from harness import Run
@@ -18,7 +19,7 @@ from other_sparks import jar_of_another
 from recipe import Recipe
 from s3 import ROOT, on_s3
 from scenarios import Aggregation
-from servers import ACCESS_KEY, REGION, SECRET_KEY
+from servers import ACCESS_KEY, SECRET_KEY
 from settings import log_confs
 from wire import Fault, Rule, Wire, wire
 

@@ -35,7 +35,7 @@ def hadoop_files(uri: str, options: JvmOptions) -> Any:
     """Return the file system at a URI that ends with its root. Raises `OSError` if Hadoop cannot open it."""
     filesystems = needed("pyarrow.fs", PURPOSE)
     java = tool(_gateway(options), "HadoopFiles")
-    with _errors():
+    with storage_errors():
         files = java(uri, dict(options.conf))
     return filesystems.PyFileSystem(_handler(filesystems, files, uri))
 
@@ -83,11 +83,11 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
             return path
 
         def get_file_info(self, paths: list[str]) -> list[Any]:
-            with _errors():
+            with storage_errors():
                 return [self._info(path, files.status(_relative(path))) for path in paths]
 
         def get_file_info_selector(self, selector: Any) -> list[Any]:
-            with _errors():
+            with storage_errors():
                 listed = files.list(_relative(selector.base_dir), selector.recursive)
             if listed is None:
                 if selector.allow_not_found:
@@ -107,25 +107,25 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
             return filesystems.FileInfo(path, filesystems.FileType.File, mtime=written, size=int(size))
 
         def open_input_file(self, path: str) -> Any:
-            with _errors():
+            with storage_errors():
                 return arrow.PythonFile(_Reader(files.open(_relative(path))), mode="r")
 
         open_input_stream = open_input_file
 
         def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-            with _errors():
+            with storage_errors():
                 return arrow.PythonFile(_Writer(files.create(_relative(path))), mode="w")
 
         def create_exclusively(self, path: str, content: bytes) -> bool:
-            with _errors():
+            with storage_errors():
                 return bool(files.createExclusively(_relative(path), content))
 
         def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
-            with _errors():
+            with storage_errors():
                 files.makeDirectory(_relative(path))
 
         def delete_file(self, path: str) -> None:
-            with _errors():
+            with storage_errors():
                 if not files.delete(_relative(path)):
                     raise FileNotFoundError(path)
 
@@ -168,7 +168,7 @@ class _Reader(io.RawIOBase):
         end = self._size if size < 0 else min(self._size, self._at + size)
         pieces = []
         while self._at < end:
-            with _errors():
+            with storage_errors():
                 piece: bytes = self._file.read(self._at, min(_PIECE, end - self._at))
             self._at += len(piece)
             pieces.append(piece)
@@ -177,7 +177,7 @@ class _Reader(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with _errors():
+            with storage_errors():
                 self._file.close()
 
 
@@ -197,7 +197,7 @@ class _Writer(io.RawIOBase):
     def write(self, content: Any, /) -> int:
         view = memoryview(content)
         for start in range(0, len(view), _PIECE):
-            with _errors():
+            with storage_errors():
                 self._stream.write(bytes(view[start : start + _PIECE]))
         self._at += len(view)
         return len(view)
@@ -205,7 +205,7 @@ class _Writer(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with _errors():
+            with storage_errors():
                 self._stream.close()
 
 
@@ -214,7 +214,7 @@ def _relative(path: str) -> str:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def storage_errors() -> Iterator[None]:
     """Raise what Java throws as the errors of files."""
     py4j = needed("py4j.protocol", PURPOSE)
     try:

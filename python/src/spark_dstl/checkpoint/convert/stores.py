@@ -12,10 +12,11 @@ from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, tool
+from spark_dstl.checkpoint.hadoop import storage_errors
 from spark_dstl.checkpoint.sparkfiles import Operator
 from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState
+from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState, UnreadableStorage
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
@@ -136,13 +137,20 @@ class StoreConversion:
         self._gateway = gateway
         self._point = point
         self._target = target
-        self._conversion = tool(gateway, "StateConversion")(
-            hadoop_path(checkpoint.path),
-            hadoop_path(target.place.shown),
-            hadoop_settings(checkpoint),
-            state_batch(gateway, point.batch, point.committed.metadata),
-            state_batch(gateway, point.batch, point.committed.converted()),
-        )
+        try:
+            with storage_errors():
+                self._conversion = tool(gateway, "StateConversion")(
+                    hadoop_path(checkpoint.path),
+                    hadoop_path(target.place.shown),
+                    hadoop_settings(checkpoint),
+                    state_batch(gateway, point.batch, point.committed.metadata),
+                    state_batch(gateway, point.batch, point.committed.converted()),
+                )
+        except OSError as error:
+            raise UnreadableStorage(
+                f"{checkpoint.path} and {target.place.shown} cannot be opened by Hadoop: {error}. Give the jars of its "
+                "client with --jars, separated by commas, and settings with --conf spark.hadoop.…"
+            ) from error
 
     def convert(self, of: NamedStores, done: int, total: int) -> tuple[NamedStores, int]:
         """Bring all of them over, of `total` of which `done` are; returns them, and how many were not there yet."""

@@ -1,0 +1,55 @@
+"""A checkpoint of Spark's default provider becomes one of the log where both are on S3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gateway import REGION
+
+from doc_blocks import dstl
+from programs import jars
+from s3 import ROOT, on_s3, with_jars
+from scenarios import Aggregation
+from servers import ACCESS_KEY, SECRET_KEY, versitygw
+from settings import log_confs
+from spark_dstl.checkpoint import activity
+
+DEFAULT = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
+    "HDFSBackedStateStoreProvider"
+}
+
+
+def test_a_checkpoint_is_converted_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    with versitygw(tmp_path / "server") as server:
+        credentials = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
+        for name, value in {**credentials, "AWS_ENDPOINT_URL": server.address}.items():
+            monkeypatch.setenv(name, value)
+        run = on_s3(tmp_path, server, Aggregation.generate(files=6), confs=DEFAULT)
+        events = run.queries[0].input / "events"
+        later = [path.rename(tmp_path / path.name) for path in sorted(events.iterdir())[3:]]
+        with run.start() as driver:
+            driver.succeed()
+        before = run.committed(run.queries[0])
+        connector = f"--jars {','.join(map(str, jars('s3a')))}"
+        source, target = run.queries[0].checkpoint, f"{ROOT}/converted"
+        without = dstl(f"dstl convert {source} {ROOT}/not-there --stopped")
+        assert (without.exit_code, "S3AFileSystem not found. Give the jars" in without.output) == (1, True), (
+            without.output
+        )
+        converted = dstl(f"dstl convert {source} {target} --stopped {connector}")
+        assert converted.exit_code == 0, converted.output
+        for path in later:
+            path.rename(events / path.name)
+        run.queries[0] = run.queries[0].at(target)
+        run.confs.update(with_jars(log_confs()))
+        for name in DEFAULT:
+            run.confs[name] = log_confs()[name]
+        with run.start() as driver:
+            driver.succeed()
+        assert max(run.committed(run.queries[0])) > max(before)
+        run.check()
+        verified = dstl(f"dstl verify {target}")
+        assert verified.exit_code == 0, verified.output
