@@ -26,7 +26,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth sim jar jars wheel release fmt lint docs \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim jar jars wheel release fmt lint docs \
 	prometheus storage-tools test-storage storage-requests storage-faults clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -60,6 +60,10 @@ bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come 
 
 bench-growth: .build/bench-jars .venv/ready ## what grows with the number of batches, beside stock Spark: an hour
 	@$(VENV)/python python/bench/growth.py $(BENCH)
+
+bench-inspect: .build/jar-4.2 .venv/ready ## how long the commands take that look at a checkpoint: minutes
+	@$(VENV)/python python/bench/inspect_speed.py
+	@$(VENV)/python python/bench/state_speed.py
 
 jar: .build/jar-$(SPARK) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3; the last line is its path
 	@echo $(CURDIR)/target/$(call JAR_NAME,$(SPARK))
