@@ -19,6 +19,11 @@ PAGE = "docs/cookbook.md"
 ANYTHING = "…"
 
 
+def printed_settings(text: str) -> dict[str, str]:
+    """The settings among lines as they are in `spark-defaults.conf`."""
+    return dict(line.split(None, 1) for line in text.splitlines() if line.startswith("spark."))
+
+
 class Recipe:
     """The blocks below a heading of the page. `places` are paths of the page, and those that the test has for them."""
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
 from doc_blocks import ROOT, blocks
 from harness import Run
-from recipe import PAGE, Recipe
+from recipe import PAGE, Recipe, printed_settings
 from scenarios import Aggregation
 from settings import dstl, log_confs
 from shared_session import contender
@@ -82,7 +82,7 @@ def test_a_jar_that_is_not_there(tmp_path: Path) -> None:
         assert not (Path(run.queries[0].checkpoint) / "commits").exists()
         printed = recipe.types()
         recipe.sees(printed)
-    run.confs.update(dict(line.split(None, 1) for line in printed.splitlines() if line.startswith("spark.")))
+    run.confs.update(printed_settings(printed))
     with run.start() as driver:
         driver.succeed()
     run.check()

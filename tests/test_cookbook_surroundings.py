@@ -16,7 +16,7 @@ from clicks import RETAIN_LITTLE
 from harness import Run
 from imitation import imitation
 from other_sparks import jar_of_another
-from recipe import Recipe
+from recipe import Recipe, printed_settings
 from s3 import ROOT, on_s3
 from scenarios import Aggregation
 from servers import ACCESS_KEY, SECRET_KEY
@@ -123,7 +123,7 @@ def test_a_jar_for_another_spark(tmp_path: Path) -> None:
             recipe.sees(driver.log())
         printed = recipe.types()
         recipe.sees(printed)
-    run.confs.update(dict(line.split(None, 1) for line in printed.splitlines() if line.startswith("spark.")))
+    run.confs.update(printed_settings(printed))
     with run.start() as driver:
         driver.succeed()
     run.check()
