@@ -13,6 +13,7 @@ import pytest
 from gateway import REGION
 
 from clicks import RETAIN_LITTLE
+from gateway import REGION
 from harness import Run
 from imitation import imitation
 from other_sparks import jar_of_another

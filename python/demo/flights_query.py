@@ -14,11 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flights_input import SENTINEL
-from flights_settings import EventFile, Settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
+
+from flights_input import SENTINEL
+from flights_settings import EventFile, Settings
 
 WATERMARK = "1 hour"
 WINDOW = "6 hours"

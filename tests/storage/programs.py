@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from gateway import CACHE
 
 HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven Central)"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gateway import REGION
-
 from harness import Run
 from programs import jars
 from scenarios import Scenario

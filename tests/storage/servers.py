@@ -21,9 +21,9 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from gateway import REGION, Gateway, Request, keys
 
 from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from gateway import REGION, Gateway, Request, keys
 from harness import free_port, listens
 from programs import jars, program
 
