@@ -213,8 +213,7 @@ def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
 def play(case: Case, place: Place, stock: bool = False) -> Outcome:
     """Let the query run, with its fault, to the end."""
     kept = stock_confs() if stock else {**log_confs(), **case.confs}
-    scenario = Aggregation.generate(BATCHES, ROWS)
-    run = on_s3(place.work, place.server, scenario, confs=kept, address=place.wire.address)
+    run = on_s3(place.work, place.server, Aggregation.generate(BATCHES, ROWS), confs=kept, address=place.wire.address)
     run.has_plain_snapshots = stock
     place.wire.rules[:] = [replace(rule) for rule in case.rules]
     failures: list[str] = []
@@ -232,8 +231,7 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
     if place.toxics is not None:
         place.toxics.clear()
     if failures:
-        query = run.queries[0]
-        run.queries[0] = replace(query, scenario=Uneven(scenario.files, query))
+        let_batches_be_uneven(run)
     return Outcome(tuple(failures), wrong_with(run))
 
 
@@ -251,6 +249,13 @@ class Uneven(Aggregation):
 
     def after(self, batches: int) -> Windows:
         return self.query.result(batches)
+
+
+def let_batches_be_uneven(run: Run) -> None:
+    """Have the run checked like one in which a source may have gone on behind a batch that was never begun."""
+    query = run.queries[0]
+    assert isinstance(query.scenario, Aggregation)
+    run.queries[0] = replace(query, scenario=Uneven(query.scenario.files, query))
 
 
 def wrong_with(run: Run) -> str:

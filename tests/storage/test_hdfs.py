@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import spark_dstl
-from cases import OUTAGE_SECONDS, wait_for_commits
+from cases import OUTAGE_SECONDS, let_batches_be_uneven, wait_for_commits
 from courses import check, kill_drivers, start_two
 from driver_process import Driver
 from harness import Run
@@ -85,22 +85,28 @@ def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, c
         wait_for_commits(driver, run)
         # Who writes now has made a file, and finds nobody for its content.
         cluster.tell("stop-datanodes")
-        driver.wait_until(lambda: stalls_with_an_open_file(driver, cluster), "file that is open")
+        driver.wait_until(lambda: stalls_with_an_open_file(driver, run, cluster), "file that is open")
         driver.kill()
     cluster.tell("restart-datanodes")
-    left_open = cluster.open_files()
+    left_open = open_files(run, cluster)
     assert left_open
     with run.start() as driver:
         driver.succeed()
-    assert cluster.open_files() == left_open
+    assert open_files(run, cluster) == left_open
     cluster.tell("expire-leases")
+    assert not open_files(run, cluster)
+    let_batches_be_uneven(run)
     check(run)
 
 
-def stalls_with_an_open_file(driver: Driver, cluster: Hdfs) -> bool:
+def open_files(run: Run, cluster: Hdfs) -> list[str]:
+    return [path for path in cluster.open_files() if path.startswith(f"/{run.work.name}/")]
+
+
+def stalls_with_an_open_file(driver: Driver, run: Run, cluster: Hdfs) -> bool:
     """Stop the driver; it goes on if it has nothing open."""
     driver.stall()
-    if cluster.open_files():
+    if open_files(run, cluster):
         return True
     driver.go_on()
     return False

