@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from gateway import REGION
 
 from clicks import RETAIN_LITTLE
 from gateway import REGION

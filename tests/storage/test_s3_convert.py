@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gateway import REGION
 
 from doc_blocks import dstl
+from gateway import REGION
 from programs import jars
 from s3 import ROOT, on_s3, with_jars
 from scenarios import Aggregation
