@@ -19,6 +19,8 @@ PYTHON_TREES := $(wildcard python/hatch_build.py python/src python/tests python/
 SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
 PACKAGING := $(CURDIR)/.build/packaging/bin
+# The environment with the Spark that is asked for; the default's is the development environment.
+OF_SPARK = $(if $(filter 4.2,$(SPARK)),.venv,.build/spark-$(SPARK))
 
 PROMETHEUS := v0.316.0
 TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
@@ -34,8 +36,8 @@ MAKEFLAGS += --no-print-directory
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
-demo: .build/jar-4.2 .venv/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; STORAGE=s3: on an S3 server
-	@$(VENV)/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
+demo: .build/jar-$(SPARK) $(OF_SPARK)/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; SPARK=4.3: on that; STORAGE=s3: on an S3 server
+	@$(OF_SPARK)/bin/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
 
 test: | python ## run all checks and tests; the last line is their count
 	@$(PYTHON) project/run_tests.py

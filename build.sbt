@@ -87,6 +87,8 @@ lazy val spark = (project in file("jvm/spark"))
     libraryDependencies ++= Seq(scalatest, scalacheck),
     ofSparkLine,
     sparkJars,
+    // Tests of jvm/log bring another.
+    dependencyOverrides ++= Seq("api", "runtime").map(of => "org.apache.hadoop" % s"hadoop-client-$of" % line.hadoop),
     Compile / sourceGenerators += sparkBuiltFor.taskValue,
     Compile / resourceGenerators += sparkUses.taskValue,
     // Half of the suites each, in processes of their own.
@@ -257,7 +259,11 @@ lazy val sparkUses = Def.task {
   (Compile / compile).value
   val directory = (Compile / resourceManaged).value / "org/apache/spark/sql/execution/streaming/state/dstl/runtime"
   val file = directory / "spark-uses.txt"
-  IO.writeLines(file, SparkUses.in(((Compile / classDirectory).value ** "*.class").get))
+  val byReflection = line.directories(baseDirectory.value, "main").flatMap(folder => (folder * "*.uses").get)
+  IO.writeLines(
+    file,
+    SparkUses.in(((Compile / classDirectory).value ** "*.class").get) ++ byReflection.flatMap(IO.readLines(_))
+  )
   Seq(file)
 }
 

@@ -8,6 +8,7 @@ import sbt._
  * @param scala    what that Spark comes with
  * @param folders  what differs between lines: for `spark-4.3` that is `jvm/spark/src/main/scala-spark-4.3`, and the same in
  *                 `src/test`. Lines may share folders
+ * @param hadoop   the version of Hadoop's client that comes with that Spark
  * @param fromPyPI whether its jars are taken from the package `pyspark`, because Maven Central has none
  */
 final case class SparkLine(
@@ -15,6 +16,7 @@ final case class SparkLine(
     version: String,
     scala: String,
     folders: Seq[String],
+    hadoop: String = "3.5.0",
     fromPyPI: Boolean = false
 ) {
 
@@ -33,7 +35,8 @@ object SparkLine {
 
   val all: Seq[SparkLine] = Seq(
     SparkLine("4.3", "4.3.0", "2.13.18", Seq("spark-4.3", "spark-since-4.2"), fromPyPI = true),
-    Default
+    Default,
+    SparkLine("4.1", "4.1.1", "2.13.17", Seq("spark-before-4.3", "spark-before-4.2"), hadoop = "3.4.2")
   )
 
   /** The one that is built: `project/sbt -Dspark.line=4.3`. */

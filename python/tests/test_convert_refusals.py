@@ -297,6 +297,21 @@ def test_what_changes_meanwhile_is_not_made_a_checkpoint(
     assert not (tmp_path / "target/metadata").exists()
 
 
+@pytest.mark.parametrize("options", [["--dry-run"], ["--stopped"]])
+def test_a_spark_that_cannot_write_states_is_refused_before_anything_is_written(
+    written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    jars = tmp_path / "spark" / "jars"
+    jars.mkdir(parents=True)
+    (jars / "spark-core_2.13-4.1.1.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(jars.parent))
+    result = dstl("convert", str(written.root), str(tmp_path / "target"), *options)
+    assert result.exit_code == 1
+    assert "Spark 4.1, which is installed here, cannot write a state" in result.output
+    assert "(4.2, 4.3)" in result.output
+    assert not (tmp_path / "target").exists()
+
+
 def test_errors_can_be_caught_by_name(written: Default) -> None:
     written.offsets(2, STOCKS)
     with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(CannotConvert):

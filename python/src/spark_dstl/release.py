@@ -14,12 +14,13 @@ class SparkLine:
     """A minor release of Spark that there is a jar for.
 
     `name` is that of the release, such as `4.2`; `version` the patch release that the jar was compiled against and
-    tested with.
+    tested with. `converts` says whether its classes can write a state anew, as conversion does.
     """
 
     name: str
     version: str
     scala: str = "2.13"
+    converts: bool = True
 
     @property
     def jar(self) -> str:
@@ -32,8 +33,9 @@ class SparkLine:
 
 
 # The newest first. project/SparkLine.scala has the same for the build, and a test compares the two.
-LINES = (SparkLine("4.3", "4.3.0"), SparkLine("4.2", "4.2.0"))
-SUPPORTED_SPARK = " and ".join(line.name for line in reversed(LINES))
+LINES = (SparkLine("4.3", "4.3.0"), SparkLine("4.2", "4.2.0"), SparkLine("4.1", "4.1.1", converts=False))
+_OLDER = ", ".join(line.name for line in reversed(LINES[1:]))
+SUPPORTED_SPARK = f"{_OLDER} and {LINES[0].name}"
 INSTALL = 'pip install "spark-dstl[spark]"'
 _WORKS_WITH = f"this release of spark-dstl works with Spark {SUPPORTED_SPARK}"
 _CORE = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<spark>.+)\.jar")

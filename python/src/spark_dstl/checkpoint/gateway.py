@@ -154,11 +154,15 @@ def _java() -> str:
 
 def _classpath(options: JvmOptions) -> tuple[str, str]:
     """Return the class path of Spark and of what is added to it, and the jar for that Spark."""
-    directory, line = _spark_jars()
+    directory, line = spark_jars()
     return os.pathsep.join([*options.jars, str(directory / "*")]), str(jar_path(line.version))
 
 
-def _spark_jars() -> tuple[Path, SparkLine]:
+def spark_jars() -> tuple[Path, SparkLine]:
+    """Return where the jars of the Spark are that the Java process gets, and its line.
+
+    Raises `UnsupportedSpark` if there is none, or none that this package has a jar for.
+    """
     home = os.environ.get("SPARK_HOME")
     if home:
         directory = Path(home, "jars")

@@ -17,6 +17,7 @@ from spark_dstl.checkpoint.convert.stores import (
     find_stores,
     operators_in_state,
     refuse_if_done,
+    refuse_old_spark,
 )
 from spark_dstl.checkpoint.export.copying import check, write_missing
 from spark_dstl.checkpoint.export.plan import FromObject, FromText, Planned
@@ -55,6 +56,7 @@ class Conversion:
 
 def plan(checkpoint: Checkpoint, place: Place) -> Conversion:
     """Do what `Checkpoint.plan_conversion` says."""
+    refuse_old_spark()
     target = _target(checkpoint, place)
     point = find_point(checkpoint)
     stores = find_stores(checkpoint)
@@ -67,6 +69,7 @@ def convert(
     checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Conversion:
     """Do what `Checkpoint.convert` says."""
+    refuse_old_spark()
     target = _target(checkpoint, place)
     activity.refuse_if_running(checkpoint, stopped, wait)
     point = find_point(checkpoint)

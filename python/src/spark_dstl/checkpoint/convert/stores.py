@@ -11,12 +11,20 @@ from spark_dstl.checkpoint.convert.point import Point
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, tool
+from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, spark_jars, tool
 from spark_dstl.checkpoint.hadoop import storage_errors
 from spark_dstl.checkpoint.sparkfiles import Operator
 from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState, UnreadableStorage
+from spark_dstl.errors import (
+    CannotConvert,
+    DstlError,
+    JvmFailed,
+    UnreadableState,
+    UnreadableStorage,
+    UnsupportedSpark,
+)
+from spark_dstl.release import LINES
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
@@ -104,6 +112,20 @@ def refuse_if_done(checkpoint: Checkpoint, point: Point, stores: list[NamedStore
         "its output, and drop the batch when it comes again. Start the query as it is until the batch is committed, "
         "and stop it"
     )
+
+
+def refuse_old_spark() -> None:
+    """Raise `CannotConvert` if the Spark that is there cannot write a state anew; where none is, nothing is said yet."""
+    try:
+        _, line = spark_jars()
+    except UnsupportedSpark:
+        return
+    if not line.converts:
+        newer = ", ".join(other.name for other in reversed(LINES) if other.converts)
+        raise CannotConvert(
+            f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: convert where a newer "
+            f"one is installed ({newer}), and go on with that"
+        )
 
 
 def operators_in_state(checkpoint: Checkpoint) -> list[int]:

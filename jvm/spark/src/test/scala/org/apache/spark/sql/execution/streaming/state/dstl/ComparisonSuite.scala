@@ -37,8 +37,8 @@ final case class Contender(name: String, configuration: Map[String, String]) {
 /** The two streams of events that a compared query may read. */
 final class Inputs(val session: SparkSession) {
   private val encoder = Encoders.product[Event]
-  val left: MemoryStream[Event] = MemoryStream[Event](session)(encoder)
-  val right: MemoryStream[Event] = MemoryStream[Event](session)(encoder)
+  val left: MemoryStream[Event] = MemoryStream[Event](encoder, session)
+  val right: MemoryStream[Event] = MemoryStream[Event](encoder, session)
 
   /** The events of a stream, late after ten seconds. */
   def events: DataFrame = left.toDF().withWatermark("at", "10 seconds")

@@ -5,7 +5,7 @@ import java.nio.file.{Files, Paths}
 
 import sparkdstl.testing.FaultyFileSystem
 
-import org.apache.spark.sql.{DataFrame, SQLContext}
+import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 
@@ -15,11 +15,8 @@ class ConfigurationSuite extends QuerySuite {
   private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
 
   private def failureWith(conf: (String, String)*): String = {
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
     conf.foreach { case (key, value) => spark.conf.set(key, value) }
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     input.addData(1 to 10)
     val error = messages(failure(start(counts(input), "failing")))
     assert(!files().exists(_.startsWith("commits/")), "a batch was committed")
@@ -30,11 +27,8 @@ class ConfigurationSuite extends QuerySuite {
     run(conf.toMap, directory.resolve(s"checkpoint${System.nanoTime()}").toString, 1 to 10)
 
   private def run(conf: Map[String, String], at: String, data: Seq[Int]): Unit = {
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
     conf.foreach { case (key, value) => spark.conf.set(key, value) }
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     input.addData(data)
     val query = start(counts(input), s"run${System.nanoTime()}", at = at)
     try query.processAllAvailable()
@@ -96,12 +90,9 @@ class ConfigurationSuite extends QuerySuite {
   }
 
   test("a log may lie on another path than the checkpoint, and a changed base path is told") {
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
     spark.conf.set(option("inline.maxSegmentSize"), "0")
     spark.conf.set(option("basePath"), directory.resolve("log").toString)
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     def again(name: String): Unit = {
       val query = start(counts(input), name)
       try query.processAllAvailable()

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
 
-import org.apache.spark.sql.{DataFrame, SQLContext}
+import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
@@ -20,10 +20,7 @@ class DamageSuite extends QuerySuite {
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
     stopSpark()
     startSpark(more: _*)
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     val query = start(counts(input), "before")
     (0 until 4).foreach { batch =>
       input.addData(batch * 10 until batch * 10 + 10)

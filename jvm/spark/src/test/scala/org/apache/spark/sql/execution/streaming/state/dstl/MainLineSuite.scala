@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 
@@ -22,10 +22,7 @@ class MainLineSuite extends QuerySuite {
   }
 
   test("a query's changelogs are in the log, in the commit entries, and none is a file") {
-    val session = spark
-    import session.implicits._
-    implicit val context: org.apache.spark.sql.SQLContext = spark.sqlContext
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     runBatches(input, "counts", Seq(1 to 10, 11 to 20, 21 to 30))
     assert(rows("counts") == expected(1 to 30))
     val all = files()
@@ -36,10 +33,7 @@ class MainLineSuite extends QuerySuite {
   }
 
   test("a restarted query goes on from the state in the log") {
-    val session = spark
-    import session.implicits._
-    implicit val context: org.apache.spark.sql.SQLContext = spark.sqlContext
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     runBatches(input, "before", Seq(1 to 10, 11 to 20))
     runBatches(input, "after", Seq(21 to 30, 31 to 33))
     assert(rows("after") == expected(1 to 33))

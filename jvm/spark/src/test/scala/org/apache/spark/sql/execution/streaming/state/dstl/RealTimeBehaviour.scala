@@ -4,9 +4,8 @@ import java.nio.file.{Files, Path => LocalPath}
 
 import org.scalatest.Assertion
 
-import org.apache.spark.sql.{Encoders, ForeachWriter, Row}
+import org.apache.spark.sql.{ForeachWriter, Row}
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
-import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.streaming.OutputMode
 
 /** Real-time mode gives what it gives with stock Spark, as far as a line of Spark has it for stateful queries. */
@@ -34,7 +33,7 @@ abstract class RealTimeBehaviour extends ComparisonSuite {
       "spark.sql.streaming.realTimeMode.minBatchDuration" -> "500",
       "spark.sql.streaming.realTimeMode.allowlistCheck" -> checked.toString
     ))
-    val input = new LowLatencyMemoryStream[Event](0, own, 1)(Encoders.product[Event])
+    val input = LowLatencyStreams.of(own)
     RealTimeRows.clear()
     def play(events: Seq[Event]): Unit = {
       input.addData(events)

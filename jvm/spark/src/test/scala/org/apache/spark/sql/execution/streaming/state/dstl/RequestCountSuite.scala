@@ -4,7 +4,7 @@ import java.sql.Timestamp
 
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
-import org.apache.spark.sql.{DataFrame, SQLContext}
+import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
@@ -43,10 +43,7 @@ class RequestCountSuite extends QuerySuite {
       "spark.sql.shuffle.partitions" -> of.partitions.toString,
       "spark.sql.streaming.stateStore.checkpointFormatVersion" -> of.format.toString
     )).toSeq: _*)
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
-    val input = MemoryStream[(Int, Timestamp)]
+    val input = MemoryStream[(Int, Timestamp)](Encoders.product[(Int, Timestamp)], spark)
     val (result, mode) =
       if (of.operators == 1) (oneOperator(input.toDF()), OutputMode.Complete())
       else (twoOperators(input.toDF()), OutputMode.Append())

@@ -8,7 +8,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
-import org.apache.spark.sql.SQLContext
+import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 
@@ -30,10 +30,7 @@ class RestartRequestsSuite extends QuerySuite with Eventually {
   private def run(done: Int, batches: Int, confs: (String, String)*)(after: Int => Unit): Unit = {
     startSpark(confs: _*)
     CountingFileSystem.reset()
-    val session = spark
-    import session.implicits._
-    implicit val context: SQLContext = spark.sqlContext
-    val input = MemoryStream[Int]
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
     (0 until done).foreach(_ => input.addData(0 until 100))
     val query = start(
       input.toDF().groupBy((col("value") % 50).as("key")).count(),

@@ -18,6 +18,10 @@ private[dstl] object SparkUses {
   // What each class with a logger has, from the Spark it was compiled against.
   private val Unimportant = Set("org.apache.spark.internal.Logging")
 
+  // Scala gives each class with a logger methods of its own for it.
+  private lazy val LoggersOwn: Set[String] =
+    Unimportant.flatMap(name => load(name).getDeclaredMethods.map(_.getName))
+
   /** Forms of methods that lead to one that is overridden. */
   private val LeadToOthers = Set("list(org.apache.hadoop.fs.Path)")
 
@@ -59,6 +63,24 @@ private[dstl] object SparkUses {
     unmet ++ abstracts.map(method => s"${ours.getName} does not have ${formOf(method)}")
   }
 
+  /** What Spark has in the classes above one of ours, and that one leaves as it is: forms with the class they are from. */
+  private[dstl] def inherited(ours: Class[_]): Seq[String] = {
+    val own = ancestors(ours).filter(_.getName.startsWith(Ours)).flatMap(declaredBy).map(formOf).toSet
+    for {
+      above <- ancestors(ours).filter(of => isSparks(of) && !Unimportant(of.getName))
+      method <- declaredBy(above)
+      if !isGenerated(method) && !own(formOf(method))
+    } yield s"${above.getSimpleName}.${formOf(method)}"
+  }
+
+  /** Classes of Spark's of which a class of ours is one, and of which it has another in a field: it wraps that. */
+  private[dstl] def wrapped(ours: Class[_]): Seq[Class[_]] = {
+    val fields = ancestors(ours).filter(_.getName.startsWith(Ours)).flatMap(_.getDeclaredFields).map(_.getType)
+    ancestors(ours).filter { above =>
+      isSparks(above) && !Unimportant(above.getName) && fields.exists(above.isAssignableFrom)
+    }
+  }
+
   /** Looked up one by one: the types that all members of a class name need not be there. */
   private def hasMember(owner: Class[_], name: String, descriptor: String): Boolean = {
     val in = MethodHandles.privateLookupIn(owner, MethodHandles.lookup())
@@ -84,6 +106,9 @@ private[dstl] object SparkUses {
     val modifiers = method.getModifiers
     method.isSynthetic || Modifier.isPrivate(modifiers) || Modifier.isStatic(modifiers) || Modifier.isFinal(modifiers)
   }
+
+  /** Of a default argument, or of a trait with a logger. */
+  private def isGenerated(method: Method): Boolean = method.getName.contains("$") || LoggersOwn(method.getName)
 
   private def formOf(method: Method): String =
     s"${method.getName}(${method.getParameterTypes.map(_.getName).mkString(", ")})"

@@ -73,7 +73,7 @@ private[dstl] final class DstlRocksDB(
       partitionId,
       eventForwarder,
       uniqueId
-    ) with LoadedRocksDB with MaintainedRocksDB with LocalStore {
+    ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with LocalStore {
 
   private val options: LogOptions = HadoopOptions.parse(hadoopConf)
   private val attempts = new StateAttempts
@@ -142,51 +142,7 @@ private[dstl] final class DstlRocksDB(
     }
   }
 
-  override def put(
-      key: Array[Byte],
-      value: Array[Byte],
-      cfName: String,
-      includesPrefix: Boolean,
-      deriveCfName: Boolean,
-      includesChecksum: Boolean
-  ): Unit = {
-    if (replays) replayedRecords += 1
-    super.put(key, value, cfName, includesPrefix, deriveCfName, includesChecksum)
-  }
-
-  override def merge(
-      key: Array[Byte],
-      value: Array[Byte],
-      cfName: String,
-      includesPrefix: Boolean,
-      deriveCfName: Boolean,
-      includesChecksum: Boolean
-  ): Unit = {
-    if (replays) replayedRecords += 1
-    super.merge(key, value, cfName, includesPrefix, deriveCfName, includesChecksum)
-  }
-
-  override def remove(
-      key: Array[Byte],
-      cfName: String,
-      includesPrefix: Boolean,
-      deriveCfName: Boolean,
-      includesChecksum: Boolean
-  ): Unit = {
-    if (replays) replayedRecords += 1
-    super.remove(key, cfName, includesPrefix, deriveCfName, includesChecksum)
-  }
-
-  override def deleteRange(
-      beginKey: Array[Byte],
-      endKey: Array[Byte],
-      cfName: String,
-      includesPrefix: Boolean,
-      includesChecksum: Boolean
-  ): Unit = {
-    if (replays) replayedRecords += 1
-    super.deleteRange(beginKey, endKey, cfName, includesPrefix, includesChecksum)
-  }
+  override protected def changing(): Unit = if (replays) replayedRecords += 1
 
   override protected def beforeColumnFamily(name: String): Unit =
     columnFamiliesChanged ||= !checkColFamilyExists(name)
@@ -301,7 +257,7 @@ private[dstl] final class DstlRocksDB(
     codecName,
     loggingId,
     storeConf,
-    checksums = sparkConf.fileChecksumEnabled,
+    new TaskChecksums(sparkConf),
     run,
     storeDirectory
   )

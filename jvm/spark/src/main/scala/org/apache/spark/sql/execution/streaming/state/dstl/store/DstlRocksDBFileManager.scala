@@ -32,8 +32,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
  * files is listed and read as such.
  *
- * Checksum files are written on the task's own thread: the log knows then which task a changelog belongs to.
- *
  * @param run            the log of the query's run
  * @param storeDirectory as the log names the store
  */
@@ -44,19 +42,19 @@ private[store] final class DstlRocksDBFileManager(
     codecName: String,
     loggingId: String,
     storeConf: StateStoreConf,
-    checksums: Boolean,
+    checksums: TaskChecksums,
     run: () => Option[WorkedRun],
     storeDirectory: Option[String]
 ) extends RocksDBFileManager(
       dfsRootDir,
       localTempDir,
-      hadoopConf,
+      checksums.configuration(hadoopConf),
       codecName,
       loggingId,
       storeConf,
-      fileChecksumEnabled = checksums,
-      fileChecksumThreadPoolSize = Some(0)
-    ) {
+      fileChecksumEnabled = checksums.isSparksOwn,
+      fileChecksumThreadPoolSize = checksums.threads
+    ) with FoundSnapshots {
   import DstlRocksDBFileManager._
 
   private val root = new Path(dfsRootDir)
@@ -82,7 +80,7 @@ private[store] final class DstlRocksDBFileManager(
   /** Which of a snapshot's files are in data files, and where. */
   def uploadedFiles: UploadedFiles = uploaded
 
-  override def getEligibleSnapshotsForVersion(version: Long): Seq[Long] =
+  override protected def snapshotsUpTo(version: Long): Seq[Long] =
     if (version == 0) Nil
     else {
       val there = look(version).keysIterator.toSeq
@@ -94,7 +92,7 @@ private[store] final class DstlRocksDBFileManager(
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
     look(version).contains(SnapshotName(version, checkpointUniqueId))
 
-  override def getSnapshotVersionsAndUniqueIdsFromLineage(lineage: Array[LineageItem]): Seq[(Long, String)] =
+  override protected def snapshotsIn(lineage: Array[LineageItem]): Seq[(Long, String)] =
     synchronized(found).getOrElse(look(lineage.map(_.version).maxOption.getOrElse(0L))).keysIterator
       .collect { case SnapshotName(version, Some(id)) if lineage.contains(LineageItem(version, id)) => (version, id) }
       .toSeq.sortBy(_._1).reverse
@@ -174,7 +172,7 @@ private[store] final class DstlRocksDBFileManager(
       } else {
         // Of what was saved before some may be in the log alone.
         save(fileMapping.map { case (name, file) =>
-          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else file.copy(reusedFromVersion = None))
+          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else toUpload(file))
         })
         uploaded.notePlain(fileMapping.valuesIterator.map(_.immutableFile.dfsFileName).toSeq)
       }

@@ -10,11 +10,6 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.v2.state._
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.{
-  LeftSide,
-  RightSide
-}
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateVariableType
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
@@ -39,22 +34,7 @@ private[tools] final case class ReadBatch(
 ) {
 
   /** What one of Spark's readers is made with. */
-  def options(table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
-    resolvedCpLocation = root,
-    batchId = batch,
-    operatorId = table.operator,
-    storeName = table.store,
-    joinSide = StateSourceOptions.JoinSideValues.none,
-    readChangeFeed = changes,
-    fromSnapshotOptions = None,
-    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(batch, batch)),
-    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
-    readRegisteredTimers = table.isTimers,
-    flattenCollectionTypes = true,
-    internalOnlyReadAllColumnFamilies = false,
-    startOperatorStateUniqueIds = ids(table.operator),
-    endOperatorStateUniqueIds = ids(table.operator)
-  )
+  def options(table: StoredTable, changes: Boolean): StateSourceOptions = ReadersOfLine.options(this, table, changes)
 
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
 
@@ -65,32 +45,14 @@ private[tools] final case class ReadBatch(
     new SerializableConfiguration(copy)
   }
 
-  def schema(table: StoredTable, changes: Boolean): StructType = SchemaUtil.getSourceSchema(
-    options(table, changes),
-    table.family.keySchema,
-    table.family.valueSchema,
-    table.variable,
-    Some(table.family),
-    None,
-    None
-  )
+  def schema(table: StoredTable, changes: Boolean): StructType = ReadersOfLine.schema(options(table, changes), table)
 }
 
 /** The state as of a batch, or its change records, as Spark's own readers of state give them. */
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
-  private val factory = new StatePartitionReaderFactory(
-    read.storeConf,
-    read.serializable,
-    schema,
-    table.encoder,
-    table.variable,
-    Some(table.family),
-    table.schemas,
-    Option.when(table.usesFamilies && table.variable.isEmpty)(table.familyName),
-    None
-  )
+  private val factory = ReadersOfLine.factory(read, table, schema)
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val reader =
@@ -127,7 +89,7 @@ private final class ReaderIterator(reader: PartitionReader[InternalRow]) extends
  */
 private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: StoredTable) extends Rows {
   private val isMany = SchemaUtil.checkVariableType(table.variable, StateVariableType.ListState) ||
-    DifferentRows.JoinsWithMany(table.familyName)
+    ReadersOfLine.JoinsWithMany(table.familyName)
   private val value: DataType = if (isMany) ArrayType(table.family.valueSchema) else table.family.valueSchema
 
   override val schema: StructType = new StructType()
@@ -186,12 +148,6 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
   }
 }
 
-private[tools] object DifferentRows {
-
-  /** Column families of joins in which a key has many values. */
-  private val JoinsWithMany = SymmetricHashJoinStateManager.allStateStoreNamesV4(LeftSide, RightSide).toSet
-}
-
 /** Spark's reader of one partition, for the provider that it opens. */
 private final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
@@ -203,7 +159,7 @@ private final class OpenedReader(read: ReadBatch, table: StoredTable, partition:
       table.variable,
       Some(table.family),
       table.schemas,
-      Option.when(table.usesFamilies && table.variable.isEmpty)(table.familyName)
+      table.familyOfMany
     ) {
   def openedProvider: StateStoreProvider = provider
   def checkpointId: Option[String] = getEndStoreUniqueId

@@ -8,7 +8,6 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.unsafe.types.UTF8String
@@ -63,21 +62,20 @@ private[sql] final class StateConversion(
     SQLConf.withExistingConf(conf) {
       val family = table.family.copy(keyStateEncoderSpec = Some(table.encoder))
       val configuration = chosen.hadoopWith(conf)
-      val writer = new StatePartitionAllColumnFamiliesWriter(
+      val name = UTF8String.fromString(StateStore.DEFAULT_COL_FAMILY_NAME)
+      val rows = state.iterator().map { pair =>
+        new GenericInternalRow(Array[Any](null, pair.key.getBytes, pair.value.getBytes, name))
+      }
+      StateWriting.write(
+        table,
+        family,
         storeConf(table, conf),
         configuration,
         partition,
         destination,
-        table.operator,
-        table.store,
         before.number,
-        Map(StateStore.DEFAULT_COL_FAMILY_NAME -> StatePartitionWriterColumnFamilyInfo(family)),
-        None
+        rows
       )
-      val name = UTF8String.fromString(StateStore.DEFAULT_COL_FAMILY_NAME)
-      writer.write(state.iterator().map { pair =>
-        new GenericInternalRow(Array[Any](null, pair.key.getBytes, pair.value.getBytes, name))
-      }): Unit
     }
   }
 
@@ -123,7 +121,7 @@ private object StateConversion {
 
   /** As the operator has it: Spark does not hold what functions over groups keep against the schema that it notes for that. */
   private def storeConf(table: StoredTable, conf: SQLConf): StateStoreConf = {
-    val isOfGroups = StatefulOperatorsUtils.FLAT_MAP_GROUPS_OP_NAMES.contains(table.operatorName)
+    val isOfGroups = StateWriting.OperatorsOverGroups.contains(table.operatorName)
     val checksValues = StateStoreConf.FORMAT_VALIDATION_CHECK_VALUE_CONFIG -> (!isOfGroups).toString
     new StateStoreConf(conf, Map(checksValues))
   }

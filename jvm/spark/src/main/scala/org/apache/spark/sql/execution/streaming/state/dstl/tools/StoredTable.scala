@@ -10,11 +10,9 @@ import org.apache.spark.sql.execution.datasources.v2.state.metadata.{
   StateMetadataTableEntry
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
-  StateStoreColumnFamilySchemaUtils,
   TransformWithStateOperatorProperties,
   TransformWithStateVariableInfo
 }
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.SerializableConfiguration
 
@@ -46,7 +44,10 @@ private[tools] final case class StoredTable(
   def shownStore: String = StoredTable.shown(store)
   def shownFamily: String = StoredTable.shown(familyName)
 
-  def isTimers: Boolean = variable.exists(of => TimerStateUtils.isTimerCFName(of.stateName))
+  /** The column family, where it is one of several that are no state variables. */
+  def familyOfMany: Option[String] = Option.when(usesFamilies && variable.isEmpty)(familyName)
+
+  def isTimers: Boolean = variable.exists(of => ReadersOfLine.isTimers(of.stateName))
 
   override def toString: String = {
     val named = Seq("store" -> shownStore, "column family" -> shownFamily).filter(_._2.nonEmpty)
@@ -76,7 +77,7 @@ private[tools] object StoredTable {
     } else {
       val usesFamilies = families.exists(_.colFamilyName != StateStore.DEFAULT_COL_FAMILY_NAME)
       families
-        .filterNot(family => StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.colFamilyName))
+        .filterNot(family => ReadersOfLine.isInternal(family.colFamilyName))
         .map(table(entry, _, None, None, usesFamilies))
     }
   }
@@ -117,11 +118,7 @@ private[tools] object StoredTable {
       StateStore.PARTITION_ID_TO_CHECK_SCHEMA,
       entry.stateStoreName
     )
-    new StateSchemaCompatibilityChecker(
-      StateStoreProviderId(id, UUID.randomUUID()),
-      configuration,
-      oldSchemaFilePaths = entry.stateSchemaFilePaths.map(new Path(_)),
-      createSchemaDir = false
-    ).readSchemaFile()
+    val files = entry.stateSchemaFilePaths.map(new Path(_))
+    ReadersOfLine.checker(StateStoreProviderId(id, UUID.randomUUID()), configuration, files).readSchemaFile()
   }
 }

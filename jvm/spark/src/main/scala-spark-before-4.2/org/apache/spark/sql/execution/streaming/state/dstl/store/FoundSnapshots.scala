@@ -1,0 +1,22 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import org.apache.spark.sql.execution.streaming.state.{LineageItem, RocksDBFileManager, RocksDBSnapshotFile}
+
+/** How Spark's RocksDB asks which snapshots there are, in a form that no line of Spark changes. */
+private[store] trait FoundSnapshots extends RocksDBFileManager {
+
+  /** Versions of snapshots without ids, none of them above `version`. */
+  protected def snapshotsUpTo(version: Long): Seq[Long]
+
+  /** Snapshots with ids that are in the lineage, the newest first. */
+  protected def snapshotsIn(lineage: Array[LineageItem]): Seq[(Long, String)]
+
+  // The newest is the only one that is tried.
+  override def getLatestSnapshotVersion(version: Long): Long = snapshotsUpTo(version).maxOption.getOrElse(0L)
+
+  override def getLatestSnapshotVersionAndUniqueIdFromLineage(lineage: Array[LineageItem]): Option[(Long, String)] =
+    snapshotsIn(lineage).headOption
+
+  /** The same file, as one that is still to be uploaded. */
+  protected def toUpload(file: RocksDBSnapshotFile): RocksDBSnapshotFile = file.copy(isUploaded = false)
+}

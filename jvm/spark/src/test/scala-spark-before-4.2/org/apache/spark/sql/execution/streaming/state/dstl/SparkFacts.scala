@@ -1,0 +1,21 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+/** What tests expect of Spark itself, where its lines differ. */
+object SparkFacts {
+
+  /** State formats of joins. */
+  val JoinFormats: Seq[Int] = 2 to 3
+
+  /** As what a join in state format 1 is refused. */
+  val RefusalOfJoinFormat1: String =
+    "\\[INTERNAL_ERROR\\] The Spark SQL phase planning failed.*|.*version 1 - correctness issue.*"
+
+  /** Whether it loads an older snapshot where the newest cannot be used, if it is configured so. */
+  val RepairsSnapshots: Boolean = false
+
+  /** Whether `transformWithState` takes state store providers of any name. */
+  val TakesAnyProviderForVariables: Boolean = true
+
+  /** Files of a store in a batch, checkpoint format 1: the changelog, and the checksum file that is not yet for format 2 alone. */
+  val ChangelogFiles: Int = 2
+}

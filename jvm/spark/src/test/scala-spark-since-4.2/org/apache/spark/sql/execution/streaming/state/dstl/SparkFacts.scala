@@ -1,0 +1,20 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+/** What tests expect of Spark itself, where its lines differ. */
+object SparkFacts {
+
+  /** State formats of joins. */
+  val JoinFormats: Seq[Int] = 2 to 4
+
+  /** As what a join in state format 1 is refused. */
+  val RefusalOfJoinFormat1: String = ".*version:? 1.*"
+
+  /** Whether it loads an older snapshot where the newest cannot be used, if it is configured so. */
+  val RepairsSnapshots: Boolean = true
+
+  /** Whether `transformWithState` takes state store providers of any name. */
+  val TakesAnyProviderForVariables: Boolean = false
+
+  /** Files of a store in a batch, checkpoint format 1: the changelog. */
+  val ChangelogFiles: Int = 1
+}
