@@ -31,7 +31,10 @@ private[store] final class TaskChecksums(store: RocksDBConf) {
     else {
       val own = new Configuration(ofStore)
       own.set(ChecksummedFiles.Below, ofStore.get(ChecksummedFiles.FileManager))
-      own.setBoolean(ChecksummedFiles.SkipsMissing, store.stateStoreConf.checkpointFileChecksumSkipCreationIfFileMissingChecksum)
+      own.setBoolean(
+        ChecksummedFiles.SkipsMissing,
+        store.stateStoreConf.checkpointFileChecksumSkipCreationIfFileMissingChecksum
+      )
       own.set(ChecksummedFiles.FileManager, classOf[ChecksummedFiles].getName)
       own
     }
