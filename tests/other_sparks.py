@@ -44,8 +44,8 @@ def jar_of_another() -> str:
 
 def _python(line: SparkLine) -> Path:
     main = ROOT / ".venv"
-    of_line = ROOT / ".build" / f"spark-{line.name}"
-    return (of_line if of_line.exists() else main) / "bin" / "python"
+    is_main = any(main.glob(f"lib/python*/site-packages/pyspark-{line.version}.dist-info"))
+    return (main if is_main else ROOT / ".build" / f"spark-{line.name}") / "bin" / "python"
 
 
 def _jar(line: SparkLine) -> str:

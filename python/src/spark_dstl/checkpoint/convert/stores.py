@@ -123,8 +123,8 @@ def refuse_old_spark() -> None:
     if not line.converts:
         newer = ", ".join(other.name for other in reversed(LINES) if other.converts)
         raise CannotConvert(
-            f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: convert where a newer "
-            f"one is installed ({newer}), and go on with that"
+            f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: convert where a "
+            f"newer one is installed ({newer}), and go on with that"
         )
 
 
