@@ -115,7 +115,7 @@ def refuse_if_done(checkpoint: Checkpoint, point: Point, stores: list[NamedStore
 
 
 def refuse_old_spark() -> None:
-    """Raise `CannotConvert` if the Spark that is there cannot write a state anew; where none is, nothing is said yet."""
+    """Raise `CannotConvert` if the Spark that is there cannot write a state anew; where none is, nothing is said."""
     try:
         _, line = spark_jars()
     except UnsupportedSpark:
