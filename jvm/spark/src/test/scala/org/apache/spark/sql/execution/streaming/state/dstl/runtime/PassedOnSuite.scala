@@ -12,7 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
-/** What Spark may call in classes of ours is passed on, or was looked at by somebody. */
+/** What Spark may call in classes of ours is passed on, or is known to be left as Spark has it. */
 class PassedOnSuite extends AnyFunSuite {
   private val concrete = SparkUses.extending.filterNot(of => Modifier.isAbstract(of.getModifiers))
 
@@ -29,7 +29,7 @@ class PassedOnSuite extends AnyFunSuite {
   }
 
   /** Beside a method that ours overrides, a line of Spark may have another that it calls in its place. */
-  test("each method that is left as Spark has it was looked at for this line of Spark") {
+  test("each method that is left as Spark has it is in the list for this line of Spark") {
     val found =
       concrete.flatMap(ours =>
         SparkUses.inherited(ours).map(form => s"${ours.getName.split('.').last}: $form")
