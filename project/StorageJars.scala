@@ -37,7 +37,9 @@ object StorageJars {
 
   /** Makes a directory of the cache hold these files and no others; a second run copies nothing. */
   private def replace(name: String, files: Seq[File]): Unit = {
-    val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(Path.userHome / ".cache" / "spark-dstl")
+    // As Python and the shell have it: to Java, home is what stands in the list of users.
+    val home = sys.env.get("HOME").map(file).getOrElse(Path.userHome)
+    val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(home / ".cache" / "spark-dstl")
     val directory = cache / "jars" / name
     val wanted = files.map(file => directory / file.getName -> file).toMap
     IO.createDirectory(directory)
