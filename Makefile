@@ -34,7 +34,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 demo: .build/jar-$(SPARK) $(OF_SPARK)/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; SPARK=4.3: on that; STORAGE=s3: on an S3 server
 	@$(OF_SPARK)/bin/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from counting import by_batch
 from imitation import imitation
-from s3 import on_s3
+from programs import jars
+from s3 import PROFILE, on_s3
 from scenarios import Aggregation
 from servers import S3Server
 from wire import Fault, Rule, wire
@@ -36,3 +39,18 @@ def test_a_driver_is_killed_replies_are_lost_and_a_batch_is_two_writes(tmp_path:
             driver.succeed()
         run.check()
         run.check_state()
+
+
+def test_the_connector_knows_each_setting_that_a_profile_names() -> None:
+    """Hadoop takes no notice of one that is misspelt. Constants are in class files with their lengths."""
+    (connector,) = (jar for jar in jars("s3a") if jar.name.startswith("hadoop-aws-"))
+    with ZipFile(connector) as archive:
+        classes = b"".join(archive.read(name) for name in archive.namelist() if name.endswith(".class"))
+    named = {
+        key
+        for profile in PROFILE.parent.glob("*.conf")
+        for key in re.findall(r"\bfs\.s3a\.[\w.]*\w", profile.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 10
+    unknown = {key for key in named if b"\x01" + len(key).to_bytes(2, "big") + key.encode() not in classes}
+    assert not unknown
