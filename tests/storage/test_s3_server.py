@@ -130,8 +130,10 @@ def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(tmp_path: 
 
 
 def test_executors_that_die_while_they_write_and_load_snapshots_lose_nothing(tmp_path: Path, server: S3Process) -> None:
-    confs = {**log_confs(), **ALWAYS_SNAPSHOTS, **dstl(batch__persistDelay="50ms")}
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=10, rows=60), master=CLUSTER, confs=confs)
+    # Only snapshots go to data files: a batch whose changes an executor is uploading when it dies fails, by name.
+    small = dstl(batch__persistDelay="50ms", inline__maxSegmentSize="1000")
+    confs = {**log_confs(), **ALWAYS_SNAPSHOTS, **small}
+    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=10, rows=30), master=CLUSTER, confs=confs)
     with run.start("executor.snapshot-uploaded=pause@1;driver.before-commit-entry=pause@6") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.snapshot-uploaded"))
         driver.wait_for_pause("driver.before-commit-entry")
@@ -163,7 +165,9 @@ def test_two_drivers_that_start_at_once_leave_one_history(tmp_path: Path, server
         with run.start() as driver:
             driver.succeed()
     for driver, code in zip((one, other), codes, strict=True):
-        assert code == 0 or "[DSTL_" in driver.log() or "CONCURRENT_STREAM_LOG_UPDATE" in driver.log()
+        # The last is Spark's own, where both have found no `metadata`.
+        errors = ("[DSTL_", "CONCURRENT_STREAM_LOG_UPDATE", "SparkConcurrentModificationException")
+        assert code == 0 or any(error in driver.log() for error in errors), driver.failed("it ended without a reason")
     check(run)
 
 
