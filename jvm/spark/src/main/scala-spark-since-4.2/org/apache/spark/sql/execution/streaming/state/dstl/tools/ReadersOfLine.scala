@@ -22,24 +22,6 @@ private[tools] object ReadersOfLine {
   /** Column families of joins in which a key has many values. */
   val JoinsWithMany: Set[String] = SymmetricHashJoinStateManager.allStateStoreNamesV4(LeftSide, RightSide).toSet
 
-  /** What one of the readers is made with. */
-  def options(read: ReadBatch, table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
-    resolvedCpLocation = read.root,
-    batchId = read.batch,
-    operatorId = table.operator,
-    storeName = table.store,
-    joinSide = StateSourceOptions.JoinSideValues.none,
-    readChangeFeed = changes,
-    fromSnapshotOptions = None,
-    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(read.batch, read.batch)),
-    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
-    readRegisteredTimers = table.isTimers,
-    flattenCollectionTypes = true,
-    internalOnlyReadAllColumnFamilies = false,
-    startOperatorStateUniqueIds = read.ids(table.operator),
-    endOperatorStateUniqueIds = read.ids(table.operator)
-  )
-
   def schema(options: StateSourceOptions, table: StoredTable): StructType = SchemaUtil.getSourceSchema(
     options,
     table.family.keySchema,

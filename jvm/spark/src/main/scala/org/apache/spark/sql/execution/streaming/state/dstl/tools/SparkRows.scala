@@ -34,7 +34,21 @@ private[tools] final case class ReadBatch(
 ) {
 
   /** What one of Spark's readers is made with. */
-  def options(table: StoredTable, changes: Boolean): StateSourceOptions = ReadersOfLine.options(this, table, changes)
+  def options(table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
+    resolvedCpLocation = root,
+    batchId = batch,
+    operatorId = table.operator,
+    storeName = table.store,
+    joinSide = StateSourceOptions.JoinSideValues.none,
+    readChangeFeed = changes,
+    fromSnapshotOptions = None,
+    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(batch, batch)),
+    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
+    readRegisteredTimers = table.isTimers,
+    flattenCollectionTypes = true,
+    startOperatorStateUniqueIds = ids(table.operator),
+    endOperatorStateUniqueIds = ids(table.operator)
+  )
 
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
 
