@@ -6,8 +6,10 @@ VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
 # Minor releases of Spark that there is a jar for; the default is what all else is built and tested with.
 SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
-SPARK ?= 4.2
+DEFAULT_SPARK := 4.2
+SPARK ?= $(DEFAULT_SPARK)
 JAR_NAME = spark-dstl-spark$(1)_2.13-$(VERSION).jar
+DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
 SHIPPED_JARS := python/src/spark_dstl/jars
 
 # Directories count as well: their times tell of files that have gone.
@@ -20,7 +22,7 @@ SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
 PACKAGING := $(CURDIR)/.build/packaging/bin
 # The environment with the Spark that is asked for; the default's is the development environment.
-OF_SPARK = $(if $(filter 4.2,$(SPARK)),.venv,.build/spark-$(SPARK))
+OF_SPARK = $(if $(filter $(DEFAULT_SPARK),$(SPARK)),.venv,.build/spark-$(SPARK))
 
 PROMETHEUS := v0.316.0
 TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
@@ -63,7 +65,7 @@ bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come 
 bench-growth: .build/bench-jars .venv/ready ## what grows with the number of batches, beside stock Spark: an hour
 	@$(VENV)/python python/bench/growth.py $(BENCH)
 
-bench-inspect: .build/jar-4.2 .venv/ready ## how long the commands take that look at a checkpoint: minutes
+bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## how long the commands take that look at a checkpoint: minutes
 	@$(VENV)/python python/bench/inspect_speed.py
 	@$(VENV)/python python/bench/state_speed.py
 
@@ -108,15 +110,15 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@project/storage_tools.sh $(TOOLS)
 
 test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: an hour; `make test` runs a few on an imitation
-	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
+	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
 storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
-	  SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python storage/request_table.py '$(STATES)'
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/request_table.py '$(STATES)'
 
 storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match
 	@cd tests && PYTHONPATH=.:storage:../python/demo \
-	  SPARK_DSTL_JAR=$(CURDIR)/target/$(call JAR_NAME,4.2) ../$(VENV)/python storage/fault_table.py '$(CASES)'
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/fault_table.py '$(CASES)'
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist
@@ -136,7 +138,7 @@ spark: .build/spark-$(SPARK)/ready ## make an environment with another Spark, as
 $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach directory,target $(SHIPPED_JARS),\
   $(directory)/$(call JAR_NAME,$(line)))))),,$(eval .build/jar-$(line): FORCE)))
 
-.build/bench-jars: .build/jar-4.2 $(BENCH_INPUTS) | java python
+.build/bench-jars: .build/jar-$(DEFAULT_SPARK) $(BENCH_INPUTS) | java python
 	@touch $@.begun
 	@$(SBT) testJar benchJar
 	@mv $@.begun $@
