@@ -24,7 +24,7 @@ from spark_dstl.options import all_options
 from spark_dstl.probing import exclusiveness, figures, measurement
 from spark_dstl.probing.advice import Shape, hedging, recommendations, saved
 from spark_dstl.probing.exclusiveness import Exclusiveness, Race, judged, race
-from spark_dstl.probing.places import storage_at
+from spark_dstl.probing.places import LocalFiles, storage_at
 from spark_dstl.probing.probe import Plan, Probe, Report
 from spark_dstl.probing.s3 import S3Objects
 from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
@@ -285,6 +285,22 @@ def test_what_cannot_be_removed_is_named(storage: FakeStorage) -> None:
     with pytest.raises(CannotProbe, match="delete was refused: it is locked"):
         measuring.run()
     assert measuring.left_behind == [f"fake://place/{FOLDER}/put-7"]
+
+
+@pytest.mark.parametrize(("objects", "named"), [(1, r"put-0"), (10, r"\d\d objects in \S+/\.dstl-probe-[0-9a-f]{16}$")])
+def test_what_cannot_be_removed_is_counted_where_it_is_much(
+    objects: int, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept(self: LocalFiles, name: str) -> None:  # noqa: ARG001
+        # Of one object of each kind, one stays.
+        if objects > 1 or name.endswith("/put-0"):
+            raise Refused("it is locked")
+
+    monkeypatch.setattr(LocalFiles, "delete", kept)
+    result = dstl(str(tmp_path), "--objects", str(objects))
+    assert result.exit_code == 1
+    (line,) = (line for line in result.output.splitlines() if line.startswith("could not be removed"))
+    assert re.search(named, line)
 
 
 def test_an_interrupt_while_removing_names_the_folder(storage: FakeStorage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -150,11 +150,12 @@ def _remove(place: ProbedStorage, output: str) -> None:
 
 
 def _name_what_stays(names: list[str], here: str | None) -> None:
-    folders = Counter(name.rpartition("/")[0] for name in names)
-    for folder, count in folders.items():
+    folders: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        folders[name.rpartition("/")[0]].append(name)
+    for folder, inside in folders.items():
         # Where deletions are refused, it is all of them.
-        many = [f"{count} objects in {folder}"] if count > _NAMED_ONE_BY_ONE else None
-        for stays in many or [name for name in names if name.rpartition("/")[0] == folder]:
+        for stays in inside if len(inside) <= _NAMED_ONE_BY_ONE else [f"{len(inside)} objects in {folder}"]:
             click.echo(f"could not be removed: {stays}", err=True)
     if names and here:
         click.echo(f"dstl probe {here} --remove-leftovers tries again", err=True)

@@ -119,13 +119,16 @@ class LocalFiles:
             raise Refused(str(error)) from error
 
 
+_NOBODY_CAN_ASK = (
+    "pyarrow, which reaches this storage, cannot ask for it; a query tries it at its start, through Hadoop's file "
+    "system, and warns"
+)
+
+
 class ArrowFiles:
     """Objects of a file system of pyarrow, such as GCS and ABFS."""
 
-    not_exclusive_because: str | None = (
-        "pyarrow, which reaches this storage, cannot ask for it; a query tries it at its start, through Hadoop's file "
-        "system, and warns"
-    )
+    not_exclusive_because: str | None = _NOBODY_CAN_ASK
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -162,7 +165,7 @@ class ArrowFiles:
 
     def create(self, name: str, content: bytes) -> bool:  # noqa: ARG002
         """Nobody can ask for it."""
-        raise Refused(str(self.not_exclusive_because))
+        raise Refused(_NOBODY_CAN_ASK)
 
     def objects(self, folder: str) -> list[str]:
         """List a directory."""
