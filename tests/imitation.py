@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from servers import BUCKET, S3Server, client
 @contextmanager
 def imitation() -> Iterator[S3Server]:
     """An imitation with an empty bucket, on a port of the loopback interface; it ends with the block."""
+    # It would log each request.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 
 from clicks import RETAIN_LITTLE
-from gateway import REGION
 from harness import Run
 from imitation import imitation
 from other_sparks import jar_of_another
 from recipe import Recipe, printed_settings
-from s3 import ROOT, on_s3
+from s3 import ROOT, environment, on_s3
 from scenarios import Aggregation
-from servers import ACCESS_KEY, SECRET_KEY
 from settings import log_confs
 from wire import Fault, Rule, Wire, wire
 
@@ -32,8 +30,7 @@ NAMESPACE = ("unshare", "-rm", "sh", "-c")
 def clicks_on_s3(work: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> Iterator[tuple[Run, Wire]]:
     """The query on an imitation of S3, reached as the commands and the query reach S3, and the wire to it."""
     with imitation() as server, wire(server.port) as between:
-        credentials = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
-        for name, value in {**credentials, "AWS_ENDPOINT_URL": between.address}.items():
+        for name, value in environment(between.address).items():
             monkeypatch.setenv(name, value)
         confs = {**log_confs(), **RETAIN_LITTLE}
         yield on_s3(work, server, Aggregation.generate(files, rows=30), confs=confs, address=between.address), between

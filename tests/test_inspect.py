@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,7 +15,10 @@ from pyspark.sql import SparkSession
 import query_driver
 import spark_dstl
 from harness import Query, Run
+from imitation import imitation
+from s3 import ROOT, environment
 from scenarios import Aggregation
+from servers import BUCKET, S3Server
 from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 from shared_session import contender
 from spark_dstl.commands import console, main
@@ -72,21 +74,12 @@ def copied(made: Run, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of a server that speaks S3's protocol."""
-    import boto3
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1").create_bucket(Bucket="bucket")
-    yield f"http://{host}:{port}"
-    server.stop()
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A server that speaks S3's protocol, which the commands find."""
+    with imitation() as server:
+        for name, value in environment(server.address).items():
+            monkeypatch.setenv(name, value)
+        yield server
 
 
 def test_a_checkpoint_of_a_query_is_intact_and_tells_what_is_in_it(made: Run) -> None:
@@ -119,19 +112,17 @@ def test_it_finds_the_same_segments_as_the_reader_of_the_specification(made: Run
     assert found == expected
 
 
-def test_it_is_read_from_s3_as_well(made: Run, s3: str) -> None:
-    import boto3
-
-    client = boto3.client("s3", endpoint_url=s3, region_name="us-east-1")
+def test_it_is_read_from_s3_as_well(made: Run, s3: S3Server) -> None:
+    there = f"{ROOT}/q"
     root = checkpoint_of(made)
     for path in root.rglob("*"):
         if path.is_file():
-            client.put_object(Bucket="bucket", Key=f"q/{path.relative_to(root)}", Body=path.read_bytes())
+            s3.client.put_object(Bucket=BUCKET, Key=f"q/{path.relative_to(root)}", Body=path.read_bytes())
     for words in (("verify", "--deep"), ("ls", "versions"), ("show",), ("log", "--batch", "3")):
-        result = command(words[0], "s3a://bucket/q", *words[1:])
+        result = command(words[0], there, *words[1:])
         assert result.exit_code == 0, result.output
     for same in (("log", "--segments", "--format", "csv"), ("ls", "operators")):
-        assert command(same[0], str(root), *same[1:]).output == command(same[0], "s3a://bucket/q", *same[1:]).output
+        assert command(same[0], str(root), *same[1:]).output == command(same[0], there, *same[1:]).output
 
 
 def test_a_query_goes_on_from_where_it_was_gone_back_to(tmp_path: Path) -> None:

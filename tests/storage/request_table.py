@@ -78,14 +78,14 @@ def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str
     last.rename(work / last.name)
     with run.start() as driver:
         # The server is not asked, which would count.
-        driver.wait_until(lambda: len(by_batch(asked(server))) > BEFORE + COUNTED, f"{BEFORE + COUNTED} batches")
-    counted = sum(by_batch(asked(server))[BEFORE : BEFORE + COUNTED], Counter())
+        driver.wait_until(lambda: len(by_batch(server.asked())) > BEFORE + COUNTED, f"{BEFORE + COUNTED} batches")
+    counted = sum(by_batch(server.asked())[BEFORE : BEFORE + COUNTED], Counter())
     before = len(server.requests())
     (work / last.name).rename(last)
     run.interval = ""
     with run.start() as driver:
         driver.succeed()
-    restart = sum(by_batch(asked(server)[before:]), Counter())
+    restart = sum(by_batch(server.asked()[before:]), Counter())
     run.check()
     return {
         "batch": shares(counted, 1),
@@ -95,11 +95,6 @@ def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str
         "restart": dict(sorted(by_operation(restart.items()).items())),
         "restart, all": restart.total(),
     }
-
-
-def asked(server: Versitygw) -> list[tuple[str, str]]:
-    """What the server has answered so far."""
-    return [(request.operation, request.target) for request in server.requests()]
 
 
 def shares(counted: Mapping[str, int], times: float) -> dict[str, float]:

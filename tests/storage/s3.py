@@ -32,6 +32,12 @@ def s3a(address: str) -> dict[str, str]:
     return {**profile, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in of_server.items()}}
 
 
+def environment(address: str) -> dict[str, str]:
+    """What commands that are typed find there of the server, and of its keys."""
+    keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+    return {"AWS_ENDPOINT_URL": address, "AWS_REGION": REGION, **keys}
+
+
 def with_jars(confs: Mapping[str, str]) -> dict[str, str]:
     """The same settings with the connector on the class path."""
     connector = ",".join(map(str, jars("s3a")))

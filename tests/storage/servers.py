@@ -144,6 +144,10 @@ class Versitygw(S3Process):
         """Every request it has answered, in the order of the answers."""
         return self.gateway.requests()
 
+    def asked(self) -> list[tuple[str, str]]:
+        """Operation and target of each of them."""
+        return [(request.operation, request.target) for request in self.requests()]
+
 
 def client(address: str) -> Any:
     """A client that does not try again."""

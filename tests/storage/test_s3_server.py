@@ -45,10 +45,6 @@ def work_of(tmp_path: Path, name: str = "run") -> Path:
     return work
 
 
-def asked(server: Versitygw) -> list[tuple[str, str]]:
-    return [(request.operation, request.target) for request in server.requests()]
-
-
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
     tmp_path: Path, logged: Versitygw, version: str
@@ -59,7 +55,7 @@ def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
         driver.succeed()
     run.check()
     # The first ones find out what there is, and behind the last one the query ends.
-    for batch in by_batch(asked(logged))[3:7]:
+    for batch in by_batch(logged.asked())[3:7]:
         assert batch == {"PutObject offsets/N": 1, "PutObject commits/N": 1}
     run.check_state()
 
@@ -70,7 +66,7 @@ def test_what_is_old_is_deleted_without_a_question(tmp_path: Path, logged: Versi
     with run.start() as driver:
         driver.succeed()
     run.check()
-    batches = by_batch(asked(logged))[3:7]
+    batches = by_batch(logged.asked())[3:7]
     assert all(batch["DeleteObject offsets/N"] for batch in batches)
     assert set().union(*batches) == {"PutObject offsets/N", "PutObject commits/N", "DeleteObject offsets/N"}
 
@@ -92,7 +88,7 @@ def restarted(
     with run.start() as driver:
         driver.succeed()
     run.check()
-    return sum(by_batch(asked(server)[before:], f"query-0-{work.name}"), Counter())
+    return sum(by_batch(server.asked()[before:], f"query-0-{work.name}"), Counter())
 
 
 def test_what_a_restart_asks_does_not_depend_on_the_number_of_partitions(tmp_path: Path, logged: Versitygw) -> None:
