@@ -6,7 +6,7 @@ import sbt._
  * @param name     such as `4.2`
  * @param version  the patch release that is compiled against
  * @param scala    what that Spark comes with
- * @param folders  what differs between lines: for `spark-4.3` that is `jvm/spark/src/main/scala-spark-4.3`, and the same in
+ * @param folders  what differs between lines: for `4.3` that is `jvm/spark/src/main/scala-spark-4.3`, and the same in
  *                 `src/test`. Lines may share folders
  * @param hadoop   the version of Hadoop's client that comes with that Spark
  * @param fromPyPI whether its jars are taken from the package `pyspark`, because Maven Central has none
@@ -23,7 +23,7 @@ final case class SparkLine(
   /** As it is part of the names of jars. */
   def suffix: String = s"spark$name"
 
-  def directories(base: File, tree: String): Seq[File] = folders.map(folder => base / "src" / tree / s"scala-$folder")
+  def directories(base: File, tree: String): Seq[File] = folders.map(folder => base / "src" / tree / s"scala-spark-$folder")
 
   /** Where a project builds for this line: apart, so that another line neither recompiles it nor mixes with it. */
   def target(base: File): File =
@@ -31,12 +31,13 @@ final case class SparkLine(
 }
 
 object SparkLine {
-  val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18", Seq("spark-before-4.3", "spark-since-4.2"))
+  val Default: SparkLine =
+    SparkLine("4.2", "4.2.0", "2.13.18", Seq("before-4.3", "4.1-and-4.2", "since-4.2", "since-4.1"))
 
   val all: Seq[SparkLine] = Seq(
-    SparkLine("4.3", "4.3.0", "2.13.18", Seq("spark-4.3", "spark-since-4.2"), fromPyPI = true),
+    SparkLine("4.3", "4.3.0", "2.13.18", Seq("4.3", "since-4.2", "since-4.1"), fromPyPI = true),
     Default,
-    SparkLine("4.1", "4.1.1", "2.13.17", Seq("spark-before-4.3", "spark-before-4.2"), hadoop = "3.4.2")
+    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "since-4.1", "4.1"), "3.4.2")
   )
 
   /** The one that is built: `project/sbt -Dspark.line=4.3`. */

@@ -8,7 +8,7 @@ import sbt.io.Using
  * What compiled classes use of Spark, so that the jar can look whether a Spark that it was not compiled against has it.
  *
  * A line each: `uses CLASS NAME DESCRIPTOR` for a method or a field, and `extends CLASS` for a class of ours that has one of
- * Spark's above it. Names are those of the JVM's class files.
+ * Spark's above it, however far. Names are those of the JVM's class files.
  */
 object SparkUses {
   private val Spark = "org/apache/spark/"
@@ -17,15 +17,16 @@ object SparkUses {
   def in(classes: Seq[File]): Seq[String] = {
     val declared = mutable.HashMap.empty[String, mutable.Set[String]]
     val used = mutable.TreeSet.empty[(String, String, String)]
-    val extending = mutable.TreeSet.empty[String]
+    val above = mutable.TreeMap.empty[String, Seq[String]]
     classes.foreach { file =>
-      Using.fileInputStream(file)(in => new ClassReader(in).accept(new Uses(declared, used, extending), 0))
+      Using.fileInputStream(file)(in => new ClassReader(in).accept(new Uses(declared, used, above), 0))
     }
+    def isBelowSparks(name: String): Boolean = isSparks(name) || above.get(name).exists(_.exists(isBelowSparks))
     val inherited = used.filterNot { case (owner, name, descriptor) =>
       declared.get(owner).exists(_(name + descriptor))
     }
     inherited.iterator.map { case (owner, name, descriptor) => s"uses $owner $name $descriptor" }.toSeq ++
-      extending.iterator.map(name => s"extends $name")
+      above.keysIterator.filter(name => !isSparks(name) && isBelowSparks(name)).map(name => s"extends $name")
   }
 
   private def isSparks(name: String): Boolean = name.startsWith(Spark) && !name.startsWith(Ours)
@@ -33,7 +34,7 @@ object SparkUses {
   private final class Uses(
       declared: mutable.Map[String, mutable.Set[String]],
       used: mutable.Set[(String, String, String)],
-      extending: mutable.Set[String]
+      above: mutable.Map[String, Seq[String]]
   ) extends ClassVisitor(Opcodes.ASM9) {
     private var current = ""
 
@@ -42,12 +43,12 @@ object SparkUses {
         access: Int,
         name: String,
         signature: String,
-        above: String,
+        superclass: String,
         interfaces: Array[String]
     ): Unit = {
       current = name
       declared.put(name, mutable.HashSet.empty): Unit
-      if ((access & Opcodes.ACC_INTERFACE) == 0 && (above +: interfaces).exists(isSparks)) extending += name: Unit
+      if ((access & Opcodes.ACC_INTERFACE) == 0) above.put(name, superclass +: interfaces): Unit
     }
 
     private def note(owner: String, name: String, descriptor: String): Unit =

@@ -14,7 +14,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, SkippedBatch, StreamThread}
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, QueryStart, SkippedBatch, StreamThread}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   ChangelogStream,
   CheckpointDirectory,
@@ -135,8 +135,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         // Spark deletes in the order in which it is told: a purge of everything that met the newest before the oldest would
         // look like somebody who goes back.
         found.sortBy(status => batchOf(status.getPath))
-      case _: CheckpointDirectory.Offsets if isOwnDirectory =>
+      case offsets: CheckpointDirectory.Offsets if isOwnDirectory =>
         newestListed = Some(found.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
+        if (found.isEmpty && !QueryStart.ListsCommitsOfNew) begin(offsets.root): Unit
         found
       case _: CheckpointDirectory.Source if isOwnDirectory && newestListed.isEmpty =>
         newestListed = Some(found.flatMap(status => sourceBatchOf(status.getPath)).maxOption.getOrElse(-1L))
@@ -192,7 +193,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   private def commitEntry(root: Path, entry: Path, batch: Long): CancellableFSDataOutputStream =
     PublishedFileStream(
       content =>
-        owner(root) match {
+        owner(root).orElse(ownBegun(root)) match {
           case Some(run) =>
             FailPoints.hit("driver.seals-pending", batch)
             if (!run.coordinator.hasSeals(batch))
@@ -259,10 +260,19 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   /** The run that belongs to this file manager; on the thread that drives its query it is begun, if it has not. */
   private def owner(root: Path): Option[DrivenRun] = owned.orElse {
+    owned = begin(root).filter(_.own())
+    owned
+  }
+
+  private def begin(root: Path): Option[DrivenRun] = {
     val environment = DstlEnvironment.get
-    val begun = if (environment.isDriver) environment.driver.beginIfDriven(root, this, configuration, options) else None
-    begun.foreach(run => owned = Some(run))
-    begun
+    if (environment.isDriver) environment.driver.beginIfDriven(root, configuration, options) else None
+  }
+
+  /** The run that was begun when the query's offsets were listed: it belongs to whoever writes its first commit entry. */
+  private def ownBegun(root: Path): Option[DrivenRun] = {
+    owned = driven(root).filter(_.own())
+    owned
   }
 
   /** The run on this checkpoint that the calling thread drives. */

@@ -7,17 +7,15 @@ import org.apache.hadoop.conf.Configuration
 
 import sparkdstl.log.config.HadoopOptions
 
-import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
-import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.store.DstlRocksDB
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, ProviderOfLine, ToldOfStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -28,7 +26,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * ([[DstlRocksDB]]). Without the file manager on the driver there is no barrier; then changelogs are plain files in Spark's
  * layout.
  */
-private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
+private[sql] class DstlStateStoreProvider extends ProviderOfLine {
   @volatile private var run: () => Option[WorkedRun] = () => None
   @volatile private var storeDirectory: Option[String] = None
 
@@ -72,7 +70,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
     )
   }
 
-  override protected def createRocksDB(
+  override protected def newRocksDB(
       dfsRootDir: String,
       conf: RocksDBConf,
       localRootDir: File,
@@ -81,8 +79,7 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       useColumnFamilies: Boolean,
       enableStateStoreCheckpointIds: Boolean,
       partitionId: Int,
-      eventForwarder: Option[RocksDBEventForwarder],
-      uniqueId: Option[String]
+      told: ToldOfStore
   ): RocksDB =
     new DstlRocksDB(
       dfsRootDir,
@@ -93,24 +90,11 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
       useColumnFamilies,
       enableStateStoreCheckpointIds,
       partitionId,
-      eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
-      uniqueId,
+      told,
       run,
       storeDirectory
     )
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all
-}
-
-/**
- * Reports snapshot uploads to Spark's coordinator where there is one. In a session that has never started a query there is
- * none, and reading state must not fail for want of somebody to report to.
- */
-private[dstl] final class LenientEventForwarder(runId: String, storeId: StateStoreId)
-    extends RocksDBEventForwarder(runId, storeId) {
-
-  override def reportSnapshotUploaded(version: Long): Unit =
-    try super.reportSnapshotUploaded(version)
-    catch { case e: SparkException if Rpc.meansNoEndpoint(e) => }
 }

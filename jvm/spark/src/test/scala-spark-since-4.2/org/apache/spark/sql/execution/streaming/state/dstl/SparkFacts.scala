@@ -6,6 +6,9 @@ object SparkFacts {
   /** State formats of joins. */
   val JoinFormats: Seq[Int] = 2 to 4
 
+  /** Which joins in state format 1 are refused. */
+  val RefusedInJoinFormat1: Seq[String] = Seq("inner", "left_outer")
+
   /** As what a join in state format 1 is refused. */
   val RefusalOfJoinFormat1: String = ".*version:? 1.*"
 
@@ -17,4 +20,13 @@ object SparkFacts {
 
   /** Files of a store in a batch, checkpoint format 1: the changelog. */
   val ChangelogFiles: Int = 1
+
+  /** Whether stock Spark uses the local state of a store again, also where a task reads a store before it changes it. */
+  val KeepsLocalState: Boolean = true
+
+  /** Checkpoint formats of which Spark's own readers of state know. */
+  val ReadableFormats: Seq[Int] = Seq(1, 2)
+
+  /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
+  val UnloadsOnCommit: Boolean = true
 }

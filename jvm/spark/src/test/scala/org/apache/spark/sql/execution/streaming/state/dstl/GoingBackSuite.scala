@@ -57,7 +57,7 @@ class GoingBackSuite extends ComparisonSuite {
         (first.output - 1L - 2L) ++ second.output,
         operator.state.map(second.readState)
       )
-      assert(outcome == expected)
+      assert(outcome == second.readable(expected))
     }
 
   test("commit entries are listed the oldest first, whatever the order in which storage lists them") {

@@ -66,7 +66,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
     spark.read.format("statestore").options(options.toMap).load(checkpoint.toString)
       .select(col("key._groupingexpression"), col("value.count")).collect().toSet
 
-  for (format <- Seq("1", "2")) {
+  for (format <- SparkFacts.ReadableFormats.map(_.toString))
     test(s"nothing of them is a file of a store, and what they hold is what was committed, format $format") {
       spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
       val counting = new Counting
@@ -93,6 +93,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
       assert(DstlEnvironment.get.replayMetrics.unusableSnapshots == 0)
     }
 
+  for (format <- Seq("1", "2"))
     test(s"one that is damaged or gone costs time and no state, where Spark goes on without it, format $format") {
       spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
       val counting = new Counting
@@ -125,7 +126,6 @@ class MaterializationSuite extends QuerySuite with Eventually {
       assert(DstlEnvironment.get.replayMetrics.unusableSnapshots > before)
       if (SparkFacts.RepairsSnapshots) assert(state() == expected(done + 1))
     }
-  }
 
   test("they let the log and the snapshots before them go; two stay, and what leads from one to the other") {
     // With which Spark itself would be content with one.

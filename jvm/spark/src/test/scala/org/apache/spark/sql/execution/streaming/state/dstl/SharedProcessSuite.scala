@@ -27,7 +27,7 @@ class SharedProcessSuite extends ComparisonSuite {
   private def expectedOf(contender: Contender): Outcome =
     new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
 
-  for (version <- Seq(1, 2))
+  for (version <- SparkFacts.ReadableFormats)
     test(
       s"a query's foreachBatch reads another query's state, its own and a copy of its own, and both go on and restart, " +
         s"checkpoint format version $version"

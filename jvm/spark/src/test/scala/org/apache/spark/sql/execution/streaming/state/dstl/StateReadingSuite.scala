@@ -43,7 +43,7 @@ class StateReadingSuite extends ComparisonSuite {
     results.flatten.foreach(result => assert(result == results.head.head))
   }
 
-  for (version <- Seq(1, 2)) {
+  for (version <- SparkFacts.ReadableFormats) {
     test(s"every retained batch's state, and what changed from batch to batch, checkpoint format version $version") {
       sameFor(Operator.totals, inFormat(version, stock, ours)) { (session, at) =>
         (0 to 2).map(batch => read(session, "statestore", at, "batchId" -> batch.toString)) ++ Seq(
@@ -89,7 +89,7 @@ class StateReadingSuite extends ComparisonSuite {
     } finally query.stop()
   }
 
-  for (version <- Seq(1, 2))
+  for (version <- SparkFacts.ReadableFormats if SparkFacts.UnloadsOnCommit)
     test(s"a partition's state is rebuilt from a snapshot and the log after it, checkpoint format version $version") {
       sameFor(snapshots, inFormat(version, stock, ours)) { (session, at) =>
         Seq("0" -> "2", "1" -> "2", "0" -> "1").map { case (from, batch) =>

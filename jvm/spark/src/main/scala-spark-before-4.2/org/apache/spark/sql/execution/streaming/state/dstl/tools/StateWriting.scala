@@ -11,6 +11,9 @@ private[tools] object StateWriting {
   /** Operators whose values have not the schema that Spark notes for them. */
   val OperatorsOverGroups: Seq[String] = Nil
 
+  /** Settings with which what writes a state tells Spark's coordinator of it. */
+  val ReportsToCoordinator: Seq[String] = Nil
+
   def write(
       table: StoredTable,
       family: StateStoreColFamilySchema,

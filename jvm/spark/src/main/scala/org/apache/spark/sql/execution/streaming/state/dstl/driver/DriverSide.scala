@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
 import scala.concurrent.Future
@@ -27,19 +28,19 @@ import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, Que
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
-/**
- * A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives.
- *
- * @param owner the file manager that the run belongs to
- */
+/** A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives. */
 private[dstl] final class DrivenRun(
     val coordinator: RunCoordinator,
     val reports: AttemptReports,
-    val owner: AnyRef,
     storage: QueryStorage,
     drivenBy: Thread
 ) {
+  private val isOwned = new AtomicBoolean
+
   def isOver: Boolean = !drivenBy.isAlive
+
+  /** Makes the run that of the file manager that asks, which writes its commit entries. False if it is another's. */
+  def own(): Boolean = isOwned.compareAndSet(false, true)
 
   /** Ends what is under way, and waits a while for attempts that take no notice. */
   def end(): Unit = {
@@ -80,12 +81,12 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
 
   /**
    * Begins a run if the calling thread drives the query that this checkpoint belongs to and has not begun one yet; what
-   * reads the checkpoint meanwhile, on this thread or another, begins nothing. The run belongs to `owner`.
+   * reads the checkpoint meanwhile, on this thread or another, begins nothing.
    */
-  def beginIfDriven(root: Path, owner: AnyRef, configuration: Configuration, options: LogOptions): Option[DrivenRun] =
+  def beginIfDriven(root: Path, configuration: Configuration, options: LogOptions): Option[DrivenRun] =
     StreamThread.query.filterNot(query => hasBegun(query.run)).filter { query =>
       queryIdIn(root, configuration, options).contains(query.query)
-    }.map(query => begin(root, query.run, owner, configuration, options))
+    }.map(query => begin(root, query.run, configuration, options))
 
   /** Deletes entries of a checkpoint on which no run is at work. */
   def unownedDeletion(root: Path, configuration: Configuration, options: LogOptions): UnownedDeletion = synchronized {
@@ -105,7 +106,6 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   private def begin(
       root: Path,
       run: UUID,
-      owner: AnyRef,
       configuration: Configuration,
       options: LogOptions
   ): DrivenRun = {
@@ -138,7 +138,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       metrics,
       environment.runtime
     ))
-    val made = new DrivenRun(coordinator, reports, owner, storage, Thread.currentThread())
+    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
     val publishing = PublishMode.named(options.publish).get

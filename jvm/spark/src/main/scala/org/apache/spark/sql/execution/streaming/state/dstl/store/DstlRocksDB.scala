@@ -7,6 +7,7 @@ import java.util.UUID
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -57,11 +58,10 @@ private[dstl] final class DstlRocksDB(
     useColumnFamilies: Boolean,
     enableStateStoreCheckpointIds: Boolean,
     partitionId: Int,
-    eventForwarder: Option[RocksDBEventForwarder],
-    uniqueId: Option[String],
+    told: ToldOfStore,
     run: () => Option[WorkedRun],
     storeDirectory: Option[String]
-) extends RocksDB(
+) extends RocksDBOfLine(
       dfsRootDir,
       // When it is time for a snapshot is decided here.
       sparkConf.copy(minDeltasForSnapshot = Int.MaxValue),
@@ -71,8 +71,7 @@ private[dstl] final class DstlRocksDB(
       useColumnFamilies,
       enableStateStoreCheckpointIds,
       partitionId,
-      eventForwarder,
-      uniqueId
+      told
     ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with LocalStore {
 
   private val options: LogOptions = HadoopOptions.parse(hadoopConf)
@@ -243,24 +242,11 @@ private[dstl] final class DstlRocksDB(
     super.close()
   }
 
-  override protected def createFileManager(
-      dfsRootDir: String,
-      localTempDir: File,
-      hadoopConf: Configuration,
-      codecName: String,
-      loggingId: String,
-      storeConf: StateStoreConf
-  ): RocksDBFileManager = new DstlRocksDBFileManager(
-    dfsRootDir,
-    localTempDir,
-    hadoopConf,
-    codecName,
-    loggingId,
-    storeConf,
-    new TaskChecksums(sparkConf),
-    run,
-    storeDirectory
-  )
+  override protected def managerOfFiles(localTempDir: File): RocksDBFileManager = {
+    val root = new Path(dfsRootDir)
+    val files = new SnapshotFiles(root.getFileSystem(hadoopConf), root, hadoopConf)
+    new DstlRocksDBFileManager(dfsRootDir, localTempDir, hadoopConf, sparkConf, loggingId, files, run, storeDirectory)
+  }
 
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
 

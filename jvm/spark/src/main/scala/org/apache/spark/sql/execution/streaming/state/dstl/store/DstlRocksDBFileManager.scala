@@ -4,7 +4,7 @@ import java.io.File
 import java.nio.file.{Path => LocalPath}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.error.LogErrors
@@ -32,6 +32,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
  * files is listed and read as such.
  *
+ * @param files          through what SST files and zips are read and written
  * @param run            the log of the query's run
  * @param storeDirectory as the log names the store
  */
@@ -39,22 +40,13 @@ private[store] final class DstlRocksDBFileManager(
     dfsRootDir: String,
     localTempDir: File,
     hadoopConf: Configuration,
-    codecName: String,
+    rocksDBConf: RocksDBConf,
     loggingId: String,
-    storeConf: StateStoreConf,
-    checksums: TaskChecksums,
+    files: SnapshotFiles,
     run: () => Option[WorkedRun],
     storeDirectory: Option[String]
-) extends RocksDBFileManager(
-      dfsRootDir,
-      localTempDir,
-      checksums.configuration(hadoopConf),
-      codecName,
-      loggingId,
-      storeConf,
-      fileChecksumEnabled = checksums.isSparksOwn,
-      fileChecksumThreadPoolSize = checksums.threads
-    ) with FoundSnapshots {
+) extends FileManagerOfLine(dfsRootDir, localTempDir, hadoopConf, rocksDBConf, loggingId, files)
+    with FoundSnapshots {
   import DstlRocksDBFileManager._
 
   private val root = new Path(dfsRootDir)
@@ -62,17 +54,11 @@ private[store] final class DstlRocksDBFileManager(
   private val uploaded = new UploadedFiles
   private val saved = new ThreadLocal[Boolean]
 
-  // Spark asks for it while it constructs the superclass.
-  private lazy val files =
-    new SnapshotFiles(new Path(dfsRootDir).getFileSystem(hadoopConf), new Path(dfsRootDir), hadoopConf)
-
   // What was found when it was last looked, until that was used. Guarded by this.
   private var found: Option[Map[SnapshotName, SnapshotSource]] = None
   @volatile private var loaded = (0L, 0L)
   // Whether the log's snapshots may have changed since retention was last told of it.
   @volatile private var retentionDue = true
-
-  override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = files
 
   /** Version and bytes of the snapshot that was loaded last; 0 and 0 of the empty store. */
   def loadedSnapshot: (Long, Long) = loaded
@@ -141,58 +127,28 @@ private[store] final class DstlRocksDBFileManager(
     }
   }
 
-  override def saveCheckpointToDfs(
+  override protected def saving(
       checkpointDir: File,
       version: Long,
-      numKeys: Long,
-      numInternalKeys: Long,
-      fileMapping: scala.collection.Map[String, RocksDBSnapshotFile],
-      columnFamilyMapping: Option[scala.collection.Map[String, ColumnFamilyInfo]],
-      maxColumnFamilyId: Option[Short],
-      checkpointUniqueId: Option[String],
-      verifyNonEmptyFilesInZip: Boolean
-  ): Unit = {
-    def save(mapping: scala.collection.Map[String, RocksDBSnapshotFile]): Unit = super.saveCheckpointToDfs(
-      checkpointDir,
-      version,
-      numKeys,
-      numInternalKeys,
-      mapping,
-      columnFamilyMapping,
-      maxColumnFamilyId,
-      checkpointUniqueId,
-      verifyNonEmptyFilesInZip
-    )
+      snapshot: scala.collection.Map[String, RocksDBSnapshotFile]
+  )(save: scala.collection.Map[String, RocksDBSnapshotFile] => Unit): Unit =
     if (!saved.get) {
       if (WorkedRun.isLogged(run(), options) && CurrentBatch.isAt(version - 1)) {
-        fileMapping.valuesIterator.map(_.immutableFile).foreach { file =>
+        snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
           keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
         }
-        PartOfCommit.during(save(fileMapping))
+        PartOfCommit.during(save(snapshot))
       } else {
         // Of what was saved before some may be in the log alone.
-        save(fileMapping.map { case (name, file) =>
+        save(snapshot.map { case (name, file) =>
           name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else toUpload(file))
         })
-        uploaded.notePlain(fileMapping.valuesIterator.map(_.immutableFile.dfsFileName).toSeq)
+        uploaded.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toSeq)
       }
     }
-  }
 
   /** The zip of a snapshot. Nothing is written. */
-  def pack(snapshot: RocksDBSnapshot): Array[Byte] = PackedSnapshot.zipOf {
-    super.saveCheckpointToDfs(
-      snapshot.checkpointDir,
-      snapshot.version,
-      snapshot.numKeys,
-      snapshot.numInternalKeys,
-      snapshot.fileMapping,
-      Some(snapshot.columnFamilyMapping),
-      Some(snapshot.maxColumnFamilyId),
-      snapshot.uniqueId,
-      verifyNonEmptyFilesInZip = false
-    )
-  }
+  def pack(snapshot: RocksDBSnapshot): Array[Byte] = PackedSnapshot.zipOf(saveAsSpark(snapshot))
 
   /** Runs `confirm`, which would save a snapshot that a commit entry holds. */
   def alreadySaved(confirm: => Unit): Unit = {
@@ -210,8 +166,7 @@ private[store] final class DstlRocksDBFileManager(
   /**
    * Deletes what stock Spark has left, as it would. What is in the log the driver lets go of, which knows all snapshots there.
    */
-  override def deleteOldVersions(retain: Int, maxVersionsToDelete: Int, minVersionsToDelete: Long): Unit = {
-    def deletePlain(): Unit = super.deleteOldVersions(retain, maxVersionsToDelete, minVersionsToDelete)
+  override protected def deletingOld(deletePlain: () => Unit): Unit =
     (run(), storeDirectory) match {
       case (Some(worked), Some(store)) if options.materializeEnabled && WorkedRun.isLogged(Some(worked), options) =>
         if (retentionDue) {
@@ -225,7 +180,6 @@ private[store] final class DstlRocksDBFileManager(
         }
       case _ => deletePlain()
     }
-  }
 
   private def contentOf(
       snapshot: SnapshotName,

@@ -1,14 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.{ByteArrayOutputStream, OutputStream}
-import java.nio.charset.StandardCharsets.UTF_8
-import java.util.zip.CRC32C
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
 import sparkdstl.log.format.SegmentKind
 
-import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.files.SeekableBytes
 
@@ -42,16 +39,9 @@ private[dstl] object LoadedSnapshot {
     val asked = file.toUri.getPath
     if (path == asked) Some(content)
     // Spark wants one, or warns of its absence.
-    else if (isVerified && s"$path.crc" == asked) Some(checksumOf(content))
+    else if (isVerified && s"$path.crc" == asked) Some(SnapshotChecksum.of(content))
     else None
   }.map(bytes => new FSDataInputStream(new SeekableBytes(bytes)))
-
-  private def checksumOf(content: Array[Byte]): Array[Byte] = {
-    val checksum = new CRC32C
-    checksum.update(content)
-    Checksum("CRC32C", checksum.getValue.toInt, content.length.toLong, 0L, ChecksumFileCreatorInfo("", "")).json()
-      .getBytes(UTF_8)
-  }
 }
 
 /** The snapshot that the calling thread packs: its zip is wanted in memory, and goes nowhere else. */

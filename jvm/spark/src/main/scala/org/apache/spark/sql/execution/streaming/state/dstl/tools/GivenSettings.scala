@@ -42,8 +42,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     val conf = of(batch)
     conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
     // There is no coordinator to tell.
-    conf.setConfString(SQLConf.STATE_STORE_COMMIT_VALIDATION_ENABLED.key, "false")
-    conf.setConfString(SQLConf.STATE_STORE_COORDINATOR_REPORT_SNAPSHOT_UPLOAD_LAG.key, "false")
+    StateWriting.ReportsToCoordinator.foreach(conf.setConfString(_, "false"))
     conf
   }
 

@@ -33,23 +33,6 @@ private[tools] final case class ReadBatch(
     configuration: Configuration
 ) {
 
-  /** What one of Spark's readers is made with. */
-  def options(table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
-    resolvedCpLocation = root,
-    batchId = batch,
-    operatorId = table.operator,
-    storeName = table.store,
-    joinSide = StateSourceOptions.JoinSideValues.none,
-    readChangeFeed = changes,
-    fromSnapshotOptions = None,
-    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(batch, batch)),
-    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
-    readRegisteredTimers = table.isTimers,
-    flattenCollectionTypes = true,
-    startOperatorStateUniqueIds = ids(table.operator),
-    endOperatorStateUniqueIds = ids(table.operator)
-  )
-
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
 
   /** For one reader: a provider notes things of its own in it. */
@@ -59,7 +42,8 @@ private[tools] final case class ReadBatch(
     new SerializableConfiguration(copy)
   }
 
-  def schema(table: StoredTable, changes: Boolean): StructType = ReadersOfLine.schema(options(table, changes), table)
+  def schema(table: StoredTable, changes: Boolean): StructType =
+    ReadersOfLine.schema(ReadOptions.of(this, table, changes), table)
 }
 
 /** The state as of a batch, or its change records, as Spark's own readers of state give them. */
@@ -70,7 +54,9 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val reader =
-      factory.createReader(new StateStoreInputPartition(partition, UUID.randomUUID(), read.options(table, changes)))
+      factory.createReader(
+        new StateStoreInputPartition(partition, UUID.randomUUID(), ReadOptions.of(read, table, changes))
+      )
     try use(new ReaderIterator(reader))
     finally reader.close()
   }
@@ -157,24 +143,7 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
       else Option(store.get(key, table.familyName)).map(_.copy()).toSeq
 
     override def close(): Unit =
-      try store.release()
+      try OpenedReader.release(store)
       finally reader.openedProvider.close()
   }
-}
-
-/** Spark's reader of one partition, for the provider that it opens. */
-private final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
-    extends StatePartitionReader(
-      read.storeConf,
-      read.serializable,
-      new StateStoreInputPartition(partition, UUID.randomUUID(), read.options(table, changes = false)),
-      read.schema(table, changes = false),
-      table.encoder,
-      table.variable,
-      Some(table.family),
-      table.schemas,
-      table.familyOfMany
-    ) {
-  def openedProvider: StateStoreProvider = provider
-  def checkpointId: Option[String] = getEndStoreUniqueId
 }

@@ -112,7 +112,7 @@ private[sql] final class StateConversion(
     try {
       val store = provider.getReadStore(before.number + 1, None)
       try use(store)
-      finally store.release()
+      finally OpenedReader.release(store)
     } finally provider.close()
   }
 }

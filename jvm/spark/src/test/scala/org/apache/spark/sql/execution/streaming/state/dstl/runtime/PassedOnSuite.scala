@@ -22,16 +22,19 @@ class PassedOnSuite extends AnyFunSuite {
 
   test("a method that a wrapper has from above, and does not pass on, is named") {
     assert(SparkUses.wrapped(classOf[Forgetful]) == Seq(classOf[CheckpointFileManager]))
-    assert(lost(classOf[Forgetful]) == Seq(
-      "CheckpointFileManager.close()",
-      "CheckpointFileManager.list(org.apache.hadoop.fs.Path)"
-    ))
+    val closes = classOf[CheckpointFileManager].getMethods.exists(_.getName == "close")
+    assert(
+      lost(classOf[Forgetful]) ==
+        Option.when(closes)("CheckpointFileManager.close()").toSeq :+
+        "CheckpointFileManager.list(org.apache.hadoop.fs.Path)"
+    )
   }
 
   /** Beside a method that ours overrides, a line of Spark may have another that it calls in its place. */
   test("each method that is left as Spark has it is in the list for this line of Spark") {
+    // What is below another of ours leaves no more than that does.
     val found =
-      concrete.flatMap(ours =>
+      concrete.filterNot(of => concrete.contains(of.getSuperclass)).flatMap(ours =>
         SparkUses.inherited(ours).map(form => s"${ours.getName.split('.').last}: $form")
       ).distinct.sorted
     val known = lookedAt

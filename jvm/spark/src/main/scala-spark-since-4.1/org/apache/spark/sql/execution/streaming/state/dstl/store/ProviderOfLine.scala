@@ -1,0 +1,64 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.File
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
+
+/** Spark's provider of RocksDB stores as it makes their databases, in a form that no line of Spark changes. */
+private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
+
+  /** Makes the store's database. */
+  protected def newRocksDB(
+      dfsRootDir: String,
+      conf: RocksDBConf,
+      localRootDir: File,
+      hadoopConf: Configuration,
+      loggingId: String,
+      useColumnFamilies: Boolean,
+      enableStateStoreCheckpointIds: Boolean,
+      partitionId: Int,
+      told: ToldOfStore
+  ): RocksDB
+
+  override protected def createRocksDB(
+      dfsRootDir: String,
+      conf: RocksDBConf,
+      localRootDir: File,
+      hadoopConf: Configuration,
+      loggingId: String,
+      useColumnFamilies: Boolean,
+      enableStateStoreCheckpointIds: Boolean,
+      partitionId: Int,
+      eventForwarder: Option[RocksDBEventForwarder],
+      uniqueId: Option[String]
+  ): RocksDB = newRocksDB(
+    dfsRootDir,
+    conf,
+    localRootDir,
+    hadoopConf,
+    loggingId,
+    useColumnFamilies,
+    enableStateStoreCheckpointIds,
+    partitionId,
+    ToldOfStore(
+      eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
+      uniqueId
+    )
+  )
+}
+
+/**
+ * Reports snapshot uploads to Spark's coordinator where there is one. In a session that has never started a query there is
+ * none, and reading state must not fail for want of somebody to report to.
+ */
+private[store] final class LenientEventForwarder(runId: String, storeId: StateStoreId)
+    extends RocksDBEventForwarder(runId, storeId) {
+
+  override def reportSnapshotUploaded(version: Long): Unit =
+    try super.reportSnapshotUploaded(version)
+    catch { case e: SparkException if Rpc.meansNoEndpoint(e) => }
+}

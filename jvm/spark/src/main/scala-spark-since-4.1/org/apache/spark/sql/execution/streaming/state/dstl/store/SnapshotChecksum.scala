@@ -1,0 +1,18 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.CRC32C
+
+import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
+
+/** The checksum file that Spark keeps beside a snapshot's zip. */
+private[store] object SnapshotChecksum {
+
+  /** Its content. */
+  def of(zip: Array[Byte]): Array[Byte] = {
+    val checksum = new CRC32C
+    checksum.update(zip)
+    Checksum("CRC32C", checksum.getValue.toInt, zip.length.toLong, 0L, ChecksumFileCreatorInfo("", "")).json()
+      .getBytes(UTF_8)
+  }
+}
