@@ -152,12 +152,12 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
 
-# Another Spark, and otherwise what the development environment has; applyInPandasWithState of PySpark 4.1.1 fails with its pyarrow.
+# Another Spark, and otherwise what the development environment has; applyInPandasWithState of older PySparks fails with its pyarrow.
 .build/spark-%/ready: project/SparkLine.scala .venv/ready | python
 	@$(PYTHON) -m venv --clear .build/spark-$*
 	@echo "Installing PySpark $(call SPARK_VERSION,$*) into .build/spark-$*"
 	@.build/spark-$*/bin/python -m pip install --disable-pip-version-check --progress-bar off \
-	  'pyspark==$(call SPARK_VERSION,$*)' $(if $(filter 4.1,$*),'pyarrow<23')
+	  'pyspark==$(call SPARK_VERSION,$*)' $(if $(filter 4.0 4.1,$*),'pyarrow<23')
 	@$(VENV)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > \
 	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
 	@touch $@

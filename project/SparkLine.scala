@@ -37,7 +37,8 @@ object SparkLine {
   val all: Seq[SparkLine] = Seq(
     SparkLine("4.3", "4.3.0", "2.13.18", Seq("4.3", "since-4.2", "since-4.1"), fromPyPI = true),
     Default,
-    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "since-4.1", "4.1"), "3.4.2")
+    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "since-4.1", "4.1"), "3.4.2"),
+    SparkLine("4.0", "4.0.2", "2.13.16", Seq("before-4.3", "before-4.2", "4.0"), "3.4.1")
   )
 
   /** The one that is built: `project/sbt -Dspark.line=4.3`. */

@@ -1,7 +1,7 @@
 """Runs every check and test of the project, each whatever became of the others, and ends with their count.
 
-What concerns Spark is tested with Spark 4.2, and a selection with the newest; with `--all`, everything with each
-version of Spark that there is a build for.
+What concerns Spark is tested with Spark 4.2, a selection with the newest, and a few suites with the oldest; with
+`--all`, everything with each version of Spark that there is a build for.
 
 The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
 fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
@@ -28,11 +28,13 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 MESSAGE_LIMIT = 300
 SLOWEST = 15
-# The Spark that everything is tested with, and the one that a selection is always tested with.
+# The Spark that everything is tested with, and those that a selection is always tested with.
 DEFAULT_LINE = "4.2"
 NEWEST_LINE = "4.3"
+OLDEST_LINE = "4.0"
 # What ties the log to Spark's own classes, and what replaces one driver by another.
 SUITES = ("SparkVersionSuite", "MainLineSuite", "LosingAttemptsSuite")
+SUITES_OF_OLDEST = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
 SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
 COUNT_FILE = ROOT / ".build" / "test-count"
 
@@ -106,8 +108,10 @@ def check(name: str, *command: str) -> Outcome:
 
 
 def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
-    """Yield the stages that concern the lines of Spark beside the default: its newest, or with `in_full` all."""
+    """Yield the stages that concern the lines of Spark beside the default: some of them, or with `in_full` all."""
     known = re.findall(r'SparkLine\(\s*"([0-9.]+)"', (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
+    if not in_full:
+        yield f"Scala with Spark {OLDEST_LINE}", partial(scala_of_line, OLDEST_LINE, SUITES_OF_OLDEST, has_jars=False)
     for line in known if in_full else [NEWEST_LINE]:
         if line != DEFAULT_LINE:
             suites = () if in_full else SUITES
@@ -172,14 +176,15 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     return Outcome(tests.passed, failed or int(untold), (*tests.failures, *broken))
 
 
-def scala_of_line(line: str, suites: Iterable[str]) -> Outcome:
-    """Build the jars for another Spark, and run these suites of what ties the log to it; all if there are none."""
+def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True) -> Outcome:
+    """Run these suites of what ties the log to another Spark, all if there are none, and build the jars for it."""
     reports = ROOT / "jvm" / "spark" / "target" / f"spark{line}" / "test-reports"
     shutil.rmtree(reports, ignore_errors=True)
     names = " ".join(f"*{suite}" for suite in suites)
     tests = f"spark/testOnly {names}" if names else "spark/test"
     sbt = ("project/sbt", "-Dsbt.supershell=false", f"-Dspark.line={line}")
-    code = run(f"Scala with Spark {line}", (*sbt, "jar", "testJar", tests))
+    jars = ("jar", "testJar") if has_jars else ()
+    code = run(f"Scala with Spark {line}", (*sbt, *jars, tests))
     outcome = read_reports(reports.glob("*.xml"))
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 

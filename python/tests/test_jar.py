@@ -53,7 +53,9 @@ def test_each_supported_spark_has_a_jar_of_its_own(
 
 @pytest.mark.parametrize("version", ["4.20.0", "5.0", "4"])
 def test_there_is_no_jar_for_another_spark(version: str) -> None:
-    with pytest.raises(UnsupportedSpark, match=rf"works with Spark 4\.1, 4\.2 and 4\.3; Spark {version} was asked for"):
+    with pytest.raises(
+        UnsupportedSpark, match=rf"works with Spark 4\.0, 4\.1, 4\.2 and 4\.3; Spark {version} was asked for"
+    ):
         jar_path(version)
 
 

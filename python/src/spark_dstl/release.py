@@ -33,7 +33,12 @@ class SparkLine:
 
 
 # The newest first. project/SparkLine.scala has the same for the build, and a test compares the two.
-LINES = (SparkLine("4.3", "4.3.0"), SparkLine("4.2", "4.2.0"), SparkLine("4.1", "4.1.1", converts=False))
+LINES = (
+    SparkLine("4.3", "4.3.0"),
+    SparkLine("4.2", "4.2.0"),
+    SparkLine("4.1", "4.1.1", converts=False),
+    SparkLine("4.0", "4.0.2", converts=False),
+)
 _OLDER = ", ".join(line.name for line in reversed(LINES[1:]))
 SUPPORTED_SPARK = f"{_OLDER} and {LINES[0].name}"
 INSTALL = 'pip install "spark-dstl[spark]"'

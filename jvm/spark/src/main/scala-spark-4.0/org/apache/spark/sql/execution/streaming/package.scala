@@ -1,0 +1,61 @@
+package org.apache.spark.sql.execution.streaming
+
+// Where later lines of Spark have what this one has in `streaming` itself.
+
+package object checkpointing {
+  type CheckpointFileManager = org.apache.spark.sql.execution.streaming.CheckpointFileManager
+  type FileSystemBasedCheckpointFileManager =
+    org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager
+  type OffsetSeqMetadata = org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
+  val CheckpointFileManager: org.apache.spark.sql.execution.streaming.CheckpointFileManager.type =
+    org.apache.spark.sql.execution.streaming.CheckpointFileManager
+  val OffsetSeqMetadata: org.apache.spark.sql.execution.streaming.OffsetSeqMetadata.type =
+    org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
+}
+
+package object runtime {
+  type AsyncProgressTrackingMicroBatchExecution =
+    org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
+  type IncrementalExecution = org.apache.spark.sql.execution.streaming.IncrementalExecution
+  type MemoryStream[A] = org.apache.spark.sql.execution.streaming.MemoryStream[A]
+  type MemoryStreamBase[A] = org.apache.spark.sql.execution.streaming.MemoryStreamBase[A]
+  type MicroBatchExecution = org.apache.spark.sql.execution.streaming.MicroBatchExecution
+  type StreamExecution = org.apache.spark.sql.execution.streaming.StreamExecution
+  type StreamingQueryWrapper = org.apache.spark.sql.execution.streaming.StreamingQueryWrapper
+  type QueryExecutionThread = org.apache.spark.sql.execution.streaming.QueryExecutionThread
+  val AsyncProgressTrackingMicroBatchExecution
+      : org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution.type =
+    org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
+  val MicroBatchExecution: org.apache.spark.sql.execution.streaming.MicroBatchExecution.type =
+    org.apache.spark.sql.execution.streaming.MicroBatchExecution
+  val StreamExecution: org.apache.spark.sql.execution.streaming.StreamExecution.type =
+    org.apache.spark.sql.execution.streaming.StreamExecution
+  val StreamingCheckpointConstants: org.apache.spark.sql.execution.streaming.StreamingCheckpointConstants.type =
+    org.apache.spark.sql.execution.streaming.StreamingCheckpointConstants
+}
+
+package operators {
+  package object stateful {
+    type StateStoreWriter = org.apache.spark.sql.execution.streaming.StateStoreWriter
+  }
+
+  package stateful {
+    package object transformwithstate {
+      type TransformWithStateOperatorProperties =
+        org.apache.spark.sql.execution.streaming.TransformWithStateOperatorProperties
+      type TransformWithStateVariableInfo = org.apache.spark.sql.execution.streaming.TransformWithStateVariableInfo
+      val StateVariableType: org.apache.spark.sql.execution.streaming.StateVariableType.type =
+        org.apache.spark.sql.execution.streaming.StateVariableType
+      val TransformWithStateOperatorProperties
+          : org.apache.spark.sql.execution.streaming.TransformWithStateOperatorProperties.type =
+        org.apache.spark.sql.execution.streaming.TransformWithStateOperatorProperties
+    }
+
+    package transformwithstate {
+      package object timers {
+        val TimerStateUtils: org.apache.spark.sql.execution.streaming.TimerStateUtils.type =
+          org.apache.spark.sql.execution.streaming.TimerStateUtils
+      }
+    }
+  }
+}
