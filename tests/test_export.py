@@ -15,7 +15,7 @@ from shared_session import Moving, Operator, contender
 from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
 from spark_dstl.checkpoint.export.export import Exported
 from width_operators import OPERATORS
-from width_processors import PROCESSORS
+from width_processors import LEDGER
 
 # A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
 OFTEN = {f"{STATE_STORE}.dstl.materialize.replayCost": "100000", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
@@ -52,7 +52,7 @@ def exported(checkpoint: Checkpoint, target: Path) -> Exported:
 
 @pytest.mark.parametrize(
     ("operator", "provider", "version"),
-    [(OPERATORS[0], "dstl", 1), (OPERATORS[0], "dstl", 2), (OPERATORS[1], "dstl", 2), (PROCESSORS[0], "stock", 1)],
+    [(OPERATORS[0], "dstl", 1), (OPERATORS[0], "dstl", 2), (OPERATORS[1], "dstl", 2), (LEDGER, "stock", 1)],
     ids=["aggregation", "aggregation-with-ids", "join-with-ids", "transform-with-state"],
 )
 def test_stock_spark_continues_what_was_exported(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from shared_session import Contest, Operator, contender
 from spark_dstl.release import installed_line
 from width_operators import OPERATORS
-from width_processors import PROCESSORS
+from width_processors import LEDGER, PROCESSORS
 
 # By turns in both of the checkpoint's formats, which are a matter of how a store is committed, not of its operator.
 CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
@@ -49,6 +49,6 @@ def test_an_operator_gives_what_it_gives_on_stock_spark(
 
 @pytest.mark.skipif(TAKES_ANY_PROVIDER, reason="this Spark takes a provider of any name")
 def test_transform_with_state_is_refused_our_provider_by_name(tmp_path: Path, spark: SparkSession) -> None:
-    contest = Contest(contender(spark, "dstl"), PROCESSORS[0], tmp_path)
+    contest = Contest(contender(spark, "dstl"), LEDGER, tmp_path)
     with pytest.raises(StreamingQueryException, match="RocksDBStateStoreProvider"):
         contest.run()

@@ -23,7 +23,7 @@ import spark_dstl
 from shared_session import Contest, Operator, contender
 from spark_dstl import Selection
 from width_operators import OPERATORS
-from width_processors import PROCESSORS
+from width_processors import GROWING, LEDGER
 
 Rows = list[dict[str, Any]]
 SIDES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
@@ -224,7 +224,7 @@ def test_column_families_of_a_join_are_read_by_name(
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_timers_are_read_as_sparks_state_reader_gives_them(tmp_path: Path, spark: SparkSession, version: int) -> None:
-    contest = played(tmp_path, spark, PROCESSORS[0], "stock", version)
+    contest = played(tmp_path, spark, LEDGER, "stock", version)
     root = copy_of(contest)
     with spark_dstl.open(str(root)) as checkpoint:
         rows = checkpoint.state().read_all().to_pylist()
@@ -234,7 +234,7 @@ def test_timers_are_read_as_sparks_state_reader_gives_them(tmp_path: Path, spark
     assert timers == spark_rows(contest, readRegisteredTimers="true")
 
 
-@pytest.mark.parametrize("processor", [PROCESSORS[0], PROCESSORS[4]], ids=lambda processor: processor.name)
+@pytest.mark.parametrize("processor", [LEDGER, GROWING], ids=lambda processor: processor.name)
 def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, processor: Operator) -> None:
     contest = played(tmp_path, spark, processor, "stock", 1)
     root = copy_of(contest)

@@ -22,18 +22,29 @@ SCENARIOS: list[Scenario] = [Aggregation.generate(), JoinAggregation.generate()]
 def test_a_checkpoint_goes_on_on_another_line_of_spark_and_back(
     tmp_path: Path, reader: Reader, scenario: Scenario, other: Installed
 ) -> None:
-    """Each driver but the last is killed in the middle of a commit."""
-    run = Run.create(tmp_path, scenario)
     own = here()
-    for installed, killed_at in ((own, 2), (other, 4)):
-        (tmp_path / "markers" / "driver.before-commit-entry").unlink(missing_ok=True)
+    goes_on(Run.create(tmp_path, scenario), [own, other, own], reader)
+
+
+@pytest.mark.skipif(len(OTHERS) < 2, reason="there is no environment with two other Sparks")
+def test_a_checkpoint_goes_up_through_all_lines_of_spark_and_down_again(tmp_path: Path, reader: Reader) -> None:
+    lines = sorted([here(), *OTHERS], key=lambda installed: installed.line.name)
+    up_and_down = [*lines, *reversed(lines[:-1])]
+    goes_on(Run.create(tmp_path, Aggregation.generate(files=2 * len(up_and_down))), up_and_down, reader)
+
+
+def goes_on(run: Run, on: list[Installed], reader: Reader) -> None:
+    """Run a query on one Spark after the other; each driver but the last is killed in the middle of a commit."""
+    for number, installed in enumerate(on[:-1]):
+        killed_at = 2 * (number + 1)
+        (run.work / "markers" / "driver.before-commit-entry").unlink(missing_ok=True)
         with run.start(
             f"driver.before-commit-entry=pause@{killed_at}", {"spark.jars": installed.jar}, installed.python
         ) as driver:
             driver.wait_for_pause("driver.before-commit-entry")
             driver.kill()
         assert max(run.committed(run.queries[0])) == killed_at - 1
-    with run.start(confs={"spark.jars": own.jar}) as driver:
+    with run.start(confs={"spark.jars": on[-1].jar}, python=on[-1].python) as driver:
         driver.succeed()
     run.check()
     run.check_state(reader)

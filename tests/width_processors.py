@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
+from pyspark.sql.group import GroupedData
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from shared_session import Operator
@@ -207,7 +208,7 @@ VARIABLES = (
     {"stateVarName": "kinds"},
     {"readRegisteredTimers": "true"},
 )
-PROCESSORS = [
+_ALL = [
     Operator("transform-with-state", rows, "update", stores=VARIABLES),
     Operator("transform-with-state-in-pandas", frames, "update", stores=VARIABLES),
     # Its state holds the times at which it expires, which no two runs have in common; and Spark would run batches
@@ -231,3 +232,7 @@ PROCESSORS = [
         later=partial(growing_frames, sums=True),
     ),
 ]
+# The first PySpark that has it has it with Pandas alone.
+PROCESSORS = [of for of in _ALL if "in-pandas" in of.name or hasattr(GroupedData, "transformWithState")]
+LEDGER = PROCESSORS[0]
+GROWING = next(of for of in PROCESSORS if "another-schema" in of.name)
