@@ -47,23 +47,23 @@ test: | python ## run all checks and tests; the last line is their count
 test-all: | python ## the same, and the tests on all other versions of Spark that there is a jar for
 	@$(PYTHON) project/run_tests.py --all
 
-bench: .build/bench-jars .venv/ready ## compare with stock Spark on slow storage: hours; see docs/benchmark.md
-	@$(VENV)/python python/bench/bench.py $(BENCH)
+bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark on slow storage: hours; SPARK=4.3: on that; see docs/benchmark.md
+	@$(OF_SPARK)/bin/python python/bench/bench.py $(BENCH)
 
-bench-quick: .build/bench-jars .venv/ready ## the same in five minutes
-	@$(VENV)/python python/bench/bench.py --quick $(BENCH)
+bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five minutes
+	@$(OF_SPARK)/bin/python python/bench/bench.py --quick $(BENCH)
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120] [FLAW=...]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120) $(FLAW)"
 
-bench-driver: .build/bench-jars .venv/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
-	@$(VENV)/python python/bench/driver.py $(BENCH)
+bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
+	@$(OF_SPARK)/bin/python python/bench/driver.py $(BENCH)
 
-bench-recovery: .build/bench-jars .venv/ready ## how long a query takes to come back, compared with stock Spark: hours
-	@$(VENV)/python python/bench/recovery.py $(BENCH)
+bench-recovery: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## how long a query takes to come back, compared with stock Spark: hours
+	@$(OF_SPARK)/bin/python python/bench/recovery.py $(BENCH)
 
-bench-growth: .build/bench-jars .venv/ready ## what grows with the number of batches, beside stock Spark: an hour
-	@$(VENV)/python python/bench/growth.py $(BENCH)
+bench-growth: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what grows with the number of batches, beside stock Spark: an hour
+	@$(OF_SPARK)/bin/python python/bench/growth.py $(BENCH)
 
 bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## how long the commands take that look at a checkpoint: minutes
 	@$(VENV)/python python/bench/inspect_speed.py
@@ -138,9 +138,9 @@ spark: .build/spark-$(SPARK)/ready ## make an environment with another Spark, as
 $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach directory,target $(SHIPPED_JARS),\
   $(directory)/$(call JAR_NAME,$(line)))))),,$(eval .build/jar-$(line): FORCE)))
 
-.build/bench-jars: .build/jar-$(DEFAULT_SPARK) $(BENCH_INPUTS) | java python
+.build/bench-jars-%: .build/jar-% $(BENCH_INPUTS) | java python
 	@touch $@.begun
-	@$(SBT) testJar benchJar
+	@$(SBT) -Dspark.line=$* testJar benchJar
 	@mv $@.begun $@
 
 # The environment names the checkout that it belongs to once it is complete: one that was interrupted or moved is made anew.

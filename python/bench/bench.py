@@ -30,6 +30,8 @@ from report import draw_batch_times, draw_over_floor, markdown, ratios, rows, ta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from spark_dstl.release import installed_line
+
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "bench"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
@@ -64,9 +66,10 @@ def run_cell(cell: Cell, options: argparse.Namespace, delays: Delays, progress: 
 def command(main: str, spec: Path, directory: str, memory: str, master: str | None = None) -> list[str]:
     """Compose the call of spark-submit; without a master, all task slots are in the process itself."""
     kinds = ("", "-test", "-bench")
-    jars = [str(path) for kind in kinds for path in ROOT.glob(f"target/spark-dstl{kind}-spark4.2_2.13-*.jar")]
+    line = installed_line().name
+    jars = [str(path) for kind in kinds for path in ROOT.glob(f"target/spark-dstl{kind}-spark{line}_2.13-*.jar")]
     if len(jars) != 3:
-        raise BenchFailed("the jars are not built: run `make bench`")
+        raise BenchFailed(f"the jars are not built: run `make bench SPARK={line}`")
     log_option = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()}"
     confs = {
         "spark.ui.enabled": "false",
