@@ -2,7 +2,8 @@
 
 The tests run against the jar of the installed package `spark_dstl`, or the one named by `SPARK_DSTL_JAR`;
 `SPARK_DSTL_TEST_JAR` names further jars with test classes, comma separated. `SPARK_DSTL_TEST_PROVIDER=stock` runs what
-does not need the log against Spark's own provider.
+does not need the log against Spark's own provider. `SPARK_DSTL_TEST_WHOLE` runs also what
+is left out otherwise, because all tests of a change have half an hour.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ JAR = "SPARK_DSTL_JAR"
 TEST_JAR = "SPARK_DSTL_TEST_JAR"
 FAIL_POINTS = "SPARK_DSTL_FAIL_POINTS"
 FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
+IN_FULL = bool(os.environ.get("SPARK_DSTL_TEST_WHOLE"))
 
 
 def stock() -> bool:

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_dstl
 from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
-from settings import PROVIDER
+from settings import IN_FULL, PROVIDER
 from shared_session import FILES, Moving, Operator, contender
 from spark_dstl import CannotConvert, JvmFailed, UnreadableState
 from spark_dstl.checkpoint import activity
@@ -33,8 +33,7 @@ if not installed_line().converts:
     pytest.skip("this Spark cannot write states at a batch of choice", allow_module_level=True)
 
 AGGREGATION = CONVERTIBLE[0]
-# The tests have half an hour: of operators whose stores are alike one is tried each time, and all where this is set.
-WHOLE = "SPARK_DSTL_TEST_WHOLE"
+# Of operators whose stores are alike one is tried each time.
 ALIKE = (
     "aggregation-format-1-with-windows",
     "duplicates-by-time",
@@ -44,7 +43,7 @@ ALIKE = (
     "flat-map-groups-format-1",
     "map-groups-format-2",
 )
-TRIED = [operator for operator in CONVERTIBLE if os.environ.get(WHOLE) or operator.name not in ALIKE]
+TRIED = [operator for operator in CONVERTIBLE if IN_FULL or operator.name not in ALIKE]
 
 
 @pytest.fixture(autouse=True)
