@@ -23,7 +23,8 @@ final case class SparkLine(
   /** As it is part of the names of jars. */
   def suffix: String = s"spark$name"
 
-  def directories(base: File, tree: String): Seq[File] = folders.map(folder => base / "src" / tree / s"scala-spark-$folder")
+  def directories(base: File, tree: String): Seq[File] =
+    folders.map(folder => base / "src" / tree / s"scala-spark-$folder")
 
   /** Where a project builds for this line: apart, so that another line neither recompiles it nor mixes with it. */
   def target(base: File): File =
