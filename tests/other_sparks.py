@@ -42,6 +42,12 @@ def jar_of_another() -> str:
     return found[0] if found else pytest.skip("there is no jar for another Spark: `make jars`")
 
 
+def jar_of(name: str) -> str:
+    """The jar for a line; the test is skipped where it was not built."""
+    (line,) = (line for line in LINES if line.name == name)
+    return _jar(line) if Path(_jar(line)).exists() else pytest.skip(f"there is no jar for Spark {name}: `make jars`")
+
+
 def _python(line: SparkLine) -> Path:
     main = ROOT / ".venv"
     is_main = any(main.glob(f"lib/python*/site-packages/pyspark-{line.version}.dist-info"))

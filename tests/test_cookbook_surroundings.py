@@ -14,11 +14,12 @@ import pytest
 from clicks import RETAIN_LITTLE
 from harness import Run
 from imitation import imitation
-from other_sparks import jar_of_another
+from other_sparks import jar_of, jar_of_another
 from recipe import Recipe, printed_settings
 from s3 import ROOT, environment, on_s3
 from scenarios import Aggregation
 from settings import log_confs
+from spark_dstl.release import installed_line
 from wire import Fault, Rule, Wire, wire
 
 COMMIT = re.compile(r"/query-0/commits/\d+$")
@@ -124,3 +125,12 @@ def test_a_jar_for_another_spark(tmp_path: Path) -> None:
     with run.start() as driver:
         driver.succeed()
     run.check()
+
+
+@pytest.mark.skipif(installed_line().name == "4.0", reason="the tests run on the Spark in question")
+def test_a_jar_for_a_spark_whose_classes_are_elsewhere(tmp_path: Path) -> None:
+    run = Run.create(tmp_path, Aggregation.generate(files=2, rows=30))
+    with run.start(confs={"spark.jars": jar_of("4.0")}) as driver:
+        assert driver.wait() != 0
+        assert re.search(r"NoClassDefFoundError: \S+FileSystemBasedCheckpointFileManager", driver.log())
+    assert not Path(run.queries[0].checkpoint, "commits").exists()
