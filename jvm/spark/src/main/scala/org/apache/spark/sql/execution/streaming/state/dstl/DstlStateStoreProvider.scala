@@ -1,6 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.io.File
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -15,7 +14,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, ProviderOfLine, ToldOfStore}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderOfLine}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -70,30 +69,8 @@ private[sql] class DstlStateStoreProvider extends ProviderOfLine {
     )
   }
 
-  override protected def newRocksDB(
-      dfsRootDir: String,
-      conf: RocksDBConf,
-      localRootDir: File,
-      hadoopConf: Configuration,
-      loggingId: String,
-      useColumnFamilies: Boolean,
-      enableStateStoreCheckpointIds: Boolean,
-      partitionId: Int,
-      told: ToldOfStore
-  ): RocksDB =
-    new DstlRocksDB(
-      dfsRootDir,
-      conf.copy(enableChangelogCheckpointing = true),
-      localRootDir,
-      hadoopConf,
-      loggingId,
-      useColumnFamilies,
-      enableStateStoreCheckpointIds,
-      partitionId,
-      told,
-      run,
-      storeDirectory
-    )
+  override protected def newRocksDB(of: NewRocksDB): RocksDB =
+    new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), run, storeDirectory)
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all

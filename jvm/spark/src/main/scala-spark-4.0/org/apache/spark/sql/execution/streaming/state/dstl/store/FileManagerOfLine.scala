@@ -4,7 +4,6 @@ import java.io.File
 
 import scala.collection.Map
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
@@ -16,32 +15,17 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
  * @param snapshotFiles through what SST files and zips are read and written
  */
 private[store] abstract class FileManagerOfLine(
-    dfsRootDir: String,
+    of: NewRocksDB,
     localTempDir: File,
-    hadoopConf: Configuration,
-    rocksDBConf: RocksDBConf,
-    loggingId: String,
     snapshotFiles: FileSystem
 ) extends RocksDBFileManager(
-      dfsRootDir,
+      of.dfsRootDir,
       localTempDir,
-      hadoopConf,
-      rocksDBConf.compressionCodec,
-      loggingId
-    ) {
+      of.hadoopConf,
+      of.conf.compressionCodec,
+      of.loggingId
+    ) with SavedSnapshots {
   FileManagerOfLine.fileSystem.set(this, snapshotFiles)
-
-  /**
-   * Told of each snapshot that is to be saved.
-   *
-   * @param save does it, with these files of the snapshot
-   */
-  protected def saving(checkpointDir: File, version: Long, files: Map[String, RocksDBSnapshotFile])(
-      save: Map[String, RocksDBSnapshotFile] => Unit
-  ): Unit
-
-  /** Told when old versions are to be deleted, which `delete` does for plain files. */
-  protected def deletingOld(delete: () => Unit): Unit
 
   override def saveCheckpointToDfs(
       checkpointDir: File,

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
-import java.io.File
-
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.{SparkConf, SparkEnv}
@@ -16,17 +14,7 @@ private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
   private var initialized: () => RocksDB = () => throw new IllegalStateException("The store is not initialized yet")
 
   /** Makes the store's database. */
-  protected def newRocksDB(
-      dfsRootDir: String,
-      conf: RocksDBConf,
-      localRootDir: File,
-      hadoopConf: Configuration,
-      loggingId: String,
-      useColumnFamilies: Boolean,
-      enableStateStoreCheckpointIds: Boolean,
-      partitionId: Int,
-      told: ToldOfStore
-  ): RocksDB
+  protected def newRocksDB(of: NewRocksDB): RocksDB
 
   override def init(
       stateStoreId: StateStoreId,
@@ -44,7 +32,7 @@ private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
       val name = s"StateStoreId(opId=${stateStoreId.operatorId},partId=${stateStoreId.partitionId}," +
         s"name=${stateStoreId.storeName})"
       val local = Utils.getLocalDir(Option(SparkEnv.get).fold(new SparkConf)(_.conf))
-      newRocksDB(
+      newRocksDB(NewRocksDB(
         stateStoreId.storeCheckpointLocation().toString,
         RocksDBConf(storeConf),
         Utils.createTempDir(local, name),
@@ -54,7 +42,7 @@ private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
         storeConf.enableStateStoreCheckpointIds,
         stateStoreId.partitionId,
         ToldOfStore()
-      )
+      ))
     }
     super.init(
       stateStoreId,

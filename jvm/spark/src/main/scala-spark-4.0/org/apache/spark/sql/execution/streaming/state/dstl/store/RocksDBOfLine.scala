@@ -2,10 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
 
-import scala.annotation.unused
-
-import org.apache.hadoop.conf.Configuration
-
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
@@ -14,25 +10,16 @@ import org.apache.spark.util.Utils
 private[dstl] final case class ToldOfStore()
 
 /** Spark's RocksDB as it is made, in a form that no line of Spark changes. */
-private[store] abstract class RocksDBOfLine(
-    dfsRootDir: String,
-    sparkConf: RocksDBConf,
-    localDirectory: File,
-    hadoopConf: Configuration,
-    loggingId: String,
-    useColumnFamilies: Boolean,
-    enableStateStoreCheckpointIds: Boolean,
-    partitionId: Int,
-    @unused told: ToldOfStore
-) extends RocksDB(
-      dfsRootDir,
-      sparkConf,
-      localDirectory,
-      hadoopConf,
-      loggingId,
-      useColumnFamilies,
-      enableStateStoreCheckpointIds,
-      partitionId
+private[store] abstract class RocksDBOfLine(of: NewRocksDB)
+    extends RocksDB(
+      of.dfsRootDir,
+      of.conf,
+      of.localRootDir,
+      of.hadoopConf,
+      of.loggingId,
+      of.useColumnFamilies,
+      of.enableStateStoreCheckpointIds,
+      of.partitionId
     ) {
 
   /** Makes the manager of the store's files. Called while this is constructed. */
@@ -40,7 +27,7 @@ private[store] abstract class RocksDBOfLine(
 
   // Spark makes one of its own before, which nobody uses: nothing asks for it until a version is loaded.
   override private[spark] val fileManager: RocksDBFileManager =
-    managerOfFiles(Utils.createTempDir(localDirectory.getAbsolutePath, "fileManager"))
+    managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
 
   // Whether nothing was done since a version was committed.
   @volatile private var isAsCommitted = false

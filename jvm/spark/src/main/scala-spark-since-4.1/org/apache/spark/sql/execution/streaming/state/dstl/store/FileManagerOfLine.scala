@@ -16,34 +16,19 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
  * @param snapshotFiles through what SST files and zips are read and written
  */
 private[store] abstract class FileManagerOfLine(
-    dfsRootDir: String,
+    of: NewRocksDB,
     localTempDir: File,
-    hadoopConf: Configuration,
-    rocksDBConf: RocksDBConf,
-    loggingId: String,
     snapshotFiles: FileSystem
 ) extends RocksDBFileManager(
-      dfsRootDir,
+      of.dfsRootDir,
       localTempDir,
-      new TaskChecksums(rocksDBConf).configuration(hadoopConf),
-      rocksDBConf.compressionCodec,
-      loggingId,
-      rocksDBConf.stateStoreConf,
-      fileChecksumEnabled = new TaskChecksums(rocksDBConf).isSparksOwn,
-      fileChecksumThreadPoolSize = new TaskChecksums(rocksDBConf).threads
-    ) {
-
-  /**
-   * Told of each snapshot that is to be saved.
-   *
-   * @param save does it, with these files of the snapshot
-   */
-  protected def saving(checkpointDir: File, version: Long, files: Map[String, RocksDBSnapshotFile])(
-      save: Map[String, RocksDBSnapshotFile] => Unit
-  ): Unit
-
-  /** Told when old versions are to be deleted, which `delete` does for plain files. */
-  protected def deletingOld(delete: () => Unit): Unit
+      new TaskChecksums(of.conf).configuration(of.hadoopConf),
+      of.conf.compressionCodec,
+      of.loggingId,
+      of.conf.stateStoreConf,
+      fileChecksumEnabled = new TaskChecksums(of.conf).isSparksOwn,
+      fileChecksumThreadPoolSize = new TaskChecksums(of.conf).threads
+    ) with SavedSnapshots {
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = snapshotFiles
 

@@ -12,17 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
 private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
 
   /** Makes the store's database. */
-  protected def newRocksDB(
-      dfsRootDir: String,
-      conf: RocksDBConf,
-      localRootDir: File,
-      hadoopConf: Configuration,
-      loggingId: String,
-      useColumnFamilies: Boolean,
-      enableStateStoreCheckpointIds: Boolean,
-      partitionId: Int,
-      told: ToldOfStore
-  ): RocksDB
+  protected def newRocksDB(of: NewRocksDB): RocksDB
 
   override protected def createRocksDB(
       dfsRootDir: String,
@@ -35,7 +25,7 @@ private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
       partitionId: Int,
       eventForwarder: Option[RocksDBEventForwarder],
       uniqueId: Option[String]
-  ): RocksDB = newRocksDB(
+  ): RocksDB = newRocksDB(NewRocksDB(
     dfsRootDir,
     conf,
     localRootDir,
@@ -48,7 +38,7 @@ private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {
       eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
       uniqueId
     )
-  )
+  ))
 }
 
 /**

@@ -15,27 +15,18 @@ import org.apache.spark.sql.execution.streaming.state._
 private[dstl] final case class ToldOfStore(eventForwarder: Option[RocksDBEventForwarder], uniqueId: Option[String])
 
 /** Spark's RocksDB as it is made, in a form that no line of Spark changes. */
-private[store] abstract class RocksDBOfLine(
-    dfsRootDir: String,
-    sparkConf: RocksDBConf,
-    localDirectory: File,
-    hadoopConf: Configuration,
-    loggingId: String,
-    useColumnFamilies: Boolean,
-    enableStateStoreCheckpointIds: Boolean,
-    partitionId: Int,
-    told: ToldOfStore
-) extends RocksDB(
-      dfsRootDir,
-      sparkConf,
-      localDirectory,
-      hadoopConf,
-      loggingId,
-      useColumnFamilies,
-      enableStateStoreCheckpointIds,
-      partitionId,
-      told.eventForwarder,
-      told.uniqueId
+private[store] abstract class RocksDBOfLine(of: NewRocksDB)
+    extends RocksDB(
+      of.dfsRootDir,
+      of.conf,
+      of.localRootDir,
+      of.hadoopConf,
+      of.loggingId,
+      of.useColumnFamilies,
+      of.enableStateStoreCheckpointIds,
+      of.partitionId,
+      of.told.eventForwarder,
+      of.told.uniqueId
     ) {
 
   /** Makes the manager of the store's files. Called while this is constructed. */

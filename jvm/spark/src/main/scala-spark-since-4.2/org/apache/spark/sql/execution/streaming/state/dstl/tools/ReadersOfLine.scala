@@ -3,8 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.connector.read.PartitionReaderFactory
-import org.apache.spark.sql.execution.datasources.v2.state._
+import org.apache.spark.sql.execution.datasources.v2.state.StateSourceOptions
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.{
   LeftSide,
@@ -31,19 +30,6 @@ private[tools] object ReadersOfLine {
     None,
     None
   )
-
-  def factory(read: ReadBatch, table: StoredTable, schema: StructType): PartitionReaderFactory =
-    new StatePartitionReaderFactory(
-      read.storeConf,
-      read.serializable,
-      schema,
-      table.encoder,
-      table.variable,
-      Some(table.family),
-      table.schemas,
-      table.familyOfMany,
-      None
-    )
 
   /** Whether Spark keeps a column family for itself. */
   def isInternal(family: String): Boolean = StateStoreColumnFamilySchemaUtils.isInternalColFamily(family)

@@ -6,7 +6,6 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
@@ -46,39 +45,24 @@ private[dstl] object BaseOfChanges {
  * becomes of them is [[Materialization]]'s. Those without which a version could not be rebuilt (column families were added or
  * removed) are part of the commit. Where the log is off Spark's own rules hold.
  *
+ * @param made           what Spark makes it with
  * @param run            the log of the query's run
  * @param storeDirectory as the log names the store
  */
 private[dstl] final class DstlRocksDB(
-    dfsRootDir: String,
-    sparkConf: RocksDBConf,
-    localRootDir: File,
-    hadoopConf: Configuration,
-    loggingId: String,
-    useColumnFamilies: Boolean,
-    enableStateStoreCheckpointIds: Boolean,
-    partitionId: Int,
-    told: ToldOfStore,
+    made: NewRocksDB,
     run: () => Option[WorkedRun],
     storeDirectory: Option[String]
 ) extends RocksDBOfLine(
-      dfsRootDir,
       // When it is time for a snapshot is decided here.
-      sparkConf.copy(minDeltasForSnapshot = Int.MaxValue),
-      localRootDir,
-      hadoopConf,
-      loggingId,
-      useColumnFamilies,
-      enableStateStoreCheckpointIds,
-      partitionId,
-      told
+      made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
     ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with LocalStore {
 
-  private val options: LogOptions = HadoopOptions.parse(hadoopConf)
+  private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
   private val attempts = new StateAttempts
-  private val schedule = new SnapshotSchedule(options, sparkConf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
+  private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
   private val materialization =
-    new Materialization(loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
+    new Materialization(made.loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
 
   // Used by the task's thread alone.
   private var columnFamiliesChanged = false
@@ -116,7 +100,7 @@ private[dstl] final class DstlRocksDB(
     val replayed = ReplayCounters.current.bytes
     val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
       if (isLocal) load()
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version)(countingReplay(load()))
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, made.loggingId, version)(countingReplay(load()))
     })
     if (!isLocal) {
       val (from, bytes) = files.loadedSnapshot
@@ -159,7 +143,7 @@ private[dstl] final class DstlRocksDB(
     // One at a time: what the one under way has not uploaded yet the next would have to upload again.
     val isDue =
       if (materializes) schedule.isDue && !materialization.isBusy
-      else loadedVersion + 1 - snapshotVersion >= sparkConf.minDeltasForSnapshot
+      else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val written = WrittenBytes.current
     try {
       val committed = commit(isDue)
@@ -208,7 +192,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Where it stays when the store is unloaded, as some are after each batch. */
   private def movedAway(snapshot: RocksDBSnapshot): RocksDBSnapshot = {
-    val directory = new File(localRootDir.getParentFile, s"dstl-snapshot-${UUID.randomUUID()}")
+    val directory = new File(made.localRootDir.getParentFile, s"dstl-snapshot-${UUID.randomUUID()}")
     Files.move(snapshot.checkpointDir.toPath, directory.toPath): Unit
     snapshot.copy(checkpointDir = directory)
   }
@@ -243,9 +227,9 @@ private[dstl] final class DstlRocksDB(
   }
 
   override protected def managerOfFiles(localTempDir: File): RocksDBFileManager = {
-    val root = new Path(dfsRootDir)
-    val files = new SnapshotFiles(root.getFileSystem(hadoopConf), root, hadoopConf)
-    new DstlRocksDBFileManager(dfsRootDir, localTempDir, hadoopConf, sparkConf, loggingId, files, run, storeDirectory)
+    val root = new Path(made.dfsRootDir)
+    val files = new SnapshotFiles(root.getFileSystem(made.hadoopConf), root, made.hadoopConf)
+    new DstlRocksDBFileManager(made, localTempDir, files, run, storeDirectory)
   }
 
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
@@ -255,7 +239,8 @@ private[dstl] final class DstlRocksDB(
   /** A plain snapshot is uploaded once the version is committed, by the attempt whose state it is; until then it waits. */
   private def uploadPlain(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit =
     // Of a store that is unloaded within its task, it is part of the commit as well.
-    if (TaskContext.get() != null || enableStateStoreCheckpointIds || attempt.isEmpty) super.uploadSnapshot(snapshot)
+    if (TaskContext.get() != null || made.enableStateStoreCheckpointIds || attempt.isEmpty)
+      super.uploadSnapshot(snapshot)
     else committedBy(snapshot.version) match {
       case CommittedBy.PlainFile => super.uploadSnapshot(snapshot)
       case CommittedBy.Attempt(winner) if attempt.contains(winner) => super.uploadSnapshot(snapshot)

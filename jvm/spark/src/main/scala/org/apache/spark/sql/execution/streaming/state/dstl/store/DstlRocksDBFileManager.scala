@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import java.io.File
 import java.nio.file.{Path => LocalPath}
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
@@ -32,25 +31,23 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
  * files is listed and read as such.
  *
+ * @param of             what Spark makes the store's database with
  * @param files          through what SST files and zips are read and written
  * @param run            the log of the query's run
  * @param storeDirectory as the log names the store
  */
 private[store] final class DstlRocksDBFileManager(
-    dfsRootDir: String,
+    of: NewRocksDB,
     localTempDir: File,
-    hadoopConf: Configuration,
-    rocksDBConf: RocksDBConf,
-    loggingId: String,
     files: SnapshotFiles,
     run: () => Option[WorkedRun],
     storeDirectory: Option[String]
-) extends FileManagerOfLine(dfsRootDir, localTempDir, hadoopConf, rocksDBConf, loggingId, files)
+) extends FileManagerOfLine(of, localTempDir, files)
     with FoundSnapshots {
   import DstlRocksDBFileManager._
 
-  private val root = new Path(dfsRootDir)
-  private val options: LogOptions = HadoopOptions.parse(hadoopConf)
+  private val root = new Path(of.dfsRootDir)
+  private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
   private val uploaded = new UploadedFiles
   private val saved = new ThreadLocal[Boolean]
 
@@ -222,7 +219,7 @@ private[store] final class DstlRocksDBFileManager(
    */
   def keep(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
     DstlEnvironment.get.keptFiles.keep(
-      dfsRootDir,
+      of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
       localTempDir.getParentFile.getParentFile.toPath,
       options.localRecoveryMaxSize
@@ -230,7 +227,7 @@ private[store] final class DstlRocksDBFileManager(
 
   /** The file as it was kept, if it still is what the log says. */
   private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
-    DstlEnvironment.get.keptFiles.find(dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
+    DstlEnvironment.get.keptFiles.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
 
   private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
     val offsets = found.segment.parts.scanLeft(0L)(_ + _.length)

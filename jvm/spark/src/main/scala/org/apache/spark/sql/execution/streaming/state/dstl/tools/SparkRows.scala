@@ -50,7 +50,7 @@ private[tools] final case class ReadBatch(
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
-  private val factory = ReadersOfLine.factory(read, table, schema)
+  private val factory = ReaderFactory.of(read, table, schema)
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val reader =

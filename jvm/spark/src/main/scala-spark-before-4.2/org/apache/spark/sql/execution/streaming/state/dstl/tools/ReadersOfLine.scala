@@ -3,8 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.connector.read.PartitionReaderFactory
-import org.apache.spark.sql.execution.datasources.v2.state._
+import org.apache.spark.sql.execution.datasources.v2.state.StateSourceOptions
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.state._
@@ -23,18 +22,6 @@ private[tools] object ReadersOfLine {
     table.variable,
     Some(table.family)
   )
-
-  def factory(read: ReadBatch, table: StoredTable, schema: StructType): PartitionReaderFactory =
-    new StatePartitionReaderFactory(
-      read.storeConf,
-      read.serializable,
-      schema,
-      table.encoder,
-      table.variable,
-      Some(table.family),
-      table.schemas,
-      table.familyOfMany
-    )
 
   /** Whether Spark keeps a column family for itself. */
   def isInternal(family: String): Boolean = family.startsWith("$")
