@@ -3,12 +3,20 @@ import sbt.Keys._
 
 /** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
 object StorageJars {
-  val connectorJars = taskKey[Unit]("Puts the connector to S3 into the cache of this project's tools")
+  val connectorJars = taskKey[Unit]("Puts the connectors to S3 and to Azure into the cache of this project's tools")
   val serverJars = taskKey[Unit]("Puts HDFS, and what starts it, into the cache of this project's tools")
 
   /** The connector: with the modules of the AWS SDK that it uses instead of the bundle of 686 MB. */
   private val S3a = config("s3a").hide
   private val sdkVersion = "2.35.4"
+
+  /** The connector to Azure, and what its TLS cannot be loaded without. */
+  private val Abfs = config("abfs").hide
+  private val toAzure = (hadoopVersion: String) =>
+    Seq(
+      ("org.apache.hadoop" % "hadoop-azure" % hadoopVersion % Abfs).intransitive(),
+      ("org.wildfly.openssl" % "wildfly-openssl" % "2.1.4.Final" % Abfs).intransitive()
+    )
 
   /** What every Spark has on its class path already. */
   private val sparkHas = Seq("org.slf4j", "io.netty", "commons-codec", "commons-logging", "org.apache.httpcomponents")
@@ -24,10 +32,13 @@ object StorageJars {
       }
 
   def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = Seq(
-    ivyConfigurations += S3a,
-    libraryDependencies ++= connector(hadoopVersion),
+    ivyConfigurations ++= Seq(S3a, Abfs),
+    libraryDependencies ++= connector(hadoopVersion) ++ toAzure(hadoopVersion),
     publish / skip := true,
-    connectorJars := replace("s3a", update.value.select(configurationFilter(S3a.name)))
+    connectorJars := {
+      val found = update.value
+      Seq(S3a, Abfs).foreach(of => replace(of.name, found.select(configurationFilter(of.name))))
+    }
   )
 
   def serverSettings: Seq[Def.Setting[_]] = Seq(

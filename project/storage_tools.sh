@@ -1,14 +1,26 @@
 #!/bin/sh
-# Builds the servers of the storage tests into the directory given; what is there already is left as it is.
+# Builds or fetches the servers of the storage tests into the directory given; what is there already is left as it is.
 # Go checks what it fetches against its checksum database.
 set -eu
 tools=$1
+mkdir -p "$tools"
+
+# npm checks what it fetches against its checksums.
+azurite=3.35.0
+if ! command -v npm >/dev/null; then
+  echo "make storage-tools: Azurite needs npm, and there is none on the PATH; its tests are skipped" >&2
+elif [ "$(cat "$tools/.azurite.built" 2>/dev/null)" != "$azurite" ]; then
+  echo "Fetching Azurite $azurite"
+  npm install --silent --no-fund --no-audit --prefix "$tools/azurite" "azurite@$azurite"
+  ln -sf azurite/node_modules/.bin/azurite-blob "$tools/azurite-blob"
+  echo "$azurite" >"$tools/.azurite.built"
+fi
+
 if ! command -v go >/dev/null; then
   echo "make storage-tools: versitygw, MinIO and Toxiproxy need Go 1.26 or newer, and there is no go on the PATH;" \
     "tests that need them are skipped" >&2
   exit 0
 fi
-mkdir -p "$tools"
 
 # build <program> <package>@<version> [<name of the package's own program>]
 build() {

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from driver_process import Driver
 from harness import Run
+
+
+def check(run: Run) -> None:
+    """Sink and state are right, the state as another application sees it."""
+    run.check()
+    run.check_state()
 
 
 def kill_drivers(run: Run, points: Mapping[str, int]) -> None:
@@ -16,7 +22,7 @@ def kill_drivers(run: Run, points: Mapping[str, int]) -> None:
             driver.kill()
 
 
-def start_two(run: Run, batch: int = 3) -> tuple[Driver, Driver]:
+def start_two(run: Run, batch: int = 3, check: Callable[[Run], None] = check) -> tuple[Driver, Driver]:
     """A driver waits before the commit entry of a batch while another brings the query to its end, and goes on then.
 
     The late one is fenced, and says so. Both have ended; the one that went on comes first.
@@ -32,14 +38,8 @@ def start_two(run: Run, batch: int = 3) -> tuple[Driver, Driver]:
     return first, late
 
 
-def finish(run: Run) -> None:
+def finish(run: Run, check: Callable[[Run], None] = check) -> None:
     """Start the queries again, let them end, and check everything."""
     with run.start() as driver:
         driver.succeed()
     check(run)
-
-
-def check(run: Run) -> None:
-    """Sink and state are right, the state as another application sees it."""
-    run.check()
-    run.check_state()

@@ -1,0 +1,108 @@
+"""Azurite, an imitation of Azure's storage, and queries whose checkpoints are there.
+
+It answers on Azure's endpoint for blobs, not on that for hierarchical namespaces: the connector knows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow import fs
+
+from harness import Run, free_port, listens
+from programs import jars, program
+from scenarios import Scenario
+from servers import BUCKET, Process
+
+ACCOUNT = "spark"
+# Of servers that end with their test; keys are in Base64.
+KEY = "bm90LWEtc2VjcmV0LW9mLWFueWJvZHk="
+ROOT = f"abfs://{BUCKET}@{ACCOUNT}.dfs.core.windows.net"
+
+
+@dataclass(frozen=True)
+class Azurite:
+    """One that runs."""
+
+    port: int
+
+    def names(self, directory: str) -> list[str]:
+        """What is in a directory of the container; nothing if there is none."""
+        path = f"{BUCKET}{directory.removeprefix(ROOT)}"
+        return [found.base_name for found in self._files.get_file_info(fs.FileSelector(path, allow_not_found=True))]
+
+    def download(self, directory: str, target: Path) -> Path:
+        """Copy a directory to this machine.
+
+        Azurite lists directories before the objects that mark them, and not both at one place as Azure does: the
+        connector takes them for two then, which Spark's reader of states does not.
+        """
+        path = f"{BUCKET}{directory.removeprefix(ROOT)}"
+        for found in self._files.get_file_info(fs.FileSelector(path, recursive=True)):
+            copy = target / found.path.removeprefix(f"{path}/")
+            if found.size:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                with self._files.open_input_stream(found.path) as content:
+                    copy.write_bytes(content.read())
+            else:
+                # An empty object stands for a directory, without which a store would not be seen.
+                copy.mkdir(parents=True, exist_ok=True)
+        return target
+
+    def make_container(self) -> None:
+        """An empty one."""
+        self._files.create_dir(BUCKET)
+
+    @property
+    def _files(self) -> fs.AzureFileSystem:
+        endpoint = f"127.0.0.1:{self.port}"
+        return fs.AzureFileSystem(
+            ACCOUNT,
+            account_key=KEY,
+            blob_storage_authority=endpoint,
+            dfs_storage_authority=endpoint,
+            blob_storage_scheme="http",
+            dfs_storage_scheme="http",
+        )
+
+    @property
+    def confs(self) -> dict[str, str]:
+        """What leads the connector there."""
+        of_connector = {
+            # The account becomes part of the path.
+            "abfs.endpoint": f"127.0.0.1:{self.port}",
+            "account.key": KEY,
+            "always.use.https": "false",
+            "account.hns.enabled": "false",
+            "fns.account.service.type": "BLOB",
+            # The other one, Apache's, makes no connection without TLS.
+            "networking.library": "JDK_HTTP_URL_CONNECTION",
+        }
+        return {f"spark.hadoop.fs.azure.{name}": value for name, value in of_connector.items()}
+
+    def run(self, work: Path, *scenarios: Scenario, confs: Mapping[str, str], master: str = "local[2]") -> Run:
+        """Queries with their checkpoints there."""
+        of_spark = [confs.get("spark.jars", ""), *map(str, jars("abfs"))]
+        kept = {**confs, "spark.jars": ",".join(filter(None, of_spark)), **self.confs}
+        return Run.create(work, *scenarios, master=master, confs=kept, checkpoints=ROOT, names=self.names)
+
+
+@contextmanager
+def azurite(work: Path) -> Iterator[Azurite]:
+    """An Azurite in a directory that it makes, with an empty container."""
+    port = free_port()
+    (work / "stored").mkdir(parents=True)
+    quiet = ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+    where = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(work / "stored")]
+    account = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
+    process = Process("azurite", [program("azurite-blob"), *quiet, *where], work, account)
+    process.start(lambda: listens("127.0.0.1", port))
+    try:
+        server = Azurite(port)
+        server.make_container()
+        yield server
+    finally:
+        process.kill()
