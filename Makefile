@@ -31,7 +31,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim jar jars wheel release fmt lint docs \
-	prometheus storage-tools test-storage storage-requests storage-faults clean venv spark \
+	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
 
@@ -109,16 +109,20 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@$(SBT) s3a/connectorJars storage/serverJars
 	@project/storage_tools.sh $(TOOLS)
 
-test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: an hour; `make test` runs a few on an imitation
+test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
 	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
 storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/request_table.py '$(STATES)'
 
-storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match
-	@cd tests && PYTHONPATH=.:storage:../python/demo \
+storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match, CASES=missing those without a figure
+	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=.:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/fault_table.py '$(CASES)'
+
+storage-long-run: wheel .venv/ready storage-tools ## let a query run on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for as long as that
+	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest storage/test_long_run.py
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist

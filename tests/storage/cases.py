@@ -29,19 +29,23 @@ ROWS = 60
 COMMITTED_BEFORE = 2
 OUTAGE_SECONDS = 30
 
-# Objects by the ends of their keys.
-OFFSETS = r"/offsets/\d+(\?|$)"
-COMMITS = r"/commits/\d+(\?|$)"
-METADATA = r"/metadata(\?|$)|/_metadata/"
-DATA_FILES = r"/dstl/data/"
-CLAIMS = r"/dstl/epochs/"
-SNAPSHOTS = r"/state/\d+/\d+/.*\.(zip|sst|changelog)"
+# Objects by the ends of their keys. Stock Spark writes most of them under a hidden name, and copies that to theirs.
+_HIDDEN = r"(\.[^/?]+\.tmp)?(\?|$)"
+OFFSETS = rf"/offsets/\.?\d+{_HIDDEN}"
+COMMITS = rf"/commits/\.?\d+{_HIDDEN}"
+METADATA = rf"/\.?metadata{_HIDDEN}|/_metadata/"
+# What changes lie in that are in no commit entry: data files of ours, changelogs of stock Spark's.
+CHANGES = r"/dstl/data/|/state/\d+/\d+/[^?]*\.changelog"
+# Snapshots lie in data files of ours, and below the directories of stores of stock Spark's.
+SNAPSHOTS = r"/dstl/data/|/state/\d+/\d+/[^?]*\.(zip|sst)"
 
 LARGE_SEGMENTS = dstl(inline__maxSegmentSize="0")
 ALWAYS_SNAPSHOTS = {
     **dstl(materialize__replayCost="100000", inline__maxSegmentSize="0"),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
 }
+# Stock Spark uploads them only when it looks after its stores.
+SNAPSHOTS_SOON = {**ALWAYS_SNAPSHOTS, f"{STATE_STORE}.maintenanceInterval": "1s"}
 
 
 @dataclass
@@ -63,7 +67,8 @@ class Case:
 
     `rules` are on the wire for the whole run, or from when `disturb` adds some; `disturb` does something while the
     query runs. `restarts` is how many times the query may end with an error and be started again, `fails_with` what an
-    error must say then: empty, if the query may not fail at all.
+    error must say then: empty, if the query may not fail at all. `in_recovery`, a driver has done half of it before
+    in peace, and both begin with the next one.
     """
 
     name: str
@@ -74,22 +79,21 @@ class Case:
     fails_with: str = ""
     toxics: bool = False
     # How the table calls what it is done to.
-    of: str = "all"
+    of: str = "everything"
+    in_recovery: bool = False
+
+    @property
+    def key(self) -> str:
+        """What it is called where results are written down."""
+        return f"{'in recovery' if self.in_recovery else 'while writing'}: {self.of}: {self.name}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a query: how often it failed, what it said first, and what was wrong with its result."""
+    """What became of a query: what it said first each time it failed, and what was wrong with its result."""
 
     failures: tuple[str, ...]
     wrong: str
-
-    @property
-    def text(self) -> str:
-        """A cell of the table."""
-        if self.wrong:
-            return f"not survived: {self.wrong}"
-        return f"survived with {len(self.failures)} restarts" if self.failures else "survived"
 
 
 def lost(of: str, target: str, confs: Mapping[str, str] | None = None) -> Iterator[Case]:
@@ -104,8 +108,8 @@ def on_the_wire() -> Iterator[Case]:
     yield from lost("offsets", OFFSETS)
     yield from lost("commit entries", COMMITS)
     yield from lost("metadata", METADATA)
-    yield from lost("data files", DATA_FILES, LARGE_SEGMENTS)
-    yield from lost("snapshots", f"{DATA_FILES}|{SNAPSHOTS}", ALWAYS_SNAPSHOTS)
+    yield from lost("data files", CHANGES, LARGE_SEGMENTS)
+    yield from lost("snapshots", SNAPSHOTS, SNAPSHOTS_SOON)
     yield Case("one reply in fifty lost", (Rule(Fault.LOSE_REPLY, ratio=0.02),))
     yield Case("four replies in five lost", (Rule(Fault.LOSE_REPLY, ratio=0.8),), restarts=10, fails_with=".")
     yield Case("one request in ten reset", (Rule(Fault.RESET, methods=".*", ratio=0.1),))
@@ -119,11 +123,13 @@ def for_a_while() -> Iterator[Case]:
     yield Case("server killed for 30 s", disturb=outage, restarts=1, fails_with=".")
     yield Case("server silent for 30 s", disturb=silence)
     for name, fault, methods in (
-        ("credentials expired", Fault.EXPIRED, ".*"),
-        ("bucket read-only", Fault.DENIED, refuse),
-        ("storage full", Fault.FULL, refuse),
+        ("credentials expired for 30 s", Fault.EXPIRED, ".*"),
+        ("no such bucket for 30 s", Fault.GONE, ".*"),
+        ("bucket read-only for 30 s", Fault.DENIED, refuse),
+        ("storage full for 30 s", Fault.FULL, refuse),
     ):
-        yield Case(name, disturb=partial(for_thirty_seconds, fault, methods), restarts=1, fails_with=".")
+        of = "everything" if methods == ".*" else "what changes something"
+        yield Case(name, disturb=partial(for_thirty_seconds, fault, methods), restarts=1, fails_with=".", of=of)
     yield Case(
         "latency of 300 ms, jitter of 200 ms", disturb=partial(toxic, "latency", latency=300, jitter=200), toxics=True
     )
@@ -139,9 +145,25 @@ def for_a_while() -> Iterator[Case]:
     yield Case("20 KB/s", disturb=partial(toxic, "bandwidth", rate=20), toxics=True)
 
 
+def coming_back() -> Iterator[Case]:
+    """Faults that a driver meets when it comes back: it finds out what there is, loads stores and goes on."""
+    reads = "GET|HEAD"
+    for of, target, confs in (("commit entries", COMMITS, {}), ("snapshots", SNAPSHOTS, SNAPSHOTS_SOON)):
+        first = (Rule(Fault.LOSE_REPLY, reads, target, limit=3),)
+        yield Case("the first three replies to reads lost", first, confs=confs, of=of, in_recovery=True)
+    for name, rule in (
+        ("one reply in five lost", Rule(Fault.LOSE_REPLY, ".*", ratio=0.2)),
+        ("one request in ten reset", Rule(Fault.RESET, ".*", ratio=0.1)),
+        ("one request in five: 503 SlowDown", Rule(Fault.SLOW_DOWN, ".*", ratio=0.2)),
+    ):
+        yield Case(name, (rule,), in_recovery=True)
+    lasting = ("server killed", "server silent", "credentials expired", "no such bucket", "bucket read-only")
+    yield from (replace(case, in_recovery=True) for case in for_a_while() if case.name.startswith(lasting))
+
+
 def all_cases() -> list[Case]:
     """Every case."""
-    return [*on_the_wire(), *for_a_while()]
+    return [*on_the_wire(), *for_a_while(), *coming_back()]
 
 
 def wait_for_commits(driver: Driver, run: Run) -> None:
@@ -150,9 +172,15 @@ def wait_for_commits(driver: Driver, run: Run) -> None:
     driver.wait_until(lambda: len(run.committed(query)) >= COMMITTED_BEFORE, f"{COMMITTED_BEFORE} commits")
 
 
+def wait_for_the_middle(place: Place, driver: Driver, run: Run) -> None:
+    """Wait until the query has committed some batches and this driver, which may be a later one, deals with them."""
+    wait_for_commits(driver, run)
+    driver.wait_until(lambda: place.wire.has_seen(COMMITS), "look at a commit entry")
+
+
 def outage(place: Place, driver: Driver, run: Run) -> None:
     """Kill the server, and start it again."""
-    wait_for_commits(driver, run)
+    wait_for_the_middle(place, driver, run)
     place.server.kill()
     time.sleep(OUTAGE_SECONDS)
     place.server.restart()
@@ -160,7 +188,7 @@ def outage(place: Place, driver: Driver, run: Run) -> None:
 
 def silence(place: Place, driver: Driver, run: Run) -> None:
     """Stop the server's process, and let it go on."""
-    wait_for_commits(driver, run)
+    wait_for_the_middle(place, driver, run)
     place.server.process.stall()
     time.sleep(OUTAGE_SECONDS)
     place.server.process.go_on()
@@ -168,7 +196,7 @@ def silence(place: Place, driver: Driver, run: Run) -> None:
 
 def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver, run: Run) -> None:
     """Refuse every request for a while; the query may end meanwhile."""
-    wait_for_commits(driver, run)
+    wait_for_the_middle(place, driver, run)
     rule = Rule(fault, methods)
     place.wire.rules.append(rule)
     time.sleep(OUTAGE_SECONDS)
@@ -177,14 +205,14 @@ def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver,
 
 def toxic(kind: str, place: Place, driver: Driver, run: Run, **attributes: int) -> None:
     """Put a toxic on the wire, for good."""
-    wait_for_commits(driver, run)
+    wait_for_the_middle(place, driver, run)
     assert place.toxics is not None
     place.toxics.add(kind, **attributes)
 
 
 def short_lives(place: Place, driver: Driver, run: Run) -> None:
     """Reset each connection that is made from now on a second after it was made."""
-    wait_for_commits(driver, run)
+    wait_for_the_middle(place, driver, run)
     place.wire.lifetime = 1.0
 
 
@@ -211,11 +239,13 @@ def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
 
 
 def play(case: Case, place: Place, stock: bool = False) -> Outcome:
-    """Let the query run, with its fault, to the end."""
-    kept = stock_confs() if stock else {**log_confs(), **case.confs}
+    """Let the query run, with its fault, to the end. Stock Spark may be started again three times in each case."""
+    kept = {**(stock_confs() if stock else log_confs()), **case.confs}
     run = on_s3(place.work, place.server, Aggregation.generate(BATCHES, ROWS), confs=kept, address=place.wire.address)
     run.has_plain_snapshots = stock
-    place.wire.rules[:] = [replace(rule) for rule in case.rules]
+    if case.in_recovery:
+        do_half_of_it(run)
+    place.wire.begin(case.rules)
     failures: list[str] = []
     for attempt in range(max(case.restarts, 3 if stock else 0) + 1):
         with run.start() as driver:
@@ -225,14 +255,24 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
                 break
             failures.append(first_error(driver))
     else:
-        return Outcome(tuple(failures), f"not at its end after {len(failures)} starts: {failures[-1]}")
+        return Outcome(tuple(failures), f"not at its end after {len(failures)} starts")
     place.wire.rules.clear()
     place.wire.lifetime = None
     if place.toxics is not None:
         place.toxics.clear()
-    if failures:
+    if failures or case.in_recovery:
         let_batches_be_uneven(run)
     return Outcome(tuple(failures), wrong_with(run))
+
+
+def do_half_of_it(run: Run) -> None:
+    """Let a driver come to its end that finds only half of the input."""
+    files = sorted((run.queries[0].input / "events").iterdir())
+    later = [(file, file.rename(run.work / file.name)) for file in files[BATCHES // 2 :]]
+    with run.start() as driver:
+        driver.succeed()
+    for file, aside in later:
+        aside.rename(file)
 
 
 @dataclass(frozen=True)

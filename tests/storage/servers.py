@@ -265,15 +265,19 @@ class Hdfs:
 
     def names(self, directory: str) -> list[str]:
         """What is in a directory; nothing if there is none."""
-        path = urllib.parse.quote(directory.removeprefix(self.address))
         try:
-            with urllib.request.urlopen(f"{self.web}{path}?op=LISTSTATUS", timeout=DEADLINE_SECONDS) as answer:
-                found = json.loads(answer.read())
+            found = self.ask(directory.removeprefix(self.address), "LISTSTATUS")
         except urllib.error.HTTPError as error:
             if error.code == http.HTTPStatus.NOT_FOUND:
                 return []
             raise
         return [status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"]]
+
+    def ask(self, path: str, operation: str) -> Any:
+        """What WebHDFS answers to an operation that reads."""
+        address = f"{self.web}{urllib.parse.quote(path)}?op={operation}"
+        with urllib.request.urlopen(address, timeout=DEADLINE_SECONDS) as answer:
+            return json.loads(answer.read())
 
     def open_files(self) -> list[str]:
         """The files that are being written, and those that a dead writer has left open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import Case, all_cases, place_of, play, short_lives
+from fault_figures import RECORD, Figures
 from servers import S3Process, versitygw
 
 
@@ -19,13 +21,15 @@ def server(tmp_path: Path) -> Iterator[S3Process]:
         yield server
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.of}: {case.name}")
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.key)
 def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Process) -> None:
     work = tmp_path / "run"
     work.mkdir()
     with place_of(case, server, work) as place:
         outcome = play(case, place)
-        met = [seen for seen in place.wire.seen if seen.fault is not None]
+        met = place.wire.met()
+    if os.environ.get(RECORD):
+        Figures.read().add(case.key, "spark-dstl", outcome.failures, outcome.wrong, len(met) if case.rules else None)
     assert not outcome.wrong
     assert len(outcome.failures) <= case.restarts
     for failure in outcome.failures:

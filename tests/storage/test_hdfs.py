@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,17 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 import spark_dstl
-from cases import OUTAGE_SECONDS, let_batches_be_uneven, wait_for_commits
+from cases import Outcome, let_batches_be_uneven, wrong_with
 from courses import check, kill_drivers, start_two
-from driver_process import Driver
-from harness import Run
-from scenarios import Aggregation
+from fault_figures import RECORD, Figures
+from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
 from settings import dstl, log_confs
 from spark_dstl.commands import main
 
 CLUSTER = "local-cluster[2,1,1024]"
-LARGE_SEGMENTS = dstl(inline__maxSegmentSize="0")
+LARGE_SEGMENTS = {**log_confs(), **dstl(inline__maxSegmentSize="0")}
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +29,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
         yield cluster
 
 
-def on_hdfs(work: Path, cluster: Hdfs, master: str = "local[2]", **options: str) -> Run:
-    return Run.create(
-        work,
-        Aggregation.generate(),
-        master=master,
-        confs={**log_confs(), **dstl(**options)},
-        checkpoints=f"{cluster.address}/{work.name}",
-        names=cluster.names,
-    )
-
-
 def test_large_segments_and_whoever_dies(tmp_path: Path, cluster: Hdfs) -> None:
     """A driver before and after its commit entry, which may leave files open, and an executor in its task."""
-    run = on_hdfs(tmp_path, cluster, master=CLUSTER, inline__maxSegmentSize="0")
+    run = on_hdfs(tmp_path, cluster, LARGE_SEGMENTS, CLUSTER)
     kill_drivers(run, {"driver.before-commit-entry": 1, "driver.after-commit-entry": 2})
     with run.start("executor.mid-task=pause@4") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
@@ -52,42 +40,26 @@ def test_large_segments_and_whoever_dies(tmp_path: Path, cluster: Hdfs) -> None:
 
 
 def test_of_two_drivers_the_later_one_goes_on(tmp_path: Path, cluster: Hdfs) -> None:
-    start_two(on_hdfs(tmp_path, cluster))
+    start_two(on_hdfs(tmp_path, cluster, log_confs()))
 
 
-@pytest.mark.parametrize("command", ["restart-namenode", "stop-datanode"])
-def test_a_query_survives(tmp_path: Path, cluster: Hdfs, command: str) -> None:
-    run = on_hdfs(tmp_path, cluster)
-    with run.start() as driver:
-        wait_for_commits(driver, run)
-        cluster.tell(command)
-        driver.succeed()
-    check(run)
-    if command == "stop-datanode":
-        cluster.tell("restart-datanodes")
+@pytest.mark.parametrize("case", [case for case in HDFS_CASES if not case.kills], ids=lambda case: case.name)
+def test_a_query_survives(tmp_path: Path, cluster: Hdfs, case: HdfsCase) -> None:
+    outcome = play_on_hdfs(case, cluster, on_hdfs(tmp_path, cluster, log_confs()))
+    record(case, outcome)
+    assert (outcome.failures, outcome.wrong) == ((), "")
 
 
-def test_a_query_waits_for_the_end_of_safe_mode(tmp_path: Path, cluster: Hdfs) -> None:
-    run = on_hdfs(tmp_path, cluster)
-    with run.start() as driver:
-        wait_for_commits(driver, run)
-        cluster.tell("enter-safe-mode")
-        time.sleep(OUTAGE_SECONDS)
-        cluster.tell("leave-safe-mode")
-        driver.succeed()
-    check(run)
+def record(case: HdfsCase, outcome: Outcome) -> None:
+    if os.environ.get(RECORD):
+        Figures.read().add(case.key, "spark-dstl", outcome.failures, outcome.wrong)
 
 
 def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, cluster: Hdfs) -> None:
     """The next driver does not wait for its lease, and the namenode closes it once that has expired."""
-    run = on_hdfs(tmp_path, cluster)
+    run = on_hdfs(tmp_path, cluster, log_confs())
     with run.start() as driver:
-        wait_for_commits(driver, run)
-        # Who writes now has made a file, and finds nobody for its content.
-        cluster.tell("stop-datanodes")
-        driver.wait_until(lambda: stalls_with_an_open_file(driver, run, cluster), "file that is open")
-        driver.kill()
-    cluster.tell("restart-datanodes")
+        OPEN_FILE.disturb(cluster, driver, run)
     left_open = open_files(run, cluster)
     assert left_open
     with run.start() as driver:
@@ -96,25 +68,14 @@ def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, c
     cluster.tell("expire-leases")
     assert not open_files(run, cluster)
     let_batches_be_uneven(run)
-    check(run)
-
-
-def open_files(run: Run, cluster: Hdfs) -> list[str]:
-    return [path for path in cluster.open_files() if path.startswith(f"/{run.work.name}/")]
-
-
-def stalls_with_an_open_file(driver: Driver, run: Run, cluster: Hdfs) -> bool:
-    """Stop the driver; it goes on if it has nothing open."""
-    driver.stall()
-    if open_files(run, cluster):
-        return True
-    driver.go_on()
-    return False
+    outcome = Outcome((), wrong_with(run))
+    record(OPEN_FILE, outcome)
+    assert not outcome.wrong
 
 
 def test_the_commands_read_what_only_hadoop_has_a_client_for(tmp_path: Path, cluster: Hdfs) -> None:
     """Without libhdfs: through Hadoop's own client, in a Java process that ends with the command."""
-    run = on_hdfs(tmp_path, cluster, inline__maxSegmentSize="0")
+    run = on_hdfs(tmp_path, cluster, LARGE_SEGMENTS)
     with run.start() as driver:
         driver.succeed()
     path = run.queries[0].checkpoint

@@ -13,9 +13,9 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -34,6 +34,7 @@ class Fault(Enum):
     TOO_MANY = "429 TooManyRequests"
     EXPIRED = "400 ExpiredToken"
     DENIED = "403 AccessDenied"
+    GONE = "404 NoSuchBucket"
     FULL = "507 Insufficient Storage, as servers on a full disk answer"
     HELD = "the server sees it after a while"
 
@@ -43,6 +44,7 @@ _ANSWERS = {
     Fault.TOO_MANY: (429, "TooManyRequests", "Too many requests."),
     Fault.EXPIRED: (400, "ExpiredToken", "The provided token has expired."),
     Fault.DENIED: (403, "AccessDenied", "Access Denied."),
+    Fault.GONE: (404, "NoSuchBucket", "The specified bucket does not exist."),
     Fault.FULL: (507, "InsufficientStorage", "There is no space left on the device."),
 }
 
@@ -85,8 +87,10 @@ class Wire:
     lifetime: float | None = None
     rules: list[Rule] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
-    # Connections that came to the end of their lifetime.
+    # Connections that came to the end of their lifetime, those that are open now, and the most that were at once.
     expired: int = 0
+    open: int = 0
+    most_open: int = 0
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,6 +98,23 @@ class Wire:
     def address(self) -> str:
         """The endpoint for clients."""
         return f"http://127.0.0.1:{self.port}"
+
+    def count(self, opened: int) -> None:
+        """A connection was opened, or closed again: 1, or -1."""
+        with self.lock:
+            self.open += opened
+            self.most_open = max(self.open, self.most_open)
+
+    def begin(self, rules: Iterable[Rule]) -> None:
+        """Have these rules, of which none has met anything yet, and forget what was seen."""
+        with self.lock:
+            self.rules[:] = [replace(rule) for rule in rules]
+            self.seen.clear()
+
+    def has_seen(self, target: str) -> bool:
+        """Whether there was a request with such a target."""
+        with self.lock:
+            return any(re.search(target, one.target) for one in self.seen)
 
     def fault(self, method: str, target: str) -> Rule | None:
         """The rule for what this request is to meet, counted."""
@@ -111,10 +132,10 @@ class Wire:
         with self.lock:
             self.seen.append(seen)
 
-    def met(self, fault: Fault) -> list[Seen]:
-        """The requests that met a fault."""
+    def met(self, *faults: Fault) -> list[Seen]:
+        """The requests that met one of these faults, or any."""
         with self.lock:
-            return [one for one in self.seen if one.fault is fault]
+            return [one for one in self.seen if one.fault is not None and (not faults or one.fault in faults)]
 
 
 @contextmanager
@@ -155,6 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
+        self.wire.count(1)
         if self.wire.lifetime is not None:
             timer = threading.Timer(self.wire.lifetime, self._expire)
             timer.daemon = True
@@ -181,6 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def finish(self) -> None:
+        self.wire.count(-1)
         if self._upstream is not None:
             self._upstream.close()
         with suppress(OSError):

@@ -1,0 +1,109 @@
+"""Faults of HDFS: what is done to a query, with the log and with stock Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cases import OUTAGE_SECONDS, Outcome, first_error, let_batches_be_uneven, wait_for_commits, wrong_with
+from driver_process import Driver
+from harness import Run
+from scenarios import Aggregation
+from servers import Hdfs
+
+MOST_STARTS = 4
+
+
+@dataclass(frozen=True)
+class HdfsCase:
+    """One fault: what is done while the query runs, and whether that ends its driver."""
+
+    name: str
+    disturb: Callable[[Hdfs, Driver, Run], None]
+    kills: bool = False
+
+    @property
+    def key(self) -> str:
+        """What it is called where results are written down."""
+        return f"on HDFS: everything: {self.name}"
+
+
+def on_hdfs(work: Path, cluster: Hdfs, confs: Mapping[str, str], master: str = "local[2]") -> Run:
+    """A query whose checkpoint is there."""
+    where = f"{cluster.address}/{work.name}"
+    return Run.create(work, Aggregation.generate(), master=master, confs=confs, checkpoints=where, names=cluster.names)
+
+
+def restart_the_namenode(cluster: Hdfs, driver: Driver, run: Run) -> None:
+    """End the namenode and start it again."""
+    wait_for_commits(driver, run)
+    cluster.tell("restart-namenode")
+
+
+def kill_a_datanode(cluster: Hdfs, driver: Driver, run: Run) -> None:
+    """End one datanode of three."""
+    wait_for_commits(driver, run)
+    cluster.tell("stop-datanode")
+
+
+def enter_safe_mode(cluster: Hdfs, driver: Driver, run: Run) -> None:
+    """Have the namenode refuse every change for a while."""
+    wait_for_commits(driver, run)
+    cluster.tell("enter-safe-mode")
+    time.sleep(OUTAGE_SECONDS)
+    cluster.tell("leave-safe-mode")
+
+
+def die_with_an_open_file(cluster: Hdfs, driver: Driver, run: Run) -> None:
+    """Kill the driver while it writes a file whose content nobody takes."""
+    wait_for_commits(driver, run)
+    # Who writes now has made a file, and finds nobody for its content.
+    cluster.tell("stop-datanodes")
+    driver.wait_until(lambda: stalls_with_an_open_file(driver, run, cluster), "file that is open")
+    driver.kill()
+    cluster.tell("restart-datanodes")
+
+
+def open_files(run: Run, cluster: Hdfs) -> list[str]:
+    """The files of this run's that are open."""
+    return [path for path in cluster.open_files() if path.startswith(f"/{run.work.name}/")]
+
+
+def stalls_with_an_open_file(driver: Driver, run: Run, cluster: Hdfs) -> bool:
+    """Stop the driver; it goes on if it has nothing open."""
+    driver.stall()
+    if open_files(run, cluster):
+        return True
+    driver.go_on()
+    return False
+
+
+OPEN_FILE = HdfsCase("a driver killed while it writes a file", die_with_an_open_file, kills=True)
+HDFS_CASES = [
+    HdfsCase("namenode started again", restart_the_namenode),
+    HdfsCase("one datanode of three killed", kill_a_datanode),
+    HdfsCase("safe mode for 30 s", enter_safe_mode),
+    OPEN_FILE,
+]
+
+
+def play_on_hdfs(case: HdfsCase, cluster: Hdfs, run: Run) -> Outcome:
+    """Let the query run, with its fault, to the end; it is started again when it has failed."""
+    failures: list[str] = []
+    for attempt in range(MOST_STARTS):
+        with run.start() as driver:
+            if attempt == 0:
+                case.disturb(cluster, driver, run)
+                if case.kills:
+                    continue
+            if driver.wait() == 0:
+                break
+            failures.append(first_error(driver))
+    else:
+        return Outcome(tuple(failures), f"not at its end after {MOST_STARTS} starts")
+    cluster.tell("restart-datanodes")
+    if failures or case.kills:
+        let_batches_be_uneven(run)
+    return Outcome(tuple(failures), wrong_with(run))
