@@ -1,0 +1,161 @@
+"""A query that goes on for minutes, or for as long as is asked: what it holds and keeps does not grow.
+
+`make storage-long-run` runs it for an hour; `make test-storage` for some minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driver_process import Driver, start_driver
+from fault_figures import RECORD
+from long_run_driver import Totals, expected, parsed
+from long_run_figures import third, write
+from s3 import ROOT, s3a, with_jars
+from servers import BUCKET, Hdfs, S3Server, hdfs, versitygw
+from settings import STATE_STORE, base_confs, dstl, log_confs
+from wire import Wire, wire
+
+LONG_RUN = "SPARK_DSTL_TEST_LONG_RUN"
+SECONDS = int(os.environ.get(LONG_RUN, "240"))
+SAMPLE_SECONDS = 3
+# As many connections as S3A may have at most; by default they are 500.
+CONNECTIONS = 20
+PARTS = {"multipart.size": "5M", "multipart.threshold": "5M", "block.size": "5M"}
+# Pools of S3A's have 96 threads by default, and make one with each task until they have them: that takes many minutes.
+POOLS = {"threads.max": "8", "analytics.accelerator.physicalio.thread.pool.size": "8"}
+# What comes after minutes, hours and days comes after seconds, so that a run of minutes sees all of it often.
+COMPRESSED = {
+    "spark.sql.streaming.minBatchesToRetain": "5",
+    f"{STATE_STORE}.maintenanceInterval": "3s",
+    **dstl(materialize__interval="10s"),
+    # What Spark keeps for its UI grows until it has so many.
+    **{
+        f"spark.{of}": "10"
+        for of in ("ui.retainedJobs", "ui.retainedStages", "ui.retainedTasks", "sql.ui.retainedExecutions")
+    },
+}
+# What varies from sample to sample: a third of the run holds so much more than the one before it at most.
+MORE_THREADS = 5
+MORE_BYTES = 16 << 20
+MORE = 1.25
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a checkpoint is, how it is reached, and what is seen of it from outside: objects and bytes at least."""
+
+    checkpoint: str
+    confs: Mapping[str, str]
+    look: Callable[[], dict[str, int]]
+    # What there must not be at the end.
+    left_open: Callable[[], list[str]]
+    wire: Wire | None = None
+
+
+@contextmanager
+def on_versitygw(work: Path) -> Iterator[Place]:
+    with versitygw(work / "server") as server, wire(server.port) as between:
+
+        def look() -> dict[str, int]:
+            return {**stored(server), "connections": between.open, "most connections": between.most_open}
+
+        few = {"connection.maximum": str(CONNECTIONS), "connection.ttl": "5m", **PARTS, **POOLS}
+        confs = {**s3a(between.address), **{f"spark.hadoop.fs.s3a.{name}": value for name, value in few.items()}}
+        yield Place(f"{ROOT}/long-run", with_jars({**log_confs(), **confs}), look, server.unfinished_uploads, between)
+
+
+def stored(server: S3Server) -> dict[str, int]:
+    pages = server.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+    sizes = [found["Size"] for page in pages for found in page.get("Contents", ())]
+    return {"objects": len(sizes), "bytes": sum(sizes)}
+
+
+@contextmanager
+def on_hdfs(work: Path) -> Iterator[Place]:
+    with hdfs(work) as cluster:
+        yield Place(f"{cluster.address}/long-run", log_confs(), lambda: summary(cluster), cluster.open_files)
+
+
+def summary(cluster: Hdfs) -> dict[str, int]:
+    found = cluster.ask("/long-run", "GETCONTENTSUMMARY")["ContentSummary"]
+    return {"objects": found["fileCount"], "bytes": found["length"]}
+
+
+PLACES = {"versitygw": on_versitygw, "hdfs": on_hdfs}
+
+
+@pytest.mark.timeout(SECONDS + 600)
+@pytest.mark.parametrize("name", PLACES)
+def test_nothing_grows_with_the_number_of_batches(tmp_path: Path, name: str) -> None:
+    with PLACES[name](tmp_path) as place:
+        with start(tmp_path, place) as driver:
+            samples = list(watched(driver, tmp_path, place))
+            driver.succeed()
+        result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+        thirds = [third(samples, number) for number in range(3)]
+        if os.environ.get(RECORD) and os.environ.get(LONG_RUN):
+            write(name, SECONDS, samples)
+        check_result(result)
+        assert not place.left_open()
+        if place.wire is not None:
+            assert [seen for seen in place.wire.seen if seen.method == "POST" and "uploads" in seen.target]
+            assert place.wire.most_open < CONNECTIONS
+    flat = {"threads": (1.0, MORE_THREADS), **dict.fromkeys(("heap", "resident", "bytes"), (MORE, MORE_BYTES))}
+    for what, (times, more) in {**flat, "objects": (MORE, 10)}.items():
+        assert thirds[2][what] <= thirds[1][what] * times + more, f"{what} grew: {[one[what] for one in thirds]}"
+
+
+def start(work: Path, place: Place) -> Driver:
+    spec = {
+        "confs": {**base_confs("local[2]", work), **place.confs, **COMPRESSED},
+        "checkpoint": place.checkpoint,
+        "seconds": SECONDS,
+        "every": SAMPLE_SECONDS,
+        "parent": os.getpid(),
+        "samples": str(work / "samples.jsonl"),
+        "result": str(work / "result.json"),
+    }
+    path = work / "spec.json"
+    path.write_text(json.dumps(spec, indent=2), encoding="utf-8")
+    program = Path(__file__).parent / "long_run_driver.py"
+    return start_driver([sys.executable, str(program), str(path)], {}, work, "driver")
+
+
+def watched(driver: Driver, work: Path, place: Place) -> Iterator[dict[str, int]]:
+    """What the driver says of itself, and what is seen of its checkpoint at that time."""
+    path = work / "samples.jsonl"
+    found: list[dict[str, int]] = []
+
+    def comes_another() -> bool:
+        before = len(found)
+        if path.exists():
+            with path.open(encoding="utf-8") as lines:
+                found[:] = parsed(lines)
+        return len(found) > before
+
+    while not found or found[-1]["seconds"] < SECONDS:
+        driver.wait_until(comes_another, "another sample")
+        yield {**found[-1], **place.look()}
+
+
+def check_result(result: Mapping[str, Any]) -> None:
+    """Sink and state are what they must be, each after as many batches as it has; the last may be in the sink alone."""
+    assert as_totals(result["sink"]) == expected(result["batches"])
+    state = as_totals(result["state"])
+    assert any(state == expected(batches) for batches in (result["batches"], result["batches"] - 1))
+
+
+def as_totals(rows: Sequence[Sequence[Any]]) -> Totals:
+    found = {key: (count, total, note) for key, count, total, note in rows}
+    assert len(found) == len(rows), "a key twice"
+    return found
