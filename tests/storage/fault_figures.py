@@ -16,11 +16,13 @@ CONTENDERS = ("spark-dstl", "stock")
 # When a query meets its fault: each has a table of its own.
 WHEN = ("while writing", "in recovery", "on HDFS")
 NOT_RUN = "not run"
-# The error that an exception's text is about: the last class that it names, with the beginning of its message; without
-# any, the name that Spark gives it.
+# What tells errors apart in the text of an exception: the names of ours; else the last class that it names, with the
+# beginning of its message; else the name that Spark gives it.
 _OURS = re.compile(r"DSTL_\w+")
-_CLASS = re.compile(r"^\[([A-Z_]+)[\].]")
 _NAMED = re.compile(r"(?:\b[a-z]\w*\.)*\b([A-Z]\w*(?:Exception|Error))\b:? ?([^:(;\n]{0,80})")
+_OF_SPARK = re.compile(r"^\[([A-Z_]+)[\].]")
+_PATH = re.compile(r"\S*/\S*/\S*[^\s.]")
+_MOST = 100
 
 
 @dataclass
@@ -71,8 +73,12 @@ def short(error: str) -> str:
         return found[0]
     named = _NAMED.findall(error)
     if not named:
-        of_spark = _CLASS.search(error)
-        return of_spark[1] if of_spark else error.splitlines()[0][:80].strip()
+        of_spark = _OF_SPARK.search(error)
+        return of_spark[1] if of_spark else without_paths(error.splitlines()[0])[:_MOST].strip()
     name, message = named[-1]
-    # Names of objects are others each time.
-    return f"{name}: {message}".strip(" :") if message and not re.search(r"[\w-]+/[\w-]+/", message) else name
+    return f"{name}: {without_paths(message)}".strip(" :")
+
+
+def without_paths(text: str) -> str:
+    """The same without the names of objects, which are others each time."""
+    return _PATH.sub("…", text)

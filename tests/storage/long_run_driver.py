@@ -6,6 +6,7 @@ is taken, in seconds; `samples` and `result` are where samples, a line of JSON e
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -113,6 +114,8 @@ def expected(batches: int) -> Totals:
 
 def held(spark: SparkSession) -> dict[str, int]:
     """Threads of the driver's JVM, its heap once it has been collected, and the memory of its process, in bytes."""
+    # Python lets go of what it holds in the JVM, such as the data frames of batches, when it collects cycles: seldom.
+    gc.collect()
     jvm: Any = spark._jvm
     management = jvm.java.lang.management.ManagementFactory
     jvm.java.lang.System.gc()
