@@ -76,7 +76,7 @@ def short(error: str) -> str:
         of_spark = _OF_SPARK.search(error)
         return of_spark[1] if of_spark else without_paths(error.splitlines()[0])[:_MOST].strip()
     name, message = named[-1]
-    return f"{name}: {without_paths(message)}".strip(" :")
+    return f"{name}: {without_paths(message).removesuffix('SQLSTATE')}".strip(" :")
 
 
 def without_paths(text: str) -> str:

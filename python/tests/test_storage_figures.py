@@ -1,0 +1,55 @@
+"""docs/storage.md says of each fault of storage what was seen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from documents import ROOT
+
+import long_run_figures
+from fault_figures import NOT_RUN, WHEN, Figures, cell, short
+
+pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only in a checkout of the whole project")
+
+HEADINGS = {"while writing": "While a query writes", "in recovery": "While it comes back", "on HDFS": "Faults of HDFS"}
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_the_tables_of_faults_say_what_became_of_each_contender(when: str) -> None:
+    rows = rows_below(HEADINGS[when])
+    assert rows == Figures.read().rows(when)
+    assert not [row for row in rows if NOT_RUN in row]
+
+
+def test_the_table_of_the_long_run_says_what_it_held() -> None:
+    assert rows_below("A long run") == long_run_figures.rows(long_run_figures.read())
+
+
+def rows_below(heading: str) -> list[str]:
+    """The rows of the table in that section of the page, without its first one."""
+    page = (ROOT / "docs/storage.md").read_text(encoding="utf-8")
+    section = re.search(rf"^#+ {heading}\n(.*?)(?=^#+ |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert section is not None, heading
+    return [line for line in section[1].splitlines() if line.startswith("| ")][1:]
+
+
+def test_a_cell_names_each_error_once() -> None:
+    assert cell({"failures": []}) == "survived"
+    assert cell({"failures": [], "wrong": "a window is missing"}) == "not survived: a window is missing"
+    assert cell({"failures": ["A: b"]}) == "failed, `A: b`; went on when it was started again"
+    twice = {"failures": ["A", "A"], "wrong": "not at its end after 2 starts"}
+    assert cell(twice) == "failed 2 times, `A`; not at its end after 2 starts"
+
+
+def test_an_error_is_named_by_what_it_says_first() -> None:
+    assert short("[DSTL_FENCED] Another driver has gone on. SQLSTATE: XXKST") == "DSTL_FENCED"
+    assert short("[STREAM_FAILED] Query [id = 1]: org.x.SomeException: Did not answer: for (4) s") == (
+        "SomeException: Did not answer"
+    )
+    assert short("Job aborted: java.io.IOException: query-0/state/0/1 is gone") == "IOException: … is gone"
+    assert short("Job aborted: java.io.EOFException: SQLSTATE: XXKST") == "EOFException"
+    assert short("Cannot create file/run/offsets/.2.tmp. It is in safe mode.\nMore") == (
+        "Cannot create …. It is in safe mode."
+    )
+    assert short("[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred") == "FOREACH_BATCH_USER_FUNCTION_ERROR"
