@@ -30,11 +30,7 @@ private[tools] object ReadersOfLine {
   def isTimers(variable: String): Boolean =
     Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME).exists(variable.startsWith(_))
 
-  /** Reads schema files. It asks for their directory to be made, which a read-only file manager does not do. */
-  def checker(
-      id: StateStoreProviderId,
-      configuration: Configuration,
-      files: List[Path]
-  ): StateSchemaCompatibilityChecker =
-    new StateSchemaCompatibilityChecker(id, configuration, oldSchemaFilePaths = files)
+  /** Reads schema files. */
+  def checker(id: StateStoreProviderId, configuration: Configuration, files: List[Path]): SchemaFiles =
+    new SchemaFiles(id, configuration, files)
 }
