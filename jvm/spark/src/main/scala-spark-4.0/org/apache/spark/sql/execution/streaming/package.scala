@@ -18,7 +18,6 @@ package object runtime {
     org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
   type IncrementalExecution = org.apache.spark.sql.execution.streaming.IncrementalExecution
   type MemoryStream[A] = org.apache.spark.sql.execution.streaming.MemoryStream[A]
-  type MemoryStreamBase[A] = org.apache.spark.sql.execution.streaming.MemoryStreamBase[A]
   type MicroBatchExecution = org.apache.spark.sql.execution.streaming.MicroBatchExecution
   type StreamExecution = org.apache.spark.sql.execution.streaming.StreamExecution
   type StreamingQueryWrapper = org.apache.spark.sql.execution.streaming.StreamingQueryWrapper
