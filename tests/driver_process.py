@@ -71,6 +71,10 @@ class Driver:
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()
 
+    def has_ended(self) -> bool:
+        """Whether it has, in whatever way."""
+        return self._process.poll() is not None
+
     def wait(self) -> int:
         """Wait for the end; returns the exit code."""
         try:

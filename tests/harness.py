@@ -24,11 +24,15 @@ from settings import (
     FORMAT_VERSION,
     TEST_JAR,
     base_confs,
+    dstl,
     faults,
     log_confs,
     stock,
     stock_confs,
 )
+
+# What a reader of states does not learn from the checkpoint itself.
+IN_NO_CHECKPOINT = {FORMAT_VERSION, *dstl(basePath="")}
 
 HERE = Path(__file__).resolve().parent
 
@@ -192,9 +196,8 @@ class Run:
             with self._python("read-state", "", {}) as driver:
                 driver.succeed()
         else:
-            # The one thing that Spark does not learn from the checkpoint itself.
-            version = {key: value for key, value in self.confs.items() if key == FORMAT_VERSION}
-            reader.read(self.write_spec("read-state", version, parent=None), self.state)
+            kept = {key: value for key, value in self.confs.items() if key in IN_NO_CHECKPOINT}
+            reader.read(self.write_spec("read-state", kept, parent=None), self.state)
         versions = json.loads(self.state.read_text(encoding="utf-8"))
         read: dict[str, set[int]] = defaultdict(set)
         for version in versions:
@@ -265,10 +268,14 @@ class Run:
 
 
 class Reader:
-    """An application that never runs a query and reads the states of others: one for all tests."""
+    """An application that never runs a query and reads the states of others: one for all tests.
 
-    def __init__(self, work: Path) -> None:
-        self._run = Run.create(work, confs=stock_confs() if stock() else log_confs(TEST_JAR in os.environ))
+    With `confs`, those lead it to where the states are.
+    """
+
+    def __init__(self, work: Path, confs: Mapping[str, str] | None = None) -> None:
+        kept = confs or (stock_confs() if stock() else log_confs(TEST_JAR in os.environ))
+        self._run = Run.create(work, confs=kept)
         self._run.confs.update(faults(fail=0, hang=0, lost_reply=0))
         self._driver: Driver | None = None
 

@@ -242,8 +242,8 @@ def state(spark: SparkSession, query: Spec, operator: int, batch: int, side: str
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file so that no reader ever sees half of it."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file so that no reader ever sees half of it, nor another driver's."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 

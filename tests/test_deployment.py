@@ -7,22 +7,12 @@ import re
 from pathlib import Path
 
 from harness import Reader, Run, free_port
+from rescaling import FROM_NONE_TO_TWO, MASTER, come_and_go
 from scenarios import Aggregation, ProcessedAggregation
 from settings import dstl, jars, log_confs
 
 # What Python says first of a query that failed.
 FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: \[DSTL_FENCED\]"
-
-FROM_NONE_TO_TWO = {
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.minExecutors": "0",
-    "spark.dynamicAllocation.initialExecutors": "1",
-    "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
-    "spark.dynamicAllocation.executorIdleTimeout": "1s",
-    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
-}
 
 
 def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_path: Path, reader: Reader) -> None:
@@ -95,20 +85,9 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
 
 
 def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: Reader) -> None:
-    """A second executor comes for tasks that wait, both go when there are none, and then the driver dies."""
     confs = {**log_confs(), **FROM_NONE_TO_TWO}
-    run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
-    points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.before-commit-entry=pause@4"
-    with run.start(points) as driver:
-        driver.wait_for_pause("executor.mid-task")
-        driver.wait_until(lambda: len(driver.executors()) == 2, "second executor")
-        run.resume("executor.mid-task")
-        driver.wait_for_pause("driver.seals-pending")
-        driver.wait_until(lambda: not driver.executors(), "end of the executors that have nothing to do")
-        run.resume("driver.seals-pending")
-        driver.wait_for_pause("driver.before-commit-entry")
-        assert driver.executors()
-        driver.kill()
+    run = Run.create(tmp_path, Aggregation.generate(), master=MASTER, confs=confs)
+    come_and_go(run)
     with run.start() as driver:
         driver.succeed()
     run.check()

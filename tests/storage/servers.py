@@ -33,6 +33,7 @@ SECRET_KEY = "not-a-secret-of-anybody"
 BUCKET = "checkpoints"
 OTHER_BUCKET = "data-files"
 LOG_TAIL = 3000
+WEBHDFS = "/webhdfs/v1"
 
 
 class Process:
@@ -265,19 +266,39 @@ class Hdfs:
 
     def names(self, directory: str) -> list[str]:
         """What is in a directory; nothing if there is none."""
-        try:
-            found = self.ask(directory.removeprefix(self.address), "LISTSTATUS")
-        except urllib.error.HTTPError as error:
-            if error.code == http.HTTPStatus.NOT_FOUND:
-                return []
-            raise
-        return [status["pathSuffix"] for status in found["FileStatuses"]["FileStatus"]]
+        return [status["pathSuffix"] for status in self._listed(directory)]
+
+    def files(self, directory: str) -> list[str]:
+        """The paths of all files below a directory, from there."""
+        found: list[str] = []
+        for status in self._listed(directory):
+            name = status["pathSuffix"]
+            is_directory = status["type"] == "DIRECTORY"
+            found += [f"{name}/{below}" for below in self.files(f"{directory}/{name}")] if is_directory else [name]
+        return found
+
+    def transactions(self) -> int:
+        """How many changes the namenode has written down."""
+        bean = "Hadoop:service=NameNode,name=FSNamesystem"
+        address = f"{self.web.removesuffix(WEBHDFS)}/jmx?{urllib.parse.urlencode({'qry': bean})}"
+        with urllib.request.urlopen(address, timeout=DEADLINE_SECONDS) as answer:
+            return int(json.loads(answer.read())["beans"][0]["LastWrittenTransactionId"])
 
     def ask(self, path: str, operation: str) -> Any:
         """What WebHDFS answers to an operation that reads."""
         address = f"{self.web}{urllib.parse.quote(path)}?op={operation}"
         with urllib.request.urlopen(address, timeout=DEADLINE_SECONDS) as answer:
             return json.loads(answer.read())
+
+    def _listed(self, directory: str) -> list[dict[str, Any]]:
+        try:
+            found = self.ask(directory.removeprefix(self.address), "LISTSTATUS")
+        except urllib.error.HTTPError as error:
+            if error.code == http.HTTPStatus.NOT_FOUND:
+                return []
+            raise
+        statuses: list[dict[str, Any]] = found["FileStatuses"]["FileStatus"]
+        return statuses
 
     def open_files(self) -> list[str]:
         """The files that are being written, and those that a dead writer has left open."""
@@ -307,6 +328,6 @@ def hdfs(work: Path) -> Iterator[Hdfs]:
     process = Process("hdfs", [*java, *main], work, {})
     process.start(lambda: "ready" in process.log())
     try:
-        yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}/webhdfs/v1", process)
+        yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}{WEBHDFS}", process)
     finally:
         process.kill()

@@ -1,4 +1,4 @@
-"""The log on HDFS: a namenode and three datanodes in a process of their own."""
+"""What concerns HDFS alone: its faults, files that stay open, and the commands, for which only Hadoop has a client."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 import spark_dstl
-from cases import Outcome, let_batches_be_uneven, wrong_with
-from courses import check, kill_drivers, start_two
+from cases import LARGE_SEGMENTS, Outcome, let_batches_be_uneven, wrong_with
 from fault_figures import RECORD, Figures
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
-from settings import dstl, log_confs
+from settings import log_confs
 from spark_dstl.commands import main
-
-CLUSTER = "local-cluster[2,1,1024]"
-LARGE_SEGMENTS = {**log_confs(), **dstl(inline__maxSegmentSize="0")}
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +23,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """An HDFS for all tests of this file."""
     with hdfs(tmp_path_factory.mktemp("hdfs")) as cluster:
         yield cluster
-
-
-def test_large_segments_and_whoever_dies(tmp_path: Path, cluster: Hdfs) -> None:
-    """A driver before and after its commit entry, which may leave files open, and an executor in its task."""
-    run = on_hdfs(tmp_path, cluster, LARGE_SEGMENTS, CLUSTER)
-    kill_drivers(run, {"driver.before-commit-entry": 1, "driver.after-commit-entry": 2})
-    with run.start("executor.mid-task=pause@4") as driver:
-        driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
-        driver.succeed()
-    check(run)
-
-
-def test_of_two_drivers_the_later_one_goes_on(tmp_path: Path, cluster: Hdfs) -> None:
-    start_two(on_hdfs(tmp_path, cluster, log_confs()))
 
 
 @pytest.mark.parametrize("case", [case for case in HDFS_CASES if not case.kills], ids=lambda case: case.name)
@@ -75,7 +57,7 @@ def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, c
 
 def test_the_commands_read_what_only_hadoop_has_a_client_for(tmp_path: Path, cluster: Hdfs) -> None:
     """Without libhdfs: through Hadoop's own client, in a Java process that ends with the command."""
-    run = on_hdfs(tmp_path, cluster, LARGE_SEGMENTS)
+    run = on_hdfs(tmp_path, cluster, {**log_confs(), **LARGE_SEGMENTS})
     with run.start() as driver:
         driver.succeed()
     path = run.queries[0].checkpoint

@@ -1,25 +1,23 @@
-"""The log on an S3 server: what a batch asks of it, and that nothing is lost whatever dies."""
+"""What batches and restarts ask of an S3 server, and two drivers where it is not asked to tell them apart."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from cases import ALWAYS_SNAPSHOTS, LARGE_SEGMENTS
 from counting import by_batch
-from courses import check, finish, kill_drivers, start_two
-from s3 import on_s3, with_jars
+from courses import start_apart, start_at_once, start_two
+from harness import Run
+from s3 import on_s3
 from scenarios import Aggregation
-from servers import OTHER_BUCKET, S3Process, Versitygw, minio, versitygw
-from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
+from servers import S3Process, Versitygw, minio, versitygw
+from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
 
-CLUSTER = "local-cluster[2,1,1024]"
 # No second attempts beside slow ones, and nothing in the background now and then.
 ONCE = {**dstl(upload__retryPolicy="none"), f"{STATE_STORE}.maintenanceInterval": "1h"}
 SERVERS = {"versitygw": versitygw, "minio": minio}
@@ -117,81 +115,13 @@ def test_a_restart_asks_twice_for_each_data_file_that_holds_snapshots(tmp_path: 
     assert not [place for place in kinds if re.search(r" state/0/([1-9]|0/(?!_metadata))", place)]
 
 
-def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(tmp_path: Path, server: S3Process) -> None:
-    confs = {**log_confs(), **LARGE_SEGMENTS}
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(), confs=confs)
-    kill_drivers(run, {"driver.before-commit-entry": 0, "driver.seals-pending": 2, "driver.after-commit-entry": 3})
-    finish(run)
-    assert not server.unfinished_uploads()
-
-
-def test_executors_that_die_while_they_write_and_load_snapshots_lose_nothing(tmp_path: Path, server: S3Process) -> None:
-    # Only snapshots go to data files: a batch whose changes an executor is uploading when it dies fails, by name.
-    small = dstl(batch__persistDelay="50ms", inline__maxSegmentSize="1000")
-    confs = {**log_confs(), **ALWAYS_SNAPSHOTS, **small}
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=10, rows=30), master=CLUSTER, confs=confs)
-    with run.start("executor.snapshot-uploaded=pause@1;driver.before-commit-entry=pause@6") as driver:
-        driver.kill_executor(driver.wait_for_pause("executor.snapshot-uploaded"))
-        driver.wait_for_pause("driver.before-commit-entry")
-        driver.kill()
-    with run.start("executor.snapshot-loading=pause") as driver:
-        driver.kill_executor(driver.wait_for_pause("executor.snapshot-loading"))
-        driver.succeed()
-    check(run)
-
-
-@pytest.mark.parametrize("conditional", ["true", "false"])
-def test_of_two_drivers_on_one_checkpoint_the_late_one_stops(
-    tmp_path: Path, server: S3Process, conditional: str
+@pytest.mark.parametrize("start", [start_at_once, start_apart, start_two])
+def test_two_drivers_leave_one_history_also_where_the_server_is_not_asked_to_create_objects_exclusively(
+    tmp_path: Path, server: S3Process, start: Callable[[Run], object]
 ) -> None:
-    """With conditional creation the server refuses the entry, without it the late one sees it first."""
-    confs = {**log_confs(), "spark.hadoop.fs.s3a.create.conditional.enabled": conditional}
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(), confs=confs)
-    first, _ = start_two(run)
-    says_so = "does not create objects exclusively" in first.log()
-    assert says_so == (conditional == "false"), first.failed("what it says of exclusive creation is wrong")
-
-
-def test_two_drivers_that_start_at_once_leave_one_history(tmp_path: Path, server: S3Process) -> None:
-    """One of them ends the query, or the next one does; whatever both wrote, state and sink are those of one."""
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=8))
-    with run.start() as one, run.start() as other:
-        codes = [one.wait(), other.wait()]
-    if 0 not in codes:
-        with run.start() as driver:
-            driver.succeed()
-    for driver, code in zip((one, other), codes, strict=True):
-        # The last is Spark's own, where both have found no `metadata`.
-        errors = ("[DSTL_", "CONCURRENT_STREAM_LOG_UPDATE", "SparkConcurrentModificationException")
-        assert code == 0 or any(error in driver.log() for error in errors), driver.failed("it ended without a reason")
-    check(run)
-
-
-def test_data_files_may_be_in_another_bucket(tmp_path: Path, server: S3Process) -> None:
-    confs = {**log_confs(), **dstl(inline__maxSegmentSize="0", basePath=f"s3a://{OTHER_BUCKET}/log")}
-    run = on_s3(work_of(tmp_path), server, Aggregation.generate(), confs=confs)
-    kill_drivers(run, {"driver.before-commit-entry": 3})
-    finish(run)
-    assert server.keys("log/", OTHER_BUCKET)
-    assert not [key for key in server.keys("") if "/dstl/data/" in key]
-
-
-@dataclass(frozen=True)
-class Continued(Aggregation):
-    """A batch without data ends the first run, so that the last file is in the batch after it."""
-
-    versions: ClassVar = [6]
-
-
-def test_a_stock_checkpoint_is_taken_over(tmp_path: Path, server: S3Process) -> None:
-    run = on_s3(work_of(tmp_path), server, Continued.generate(), confs=stock_confs())
-    last = run.queries[0].input / "events" / "0005.json"
-    last.rename(tmp_path / last.name)
-    with run.start() as driver:
-        driver.succeed()
-    (tmp_path / last.name).rename(last)
-    plain = [key for key in server.keys("") if key.endswith(".changelog")]
-    run.confs.update(with_jars(log_confs()))
-    run.has_plain_snapshots = True
-    finish(run)
-    assert [key for key in server.keys("") if key.endswith(".changelog")] == plain
+    """The late one sees the entry of the other one before it writes its own."""
+    confs = {**log_confs(), "spark.hadoop.fs.s3a.create.conditional.enabled": "false"}
+    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=8), confs=confs)
+    start(run)
+    logs = [log.read_text(encoding="utf-8") for log in run.work.glob("driver-*.log")]
+    assert any("does not create objects exclusively" in log for log in logs)

@@ -1,0 +1,190 @@
+"""The storages on which the log is tried in the same way: how queries get there, and what is seen there of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import spark_dstl
+from harness import Run
+from programs import jars
+from s3 import ROOT, environment, names_on, s3a, with_jars
+from scenarios import Scenario
+from servers import OTHER_BUCKET, Hdfs, S3Process, hdfs, minio, versitygw
+from settings import log_confs
+from spark_dstl import Checkpoint, JvmOptions
+from wire import wire
+
+CHANGES_SOMETHING = {"PUT", "POST", "DELETE"}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A way to a storage on which changes are counted.
+
+    `confs` lead there, `changes` says how many there were so far, `a_batch` about how many a small batch makes.
+    """
+
+    confs: Mapping[str, str]
+    changes: Callable[[], int]
+    a_batch: int
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A place for data files that is none of the checkpoint's, and the files that are there."""
+
+    path: str
+    files: Callable[[], list[str]]
+
+
+class Storage(ABC):
+    """A server that runs. Each test has a directory of its own there, below `root`; `confs` lead there."""
+
+    root: str
+    confs: Mapping[str, str]
+
+    def run(
+        self, work: Path, *scenarios: Scenario, master: str = "local[2]", confs: Mapping[str, str] | None = None
+    ) -> Run:
+        """Queries with their checkpoints there, with the log if `confs` do not say otherwise."""
+        kept = self.reached(log_confs() if confs is None else confs)
+        checkpoints = f"{self.root}/{work.name}"
+        return Run.create(work, *scenarios, master=master, confs=kept, checkpoints=checkpoints, names=self.files)
+
+    @abstractmethod
+    def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
+        """The same settings, with what leads there."""
+
+    @abstractmethod
+    def opened(self, checkpoint: str) -> AbstractContextManager[Checkpoint]:
+        """A checkpoint as the commands open it."""
+
+    @abstractmethod
+    def files(self, directory: str) -> list[str]:
+        """The paths of all files below a directory, from there."""
+
+    @abstractmethod
+    def unfinished(self, directory: str) -> list[str]:
+        """What somebody began to write there who is dead now, and nobody will ever clean up."""
+
+    @abstractmethod
+    def elsewhere(self, work: Path) -> AbstractContextManager[Elsewhere]:
+        """Another bucket, or what comes next to that."""
+
+    @abstractmethod
+    def watched(self) -> AbstractContextManager[Watched]:
+        """A way there on which changes are counted."""
+
+
+class OnS3(Storage):
+    """A server that speaks S3."""
+
+    root = ROOT
+
+    def __init__(self, server: S3Process) -> None:
+        self._server = server
+        self.confs = s3a(server.address)
+
+    def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
+        return {**with_jars(confs), **self.confs}
+
+    @contextmanager
+    def opened(self, checkpoint: str) -> Iterator[Checkpoint]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment(self._server.address).items():
+                patch.setenv(name, value)
+            connector = JvmOptions(jars=tuple(map(str, jars("s3a"))))
+            with spark_dstl.open(checkpoint, jvm=connector) as found:
+                yield found
+
+    def files(self, directory: str) -> list[str]:
+        return names_on(self._server)(directory)
+
+    def unfinished(self, directory: str) -> list[str]:
+        prefix = directory.removeprefix(f"{ROOT}/")
+        return [key for key in self._server.unfinished_uploads() if key.startswith(prefix)]
+
+    @contextmanager
+    def elsewhere(self, work: Path) -> Iterator[Elsewhere]:
+        path = f"s3a://{OTHER_BUCKET}/{work.name}"
+        yield Elsewhere(path, lambda: self.files(path))
+
+    @contextmanager
+    def watched(self) -> Iterator[Watched]:
+        """Through a proxy."""
+        with wire(self._server.port) as between:
+
+            def changes() -> int:
+                with between.lock:
+                    return sum(seen.method in CHANGES_SOMETHING for seen in between.seen)
+
+            yield Watched(s3a(between.address), changes, a_batch=3)
+
+
+class OnHdfs(Storage):
+    """An HDFS; each change is a transaction of its namenode's."""
+
+    def __init__(self, cluster: Hdfs) -> None:
+        self._cluster = cluster
+        self.root = cluster.address
+        self.confs = {}
+
+    def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
+        return dict(confs)
+
+    @contextmanager
+    def opened(self, checkpoint: str) -> Iterator[Checkpoint]:
+        with spark_dstl.open(checkpoint) as found:
+            yield found
+
+    def files(self, directory: str) -> list[str]:
+        return self._cluster.files(directory)
+
+    def unfinished(self, directory: str) -> list[str]:  # noqa: ARG002
+        # The namenode closes what a dead writer left open, once its lease has expired.
+        return []
+
+    @contextmanager
+    def elsewhere(self, work: Path) -> Iterator[Elsewhere]:
+        """On another HDFS."""
+        with hdfs(work) as other:
+            path = f"{other.address}/log"
+            yield Elsewhere(path, lambda: other.files(path))
+
+    @contextmanager
+    def watched(self) -> Iterator[Watched]:
+        yield Watched({}, self._cluster.transactions, a_batch=20)
+
+
+@contextmanager
+def on_versitygw(work: Path) -> Iterator[Storage]:
+    """The Versity S3 Gateway, on local files."""
+    with versitygw(work / "server") as server:
+        yield OnS3(server)
+
+
+@contextmanager
+def on_minio(work: Path) -> Iterator[Storage]:
+    """MinIO, with one disk."""
+    with minio(work / "server") as server:
+        yield OnS3(server)
+
+
+@contextmanager
+def on_hdfs(work: Path) -> Iterator[Storage]:
+    """A namenode and three datanodes."""
+    with hdfs(work) as cluster:
+        yield OnHdfs(cluster)
+
+
+STORAGES: dict[str, Callable[[Path], AbstractContextManager[Storage]]] = {
+    "versitygw": on_versitygw,
+    "minio": on_minio,
+    "hdfs": on_hdfs,
+}
