@@ -21,7 +21,7 @@ SEEDS = "SPARK_DSTL_TEST_SEEDS"
 # Of ten kills so many hit the driver.
 DRIVERS_OF_TEN = 4
 # Moments are at most so many small batches apart.
-BATCHES_APART = 3
+BATCHES_APART = 2
 # Executors that die do not end a batch by their number alone.
 PATIENT = {"spark.task.maxFailures": "100", "spark.deploy.maxExecutorRetries": "-1"}
 # The changes of a batch are lost with the executor that alone had them: the query ends, and can be started again.
