@@ -31,8 +31,10 @@ SAMPLE_SECONDS = 3
 # As many connections as S3A may have at most; by default they are 500.
 CONNECTIONS = 20
 PARTS = {"multipart.size": "5M", "multipart.threshold": "5M", "block.size": "5M"}
+# As in conf/storage/s3.conf: by default S3A keeps something for each object that was ever read.
+STREAMS = {"input.stream.type": "classic"}
 # Pools of S3A's have 96 threads by default, and make one with each task until they have them: that takes many minutes.
-POOLS = {"threads.max": "8", "analytics.accelerator.physicalio.thread.pool.size": "8"}
+POOLS = {"threads.max": "8"}
 # What comes after minutes, hours and days comes after seconds, so that a run of minutes sees all of it often.
 COMPRESSED = {
     "spark.sql.streaming.minBatchesToRetain": "5",
@@ -69,7 +71,7 @@ def on_versitygw(work: Path) -> Iterator[Place]:
         def look() -> dict[str, int]:
             return {**stored(server), "connections": between.open, "most connections": between.most_open}
 
-        few = {"connection.maximum": str(CONNECTIONS), "connection.ttl": "5m", **PARTS, **POOLS}
+        few = {"connection.maximum": str(CONNECTIONS), "connection.ttl": "5m", **PARTS, **STREAMS, **POOLS}
         confs = {**s3a(between.address), **{f"spark.hadoop.fs.s3a.{name}": value for name, value in few.items()}}
         yield Place(f"{ROOT}/long-run", with_jars({**log_confs(), **confs}), look, server.unfinished_uploads, between)
 
