@@ -19,12 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 import spark_dstl
 from scenarios import Aggregation
 from settings import FORMAT_VERSION, STATE_STORE, STOCK_PROVIDER, base_confs, jars
-from spark_dstl.release import installed_line
+from spark_facts import READABLE_FORMATS
 
 FILES = 4
 # The restart comes before this one.
 RESTART = 2
-READS_FORMAT_2 = installed_line().name != "4.0"
 Rows = list[str]
 
 
@@ -127,7 +126,7 @@ class Contest:
 
     def states(self, **options: Any) -> list[Rows]:
         """What the state reader makes of every store of the last version; nothing where it does not know the format."""
-        if self.session.conf.get(FORMAT_VERSION) == "2" and not READS_FORMAT_2:
+        if int(self.session.conf.get(FORMAT_VERSION) or 1) not in READABLE_FORMATS:
             return []
         return [self.state(**store, **options) for store in self.operator.stores]
 

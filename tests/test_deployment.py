@@ -10,6 +10,7 @@ from harness import Reader, Run, free_port
 from rescaling import FROM_NONE_TO_TWO, MASTER, come_and_go
 from scenarios import Aggregation, ProcessedAggregation
 from settings import dstl, jars, log_confs
+from spark_facts import HAS_PROCESSORS_OF_ROWS
 
 # What Python says first of a query that failed.
 FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: \[DSTL_FENCED\]"
@@ -69,8 +70,9 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
     tmp_path: Path, reader: Reader
 ) -> None:
     """The server is killed in the middle of a commit; the query goes on with another one."""
-    run = Run.create(tmp_path, ProcessedAggregation.generate(), confs={"spark.jars": jars()})
-    run.transform_with_state = True
+    scenario = ProcessedAggregation if HAS_PROCESSORS_OF_ROWS else Aggregation
+    run = Run.create(tmp_path, scenario.generate(), confs={"spark.jars": jars()})
+    run.transform_with_state = HAS_PROCESSORS_OF_ROWS
     port = free_port()
     client = run.client(port)
     with run.serve(port, "driver.before-commit-entry=pause@3") as server, client.start():

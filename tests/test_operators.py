@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from shared_session import Contest, Operator, contender
-from spark_dstl.release import installed_line
+from spark_facts import TAKES_ANY_PROVIDER
 from width_operators import OPERATORS
 from width_processors import LEDGER, PROCESSORS
 
@@ -21,8 +21,6 @@ from width_processors import LEDGER, PROCESSORS
 CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
     (operator, "stock", 1 + number % 2) for number, operator in enumerate([OPERATORS[0], OPERATORS[-1], *PROCESSORS])
 ]
-# For `transformWithState`, which later Sparks have with their own provider alone.
-TAKES_ANY_PROVIDER = installed_line().name in ("4.0", "4.1")
 if TAKES_ANY_PROVIDER:
     CASES += [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(PROCESSORS)]
 

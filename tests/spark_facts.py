@@ -1,0 +1,28 @@
+"""What the Spark that the tests run on has, where its lines differ.
+
+Users read of it in docs/what-works-with-what.md.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_dstl.release import installed_line
+
+# As numbers, which can be compared: (4, 2).
+LINE = tuple(int(number) for number in installed_line().name.split("."))
+
+# Formats of checkpoints that Spark's own readers of state know.
+READABLE_FORMATS = (1, 2) if LINE >= (4, 1) else (1,)
+# For `transformWithState`, which later Sparks have with their own provider alone.
+TAKES_ANY_PROVIDER = LINE < (4, 2)
+# Spark 4.0 has `transformWithState` in Python with Pandas alone, and not in Spark Connect.
+HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
+# State formats of joins with one store that has column families.
+JOIN_LAYOUTS = tuple(layout for layout, since in ((3, (4, 1)), (4, (4, 2))) if since <= LINE)
+
+
+def skip_unless_readable(version: int) -> None:
+    """Skip a test that reads the state of a checkpoint in that format, unless this Spark's readers know it."""
+    if version not in READABLE_FORMATS:
+        pytest.skip(f"this Spark's readers of state do not know checkpoint format {version}")

@@ -1,0 +1,52 @@
+"""What a Spark lacks that the log's commands need is refused by name, with the Spark that has it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+import spark_dstl
+from shared_session import Contest, contender
+from spark_dstl import CannotConvert, UnreadableState
+from spark_dstl.release import installed_line
+from spark_facts import READABLE_FORMATS
+from width_operators import OPERATORS
+
+
+@pytest.mark.skipif(2 in READABLE_FORMATS, reason="this Spark's readers of state know checkpoint format 2")
+@pytest.mark.parametrize("provider", ["spark", "dstl"])
+def test_state_in_a_checkpoint_format_that_spark_s_readers_do_not_know_is_not_read(
+    tmp_path: Path, spark: SparkSession, provider: str
+) -> None:
+    contest = Contest(contender(spark, provider, 2), OPERATORS[0], tmp_path)
+    contest.run()
+    # Spark's own reader looks for the file that there would be without ids.
+    with pytest.raises(Py4JJavaError, match=r"/state/0/[01]/\d+\.changelog does not exist"):
+        contest.state()
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
+        with refused_as_unknown():
+            checkpoint.state().read_all()
+        with refused_as_unknown():
+            checkpoint.changes(1).read_all()
+        with refused_as_unknown():
+            checkpoint.diff(0, 1).read_all()
+
+
+def refused_as_unknown() -> AbstractContextManager[object]:
+    return pytest.raises(UnreadableState, match=r"has checkpoint format 2; Spark 4\.1 and later can")
+
+
+@pytest.mark.skipif(installed_line().converts, reason="this Spark can write states at a batch of choice")
+def test_a_checkpoint_is_not_converted_where_spark_cannot_write_states(tmp_path: Path, spark: SparkSession) -> None:
+    contest = Contest(contender(spark, "default"), OPERATORS[0], tmp_path)
+    contest.run()
+    with (
+        spark_dstl.open(str(contest.checkpoint)) as checkpoint,
+        pytest.raises(CannotConvert, match=r"convert where a newer one is installed \(4\.2, 4\.3\)"),
+    ):
+        checkpoint.convert(str(tmp_path / "converted"), stopped=True)
+    assert not (tmp_path / "converted").exists()
