@@ -22,6 +22,7 @@ from settings import jars
 from shared_session import contender
 from spark_dstl.monitoring.sources import MetricsServlet
 from spark_dstl.monitoring.ui_charts import CHARTS, SETTING
+from spark_facts import SEGMENTS_OF_A_STORE
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -79,7 +80,7 @@ def check_history(place: Place) -> None:
     assert newest["query_id"] == place.query
     assert newest["batch"] == BATCHES - 1
     # Of the batch before, with two partitions, or of the one before that.
-    assert newest["segments"] == 2
+    assert newest["segments"] == 2 * SEGMENTS_OF_A_STORE
     assert newest["log_bytes"] >= newest["commit_entry_bytes"] > newest["inline_bytes"] > 0
     assert newest["batch_ms"] >= newest["tasks_ms"] > 0
     history = pyarrow.parquet.read_table(place.work / "history.parquet").to_pylist()
@@ -192,4 +193,4 @@ def test_what_belongs_to_the_whole_query_is_told_by_one_of_its_operators(tmp_pat
     newest = spark_dstl.metrics(query)
     assert newest is not None
     # Of two operators with two partitions each.
-    assert newest.segments == 4
+    assert newest.segments == 4 * SEGMENTS_OF_A_STORE
