@@ -67,6 +67,8 @@ private[coordinator] final class ExecutorAnswers(
     if (!isAtWork()) FromDriver.Superseded
     else ledger.seal(from, seal) match {
       case FromDriver.Accepted(_) => FromDriver.Accepted(barrier())
+      // As when a query is stopped: two messages of one executor may overtake each other.
+      case AttemptLedger.Withdrawn => AttemptLedger.Withdrawn
       case refused: FromDriver.Refused =>
         metrics.refused()
         // The task cannot be relied on to say so: Spark drops what a killed one fails with.

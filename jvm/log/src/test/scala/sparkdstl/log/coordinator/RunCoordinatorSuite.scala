@@ -246,6 +246,14 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(answer(run, uploaded(1, 1)) == FromDriver.Noted, "it was told before, and is part of the commit")
   }
 
+  test("a seal that comes after its attempt was given up is not taken, and is no refusal to look at") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(false))
+    assert(answer(run, seal(1, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(fixture.metrics.snapshot().refusedSeals == 0)
+  }
+
   test("files that only losers named are deleted with the commit") {
     val fixture = new RunFixture
     val run = fixture.begin()

@@ -36,7 +36,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     // A segment that was written twice counts as it was written last.
     val latest = seal.segments.reverseIterator.distinctBy(_.key).toVector.reverse
     val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
-    if (known.exists(_.withdrawn)) refused("it was withdrawn")
+    if (known.exists(_.withdrawn)) Withdrawn
     else if (news.isEmpty && known.nonEmpty) FromDriver.Accepted(None)
     else if (seal.batch <= closedBatch) refused(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
     else {
@@ -261,6 +261,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 }
 
 private[coordinator] object AttemptLedger {
+
+  /** The answer to the seal of an attempt that was given up while it asked: nobody waits for it. */
+  val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**
    * @param losers
