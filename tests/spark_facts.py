@@ -18,6 +18,8 @@ READABLE_FORMATS = (1, 2) if LINE >= (4, 1) else (1,)
 TAKES_ANY_PROVIDER = LINE < (4, 2)
 # Spark 4.0 has `transformWithState` in Python with Pandas alone, and not in Spark Connect.
 HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
+# Whether it loads an older snapshot where the newest cannot be used.
+REPAIRS_SNAPSHOTS = LINE >= (4, 2)
 # Segments of a store in a batch, checkpoint format 1: the changelog, and in Spark 4.1 a file with its checksum.
 SEGMENTS_OF_A_STORE = 2 if LINE == (4, 1) else 1
 # State formats of joins with one store that has column families.

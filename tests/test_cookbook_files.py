@@ -15,6 +15,7 @@ from recipe import Recipe
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console
+from spark_facts import REPAIRS_SNAPSHOTS
 from test_stop_and_damage import damage
 
 
@@ -43,14 +44,11 @@ def test_a_damaged_commit_entry(tmp_path: Path, spark: SparkSession) -> None:
     clicks.is_right()
 
 
+@pytest.mark.skipif(not REPAIRS_SNAPSHOTS, reason="this Spark loads no older snapshot where the newest is lost")
 def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path, files=36, settings=SNAPSHOTS)
     with Recipe("A snapshot is lost", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
-        clicks.goes_on(4)
-        # They are made in the background, and are in the entry of a later batch.
-        while clicks.later and not files_of_the_newest_snapshot(clicks.checkpoint):
-            clicks.goes_on(4)
-        for path in files_of_the_newest_snapshot(clicks.checkpoint):
+        for path in goes_on_to_a_snapshot(clicks):
             path.unlink()
         before = unusable_snapshots(spark)
         clicks.goes_on(1)
@@ -62,6 +60,34 @@ def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
         recipe.sees(recipe.types())
     clicks.goes_on()
     clicks.is_right()
+
+
+@pytest.mark.skipif(REPAIRS_SNAPSHOTS, reason="this Spark loads an older snapshot where the newest is lost")
+def test_a_lost_snapshot_stops_the_query_where_spark_loads_no_older_one_until_it_is_put_back(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    clicks = Clicks.create(spark, tmp_path, files=36, settings=SNAPSHOTS)
+    lost = {path: tmp_path / path.name for path in goes_on_to_a_snapshot(clicks)}
+    for path, elsewhere in lost.items():
+        path.rename(elsewhere)
+    said = clicks.fails(1)
+    assert "DSTL_MISSING_LOG_OBJECT" in said
+    assert any(str(path) in said for path in lost)
+    for path, elsewhere in lost.items():
+        elsewhere.rename(path)
+    clicks.goes_on()
+    clicks.is_right()
+
+
+def goes_on_to_a_snapshot(clicks: Clicks) -> list[Path]:
+    """Let the query run until it has a snapshot to be loaded from, and return the data files of that."""
+    clicks.goes_on(4)
+    # They are made in the background, and are in the entry of a later batch.
+    while clicks.later and not files_of_the_newest_snapshot(clicks.checkpoint):
+        clicks.goes_on(4)
+    found = files_of_the_newest_snapshot(clicks.checkpoint)
+    assert found
+    return found
 
 
 def is_intact(root: Path) -> bool:
