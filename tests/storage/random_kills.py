@@ -54,6 +54,8 @@ class Kills:
             executors = sorted(driver.executors())
             if driver.has_ended():
                 return
+            if not executors:
+                continue
             self.left -= 1
             if kills_driver:
                 driver.kill()
