@@ -81,7 +81,7 @@ private final class DirectPart(emit: ObjectNode => Unit) {
     // Each twice: the first time compiles.
     cases.foreach { spec =>
       val run = new BenchedRun(DeafExecutors)
-      try (0 until Batches).foreach(batch => measure(run, batch.toLong, DriverMain.loadOf(spec, run)))
+      try Seq.range(0, Batches).foreach(batch => measure(run, batch.toLong, DriverMain.loadOf(spec, run)))
       finally run.close()
     }
 

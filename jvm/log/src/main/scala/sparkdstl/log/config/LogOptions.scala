@@ -377,7 +377,7 @@ object LogOptions {
     val configured = configuration.collect {
       case (key, value) if key.startsWith(Prefix) && value != null => key.stripPrefix(Prefix) -> value.trim
     }.toMap
-    configured.keys.toSeq.sorted.find(key => !all.exists(_.key == key)).foreach { key =>
+    configured.keys.toVector.sorted.find(key => !all.exists(_.key == key)).foreach { key =>
       throw LogErrors.unknownOption(Prefix, key, nearest(key))
     }
     def value[T](option: LogOption[T]): T = optional(option).get

@@ -21,7 +21,7 @@ sealed trait OptionType[T] {
 }
 
 object OptionType {
-  private def quoted(text: String): String = s"\"$text\""
+  private def quoted(text: String): String = "\"" + text + "\""
 
   case object Flag extends OptionType[Boolean] {
     override val name = "boolean"

@@ -253,7 +253,7 @@ final class RunCoordinator private (
           link.tell(executor, id, ToExecutor.Drop(attempt, stores.map(_._3)))
       }
       if (closing.missingIds.nonEmpty && ledger.hasSeals(batch))
-        throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toSeq.sorted)
+        throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toVector.sorted)
     }
 
   /**
@@ -341,7 +341,7 @@ final class RunCoordinator private (
 
   private def discard(files: Set[String]): Unit =
     if (files.nonEmpty && isAtWork)
-      log.delete(files.toSeq.map(location.file), options.commitTimeoutMs).flatMap(_.asFuture).failed.foreach { error =>
+      log.delete(files.toVector.map(location.file), options.commitTimeoutMs).flatMap(_.asFuture).failed.foreach { error =>
         logger.warn(s"Could not delete ${files.size} data files that no commit names; a later run does", error)
       }
 

@@ -240,6 +240,14 @@ object ProtocolErrors {
         s"used of it: ${lacking.mkString("; ")}. Use Spark $compiledFor, or a release of spark-dstl for yours."
     )
 
+  /** @param snapshot the newest of the store, as Spark would call the file */
+  def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException = new DstlException(
+    "DSTL_UNSUPPORTED_SPARK",
+    Map("snapshot" -> snapshot.toString, "found" -> found),
+    s"Snapshot $snapshot is in the log, put there by a later Spark: Spark $found can load such as are files alone, and the log " +
+      "before the snapshot may be gone. Go on with Spark 4.0 or later; nothing of the checkpoint was changed"
+  )
+
   def unknownRun(batch: Long): DstlException =
     new DstlException(
       "DSTL_UNKNOWN_RUN",

@@ -22,7 +22,7 @@ object FailPoints {
 
   private lazy val directory: Path = Paths.get(sys.env.getOrElse("SPARK_DSTL_FAIL_POINT_DIR", "."))
 
-  private val rules: Seq[Rule] = sys.env.get("SPARK_DSTL_FAIL_POINTS").toSeq.flatMap(_.split(';')).map {
+  private val rules: Seq[Rule] = sys.env.get("SPARK_DSTL_FAIL_POINTS").toVector.flatMap(_.split(';')).map {
     case Form(name, action, batch) => Rule(name, action, Option(batch).map(_.toLong))
     case other => throw new IllegalArgumentException(s"not a fail point: $other")
   }

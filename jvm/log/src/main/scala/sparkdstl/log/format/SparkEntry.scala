@@ -70,8 +70,8 @@ private[format] object SparkEntry {
       val end = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
       val lines = new String(if (end < 0) content else content.take(end), UTF_8).split('\n')
       for {
-        operator <- mapper.readTree(lines(1)).path("stateUniqueIds").properties().asScala.toSeq
-        (stores, partition) <- operator.getValue.elements().asScala.toSeq.zipWithIndex
+        operator <- mapper.readTree(lines(1)).path("stateUniqueIds").properties().asScala.toVector
+        (stores, partition) <- operator.getValue.elements().asScala.toVector.zipWithIndex
         id <- stores.elements().asScala
       } yield (operator.getKey.toLong, partition, id.textValue())
     } catch {

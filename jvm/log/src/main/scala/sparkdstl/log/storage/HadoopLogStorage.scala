@@ -98,7 +98,7 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
         val status = statuses.next()
         if (status.isFile) found += StoredObject(status.getPath, status.getLen, status.getModificationTime)
       }
-      found.toSeq
+      found.toVector
     } catch {
       // A directory below may vanish while we look: that is an error, or a listing would silently lack objects.
       case _: FileNotFoundException if !fileSystem.exists(directory) => Nil

@@ -76,7 +76,7 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
   private def objects(wanted: Path => Boolean): Seq[StoredObject] =
     entries.asScala.iterator.collect {
       case (path, entry) if wanted(path) => StoredObject(path, entry.content.length.toLong, entry.modifiedMillis)
-    }.toSeq
+    }.toVector
 
   private def isBelow(directory: Path, path: Path): Boolean =
     Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).contains(directory)

@@ -19,7 +19,10 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
       val bulk = fileSystem.createBulkDelete(base)
       try math.max(bulk.pageSize(), 1)
       finally bulk.close()
-    } catch { case _: UnsupportedOperationException => 1 }
+    } catch {
+      // The second is what Hadoop before 3.4.1 answers, which knows no batches.
+      case _: UnsupportedOperationException | _: LinkageError => 1
+    }
 
   def delete(paths: Seq[Path]): Unit = {
     val qualified = paths.map(fileSystem.makeQualified)
@@ -39,7 +42,7 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
     if (paths.isEmpty) Nil
     else {
       val bulk = fileSystem.createBulkDelete(directory)
-      try paths.grouped(bulk.pageSize()).toSeq.flatMap(deletePage(bulk, _))
+      try paths.grouped(bulk.pageSize()).toVector.flatMap(deletePage(bulk, _))
       finally bulk.close()
     }
 
@@ -48,7 +51,7 @@ private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) 
 
   private def deletePage(bulk: BulkDelete, page: Seq[Path]): Seq[IOException] =
     try {
-      val failures = bulk.bulkDelete(page.asJava).asScala.toSeq
+      val failures = bulk.bulkDelete(page.asJava).asScala.toVector
       failures.map(failure => new IOException(s"cannot delete ${failure.getKey}: ${failure.getValue}"))
     } catch {
       case e: IOException => Seq(new IOException(s"cannot delete ${objects(page)}", e))

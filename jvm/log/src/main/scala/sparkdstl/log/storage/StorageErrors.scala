@@ -62,7 +62,7 @@ object StorageErrors {
 
   /** `error` with what is at the root of it: clients wrap errors several times. */
   def describe(error: Throwable): String = {
-    val root = causes(error).toSeq.last
+    val root = causes(error).toVector.last
     if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString
     else s"$error; caused by $root"
   }

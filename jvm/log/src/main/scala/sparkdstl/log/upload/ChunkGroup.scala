@@ -40,7 +40,7 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
   /** Ends the collecting and hands out what is to be uploaded: nothing when all was discarded. */
   def seal(): Seq[T] = synchronized {
     state = Uploading
-    members.toSeq.zipWithIndex.map { case (member, index) => member.take(index) }
+    members.toVector.zipWithIndex.map { case (member, index) => member.take(index) }
   }
 
   /** The file is durable: `positions` belong to the chunks that [[seal]] has handed out. */
@@ -59,7 +59,7 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
   private def conclude(outcome: State)(resultOf: Member => Try[ChunkLocation]): Unit = {
     val (concluded, unwanted, held) = synchronized {
       state = outcome
-      (members.toSeq, unwantedFile(), bytes)
+      (members.toVector, unwantedFile(), bytes)
     }
     release(held)
     concluded.foreach(member => member.complete(resultOf(member)))

@@ -14,6 +14,6 @@ final class DataFileEncoder(writer: Writer) extends ChunkFileEncoder[SegmentChun
     val entries = chunks.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }
     val content =
       file.finish(LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(name)))
-    EncodedFile(content, parts.map(part => ChunkPosition(part.offset, part.length, part.crc)).toIndexedSeq)
+    EncodedFile(content, parts.map(part => ChunkPosition(part.offset, part.length, part.crc)).toVector)
   }
 }

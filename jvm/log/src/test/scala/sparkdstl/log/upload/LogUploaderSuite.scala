@@ -117,10 +117,9 @@ class LogUploaderSuite extends AnyFunSuite {
   }
 
   test("a chunk that is discarded as soon as there is memory for it leaves nothing") {
-    import scala.concurrent.ExecutionContext.parasitic
     val (f, hangs) = hanging(maxInFlight = 100)
     f.put("a", 80)
-    f.tryPut("b", 80).foreach(_.discard())(parasitic)
+    f.tryPut("b", 80).foreach(_.discard())(scala.concurrent.ExecutionContext.parasitic)
     hangs.head.release()
     f.uploader.flush()
     assert(f.budget.inUse == 0 && f.store.count("put") == 1)

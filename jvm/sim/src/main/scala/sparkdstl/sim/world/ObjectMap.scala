@@ -25,7 +25,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   // The same, for look-ups by name: most are.
   private val byName = new java.util.HashMap[String, StoredBytes]
   private val changes = mutable.ArrayBuffer.empty[StorageChange]
-  private var watcher: StorageChange => Unit = _ => ()
+  private var watcher: StorageChange => Unit = (_: StorageChange) => ()
   private var serials = 0L
 
   def watch(each: StorageChange => Unit): Unit = watcher = each

@@ -85,7 +85,7 @@ final class SimScheduler(chance: Chance) {
       val chosen = if (last == 0) 0 else chance.below(last + 1)
       val event = ready(chosen)
       ready(chosen) = ready(last)
-      ready.dropRightInPlace(1)
+      ready.remove(last): Unit
       event
     }
 

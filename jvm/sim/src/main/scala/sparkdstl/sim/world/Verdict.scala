@@ -5,7 +5,7 @@ import scala.collection.mutable
 /** What went wrong first, and what happened before. A future would swallow an exception: so violations are kept here. */
 final class Verdict(now: () => Long, keepLines: Boolean) {
   private val KeptLines = 4000
-  private val lines = mutable.ArrayDeque.empty[String]
+  private val lines = mutable.Queue.empty[String]
   private var first: Option[String] = None
   private var hash = 1125899906842597L
 
@@ -19,8 +19,8 @@ final class Verdict(now: () => Long, keepLines: Boolean) {
 
   /** A line of the schedule; made only where somebody will read it. */
   def note(line: => String): Unit = if (keepLines) {
-    if (lines.size == KeptLines) lines.dropInPlace(1)
-    lines.append(f"${now() / 1e6}%12.3f  $line"): Unit
+    if (lines.size == KeptLines) lines.dequeue(): Unit
+    lines += f"${now() / 1e6}%12.3f  $line": Unit
   }
 
   /** Mixes what happened into the hash that two runs of one seed must agree on. */

@@ -118,7 +118,7 @@ private[coordinator] final class Retention(
     val going =
       if (!there.contains(batch)) Future.successful(Vector(batch))
       else {
-        val wanted = synchronized {
+        val wanted: Set[Long] = synchronized {
           asked += batch
           asked.toSet
         }
