@@ -8,7 +8,9 @@ SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/Spark
 SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 DEFAULT_SPARK := 4.2
 SPARK ?= $(DEFAULT_SPARK)
-JAR_NAME = spark-dstl-spark$(1)_2.13-$(VERSION).jar
+# With the version of Scala that the Spark comes with.
+SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
+JAR_NAME = spark-dstl-spark$(1)_$(call SCALA_VERSION,$(1))-$(VERSION).jar
 DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
 SHIPPED_JARS := python/src/spark_dstl/jars
 
@@ -161,7 +163,7 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	@$(PYTHON) -m venv --clear .build/spark-$*
 	@echo "Installing PySpark $(call SPARK_VERSION,$*) into .build/spark-$*"
 	@.build/spark-$*/bin/python -m pip install --disable-pip-version-check --progress-bar off \
-	  'pyspark==$(call SPARK_VERSION,$*)' $(if $(filter 4.0 4.1,$*),'pyarrow<23')
+	  'pyspark==$(call SPARK_VERSION,$*)' $(if $(filter 3.5 4.0 4.1,$*),'pyarrow<23') $(if $(filter 3.5,$*),'pandas<2.3' 'numpy<2')
 	@$(VENV)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > \
 	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
 	@touch $@

@@ -47,6 +47,7 @@ val sparkModuleOptions = openedPackages.map(pkg => s"--add-opens=java.base/$pkg=
 lazy val log = (project in file("jvm/log"))
   .settings(
     name := "spark-dstl-log",
+    ofScala,
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion % Provided,
       "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion % Provided,
@@ -68,6 +69,7 @@ lazy val sim = (project in file("jvm/sim"))
   .dependsOn(log)
   .settings(
     name := "spark-dstl-sim",
+    ofScala,
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion,
       "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Runtime,
@@ -215,7 +217,23 @@ lazy val softwareVersion = Def.task {
 }
 
 /** How jars are called, which say for which Spark they are. */
-def jarName(of: String, version: String): String = s"$of-${line.suffix}_2.13-$version.jar"
+def jarName(of: String, version: String): String = s"$of-${line.suffix}_${line.scalaBinary}-$version.jar"
+
+/** What concerns no Spark is built once, and once more for a line with an older Scala. */
+lazy val ofScala: Seq[Def.Setting[_]] = if (line.hasOldScala) oldScala else Nil
+
+/** For a Scala that lacks some of what the sources use, and has fewer warnings. Whether they are clean, the newer one says. */
+lazy val oldScala: Seq[Def.Setting[_]] = Seq(
+  target := line.target(baseDirectory.value),
+  scalaVersion := line.scala,
+  scalacOptions := Seq("-release:17", "-feature", "-unchecked"),
+  libraryDependencies +=
+    "org.scala-lang.modules" %% "scala-collection-compat" % "2.7.0" % Provided, // as Spark 3.5 has it
+  Compile / sources :=
+    OldScala.withImports((Compile / sources).value, (Compile / sourceManaged).value / "old-scala", isShipped = true),
+  Test / sources :=
+    OldScala.withImports((Test / sources).value, (Test / sourceManaged).value / "old-scala", isShipped = false)
+)
 
 /** Builds for a line of Spark apart from those for others, with what differs between lines. */
 lazy val ofSparkLine: Seq[Def.Setting[_]] = Seq(
@@ -226,7 +244,7 @@ lazy val ofSparkLine: Seq[Def.Setting[_]] = Seq(
   // Formats are those of all lines.
   Compile / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "main" * "scala*").get,
   Test / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "test" * "scala*").get
-)
+) ++ ofScala
 
 /** Spark as it is compiled against: it is never part of what is built. */
 lazy val sparkJars: Seq[Def.Setting[_]] =

@@ -20,6 +20,12 @@ final case class SparkLine(
     fromPyPI: Boolean = false
 ) {
 
+  /** Such as `2.13`. */
+  def scalaBinary: String = scala.split('.').take(2).mkString(".")
+
+  /** Whether its Scala is older than what the sources are written in. */
+  def hasOldScala: Boolean = scalaBinary == "2.12"
+
   /** As it is part of the names of jars. */
   def suffix: String = s"spark$name"
 
@@ -32,14 +38,20 @@ final case class SparkLine(
 }
 
 object SparkLine {
-  val Default: SparkLine =
-    SparkLine("4.2", "4.2.0", "2.13.18", Seq("before-4.3", "4.1-and-4.2", "since-4.2", "since-4.1"))
+  // Folders of all lines from one on.
+  private val since40 = Seq("since-4.0")
+  private val since41 = "since-4.1" +: since40
+  private val since42 = "since-4.2" +: since41
+
+  // Each in one line, in which the Makefile looks for it.
+  val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18", Seq("before-4.3", "4.1-and-4.2") ++ since42)
 
   val all: Seq[SparkLine] = Seq(
-    SparkLine("4.3", "4.3.0", "2.13.18", Seq("4.3", "since-4.2", "since-4.1"), fromPyPI = true),
+    SparkLine("4.3", "4.3.0", "2.13.18", "4.3" +: since42, fromPyPI = true),
     Default,
-    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "since-4.1", "4.1"), "3.4.2"),
-    SparkLine("4.0", "4.0.2", "2.13.16", Seq("before-4.3", "before-4.2", "4.0"), "3.4.1")
+    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "4.1") ++ since41, "3.4.2"),
+    SparkLine("4.0", "4.0.2", "2.13.16", Seq("before-4.3", "before-4.2", "before-4.1", "4.0") ++ since40, "3.4.1"),
+    SparkLine("3.5", "3.5.8", "2.12.18", Seq("before-4.1", "3.5"), "3.3.4")
   )
 
   /** The one that is built: `project/sbt -Dspark.line=4.3`. */

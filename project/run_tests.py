@@ -31,10 +31,16 @@ SLOWEST = 15
 # The Spark that everything is tested with, and those that a selection is always tested with.
 DEFAULT_LINE = "4.2"
 NEWEST_LINE = "4.3"
-OLDEST_LINE = "4.0"
+OLDEST_LINE = "3.5"
 # What ties the log to Spark's own classes, and what replaces one driver by another.
 SUITES = ("SparkVersionSuite", "MainLineSuite", "LosingAttemptsSuite")
 SUITES_OF_OLDEST = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
+# On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
+OF_3_5 = (
+    *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
+    "monitoring",
+)
+FILES = {"3.5": tuple(f"tests/test_{of}.py" for of in OF_3_5)}
 SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
 COUNT_FILE = ROOT / ".build" / "test-count"
 
@@ -111,6 +117,14 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
+def scala_version(line: str) -> str:
+    """Return the version of Scala, such as `2.13`, that a line of Spark comes with."""
+    definition = (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8")
+    found = re.search(rf'SparkLine\(\s*"{re.escape(line)}", "[0-9.]+", "([0-9]+\.[0-9]+)', definition)
+    assert found is not None, line
+    return found[1]
+
+
 def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
     """Yield the stages that concern the lines of Spark beside the default: some of them, or with `in_full` all."""
     known = re.findall(r'SparkLine\(\s*"([0-9.]+)"', (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
@@ -119,24 +133,25 @@ def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
     for line in known if in_full else [NEWEST_LINE]:
         if line != DEFAULT_LINE:
             suites = () if in_full else SUITES
+            trees = FILES.get(line, ("tests",))
             selection = () if in_full else ("-k", SELECTION)
             name = f"end-to-end tests with Spark {line}"
             two = ("-n", "2", "--dist", "worksteal")
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
             yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
-            yield name, partial(pytest, name, "tests", *two, *selection, line=line)
+            yield name, partial(pytest, name, *trees, *two, *selection, line=line)
 
 
-def pytest(name: str, tree: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
-    """Run the pytest tests below `tree`; each of the end-to-end ones waits much for processes to start."""
+def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
+    """Run pytest with these trees and options; each of the end-to-end tests waits much for processes to start."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     version = build_version()
     environment = {
-        "SPARK_DSTL_JAR": str(ROOT / "target" / f"spark-dstl-spark{line}_2.13-{version}.jar"),
-        "SPARK_DSTL_TEST_JAR": str(ROOT / "target" / f"spark-dstl-test-spark{line}_2.13-{version}.jar"),
+        variable: str(ROOT / "target" / f"{name}-spark{line}_{scala_version(line)}-{version}.jar")
+        for variable, name in (("SPARK_DSTL_JAR", "spark-dstl"), ("SPARK_DSTL_TEST_JAR", "spark-dstl-test"))
     }
     python = PYTHON if line == DEFAULT_LINE else str(ROOT / ".build" / f"spark-{line}" / "bin" / "python")
-    code = run(name, (python, "-m", "pytest", tree, *options, f"--junitxml={report}"), environment)
+    code = run(name, (python, "-m", "pytest", *options, f"--junitxml={report}"), environment)
     outcome = read_reports([report])
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
@@ -182,14 +197,18 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
 
 def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True) -> Outcome:
     """Run these suites of what ties the log to another Spark, all if there are none, and build the jars for it."""
-    reports = ROOT / "jvm" / "spark" / "target" / f"spark{line}" / "test-reports"
-    shutil.rmtree(reports, ignore_errors=True)
+    pattern = f"jvm/*/target/spark{line}/test-reports"
+    for stale in ROOT.glob(pattern):
+        shutil.rmtree(stale)
     names = " ".join(f"*{suite}" for suite in suites)
-    tests = f"spark/testOnly {names}" if names else "spark/test"
+    tests = [f"spark/testOnly {names}" if names else "spark/test"]
+    if not names and scala_version(line) != scala_version(DEFAULT_LINE):
+        # What concerns no Spark is built with that Scala as well.
+        tests += ["log/test", "sim/test"]
     sbt = ("project/sbt", "-Dsbt.supershell=false", f"-Dspark.line={line}")
     jars = ("jar", "testJar") if has_jars else ()
-    code = run(f"Scala with Spark {line}", (*sbt, *jars, tests))
-    outcome = read_reports(reports.glob("*.xml"))
+    code = run(f"Scala with Spark {line}", (*sbt, *jars, *tests))
+    outcome = read_reports(ROOT.glob(f"{pattern}/*.xml"))
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
 

@@ -8,7 +8,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
-_LINE = re.compile(r'SparkLine\("([0-9.]+)"')
+_LINE = re.compile(r'SparkLine\("(?P<line>[0-9.]+)", "[0-9.]+"(?:, scala="(?P<scala>[0-9.]+)")?')
 _RELATIVE_LINK = re.compile(r"!?\[([^\]]*)\]\((?!https?://|#)([^)]*)\)")
 
 
@@ -24,10 +24,10 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         release = _VERSION.search((package / "version.py").read_text(encoding="utf-8"))
         assert release is not None
         for line in _LINE.finditer((package / "release.py").read_text(encoding="utf-8")):
-            jar = f"src/spark_dstl/jars/spark-dstl-spark{line[1]}_2.13-{release[1]}.jar"
+            jar = f"src/spark_dstl/jars/spark-dstl-spark{line['line']}_{line['scala'] or '2.13'}-{release[1]}.jar"
             if not (root / jar).is_file():
                 raise FileNotFoundError(
-                    f"{root / jar} is missing, without which the package is of no use with Spark {line[1]}: in a "
+                    f"{root / jar} is missing, without which the package is of no use with Spark {line['line']}: in a "
                     "checkout `make wheel` builds the jars and then the package"
                 )
             build_data["artifacts"].append(jar)

@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import spark_dstl
 from driver_process import Driver, Failed, start_driver
 from scenarios import Aggregation, Scenario, Windows
 from settings import (
@@ -30,6 +33,7 @@ from settings import (
     stock,
     stock_confs,
 )
+from spark_facts import HAS_CONNECT_SERVER, READABLE_FORMATS
 
 # What a reader of states does not learn from the checkpoint itself.
 IN_NO_CHECKPOINT = {FORMAT_VERSION, *dstl(basePath="")}
@@ -152,6 +156,8 @@ class Run:
         """Start a Spark Connect server, which knows of the log by nothing but the jar, and wait until it listens."""
         import pyspark
 
+        if not HAS_CONNECT_SERVER:
+            pytest.skip("this PySpark has no Spark Connect server in it")
         confs = {
             **self.confs,
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -192,6 +198,12 @@ class Run:
 
         Without a reader, the application is started for it, with the run's own configuration.
         """
+        if not READABLE_FORMATS:
+            # This Spark has no reader of states. That the result is right shows of the state what it was computed from.
+            for query in self.queries:
+                with spark_dstl.open(query.checkpoint.rpartition("://")[2]) as checkpoint:
+                    assert checkpoint.verify(deep=True).is_intact
+            return
         if reader is None:
             with self._python("read-state", "", {}) as driver:
                 driver.succeed()

@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 SCHEMA = "time LONG, key STRING, value LONG"
 # Long enough that an aggregation keeps all its windows, so that its state can be compared with the whole input.
@@ -133,24 +135,30 @@ def processed_aggregation(spark: SparkSession, source: Path) -> DataFrame:
     """The same by a processor of our own."""
     each = read(spark, source / "events").select(sf.window("at", "20 minutes", "10 minutes"), "key", "value")
     grouped = each.select(sf.unix_timestamp("window.start").alias("start"), "key", "value").groupBy("start", "key")
-    return grouped.transformWithState(Totals(), "start LONG, key STRING, count LONG, sum LONG", "Update", "None")
+    return grouped.transformWithState(totals(), "start LONG, key STRING, count LONG, sum LONG", "Update", "None")
 
 
-class Totals(StatefulProcessor):
-    """Count and sum of each key so far."""
+def totals() -> StatefulProcessor:
+    """Return what keeps the count and the sum of each key. Spark 3.5 has no such processors."""
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._totals = handle.getValueState("totals", "count LONG, sum LONG")
+    class Totals(StatefulProcessor):
+        """Count and sum of each key so far."""
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
-        values = [row.value for row in rows]
-        count, total = self._totals.get() or (0, 0)
-        after = (count + len(values), total + sum(values))
-        self._totals.update(after)
-        yield Row(start=key[0], key=key[1], count=after[0], sum=after[1])
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._totals = handle.getValueState("totals", "count LONG, sum LONG")
 
-    def close(self) -> None:
-        pass
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
+            values = [row.value for row in rows]
+            count, total = self._totals.get() or (0, 0)
+            after = (count + len(values), total + sum(values))
+            self._totals.update(after)
+            yield Row(start=key[0], key=key[1], count=after[0], sum=after[1])
+
+        def close(self) -> None:
+            pass
+
+    return Totals()
 
 
 def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:

@@ -12,10 +12,16 @@ from spark_dstl.release import installed_line
 # As numbers, which can be compared: (4, 2).
 LINE = tuple(int(number) for number in installed_line().name.split("."))
 
-# Formats of checkpoints that Spark's own readers of state know.
-READABLE_FORMATS = (1, 2) if LINE >= (4, 1) else (1,)
+# Formats of checkpoints that Spark's own readers of state know; Spark 3.5 has no such readers.
+READABLE_FORMATS = tuple(form for form, since in ((1, (4, 0)), (2, (4, 1))) if since <= LINE)
+# Whether snapshots of stores are in the log, rather than files of Spark's.
+LOGS_SNAPSHOTS = LINE >= (4, 0)
+# Whether there is a Spark Connect server in the package of PySpark; before, it takes jars besides.
+HAS_CONNECT_SERVER = LINE >= (4, 0)
+# Whether there is `transformWithState`.
+HAS_PROCESSORS = LINE >= (4, 0)
 # For `transformWithState`, which later Sparks have with their own provider alone.
-TAKES_ANY_PROVIDER = LINE < (4, 2)
+TAKES_ANY_PROVIDER = HAS_PROCESSORS and LINE < (4, 2)
 # Spark 4.0 has `transformWithState` in Python with Pandas alone, and not in Spark Connect.
 HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
 # Whether it loads an older snapshot where the newest cannot be used.

@@ -14,8 +14,8 @@ from settings import IN_FULL, STATE_STORE, STOCK_PROVIDER
 from shared_session import Moving, Operator, contender
 from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
 from spark_dstl.checkpoint.export.export import Exported
+from spark_facts import HAS_PROCESSORS
 from width_operators import OPERATORS
-from width_processors import LEDGER
 
 # A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
 OFTEN = {f"{STATE_STORE}.dstl.materialize.replayCost": "100000", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
@@ -52,7 +52,11 @@ def exported(checkpoint: Checkpoint, target: Path) -> Exported:
 
 EXPORTED = {"aggregation": (OPERATORS[0], "dstl", 1), "join-with-ids": (OPERATORS[1], "dstl", 2)}
 if IN_FULL:
-    EXPORTED |= {"aggregation-with-ids": (OPERATORS[0], "dstl", 2), "transform-with-state": (LEDGER, "stock", 1)}
+    EXPORTED["aggregation-with-ids"] = (OPERATORS[0], "dstl", 2)
+if IN_FULL and HAS_PROCESSORS:
+    from width_processors import LEDGER
+
+    EXPORTED["transform-with-state"] = (LEDGER, "stock", 1)
 
 
 @pytest.mark.parametrize(("operator", "provider", "version"), EXPORTED.values(), ids=EXPORTED.keys())

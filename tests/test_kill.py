@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
 from settings import STATE_STORE, dstl, faults, log_confs
+from spark_facts import LOGS_SNAPSHOTS
 
 CLUSTER = "local-cluster[2,1,1024]"
 # Around the commits of one query, one after the other: in its first batch, and in three that follow each other.
@@ -81,6 +84,7 @@ def test_a_query_survives_the_loss_of_all_executors_that_sealed_small_segments(t
     run.check_state(reader)
 
 
+@pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files of Spark's")
 def test_snapshots_survive_the_death_of_who_makes_them_who_names_them_and_who_loads_them(
     tmp_path: Path, reader: Reader
 ) -> None:

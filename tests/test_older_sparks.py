@@ -11,13 +11,24 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from shared_session import Contest, contender
-from spark_dstl import CannotConvert, UnreadableState
+from spark_dstl import CannotConvert, UnreadableState, UnsupportedSpark
 from spark_dstl.release import installed_line
 from spark_facts import READABLE_FORMATS
 from width_operators import OPERATORS
 
 
-@pytest.mark.skipif(2 in READABLE_FORMATS, reason="this Spark's readers of state know checkpoint format 2")
+@pytest.mark.skipif(bool(READABLE_FORMATS), reason="this Spark has readers of state")
+def test_state_is_not_read_where_spark_has_no_readers(tmp_path: Path, spark: SparkSession) -> None:
+    contest = Contest(contender(spark, "dstl"), OPERATORS[0], tmp_path)
+    contest.run()
+    with (
+        spark_dstl.open(str(contest.checkpoint)) as checkpoint,
+        pytest.raises(UnsupportedSpark, match=r"has no readers of state.* install one of 4\.0, 4\.1, 4\.2, 4\.3"),
+    ):
+        checkpoint.state()
+
+
+@pytest.mark.skipif(READABLE_FORMATS != (1,), reason="this Spark has none, or they know format 2")
 @pytest.mark.parametrize("provider", ["spark", "dstl"])
 def test_state_in_a_checkpoint_format_that_spark_s_readers_do_not_know_is_not_read(
     tmp_path: Path, spark: SparkSession, provider: str

@@ -13,9 +13,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from shared_session import Contest, Operator, contender
-from spark_facts import TAKES_ANY_PROVIDER
+from spark_facts import HAS_PROCESSORS, TAKES_ANY_PROVIDER
 from width_operators import OPERATORS
-from width_processors import LEDGER, PROCESSORS
+
+PROCESSORS: list[Operator] = []
+if HAS_PROCESSORS:
+    import width_processors
+
+    PROCESSORS += width_processors.PROCESSORS
 
 # By turns in both of the checkpoint's formats, which are a matter of how a store is committed, not of its operator.
 CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
@@ -45,8 +50,10 @@ def test_an_operator_gives_what_it_gives_on_stock_spark(
     assert all(entry.read_bytes().endswith(b"DSTLEND\n") for entry in entries)
 
 
-@pytest.mark.skipif(TAKES_ANY_PROVIDER, reason="this Spark takes a provider of any name")
+@pytest.mark.skipif(
+    TAKES_ANY_PROVIDER or not HAS_PROCESSORS, reason="this Spark takes a provider of any name, or has none"
+)
 def test_transform_with_state_is_refused_our_provider_by_name(tmp_path: Path, spark: SparkSession) -> None:
-    contest = Contest(contender(spark, "dstl"), LEDGER, tmp_path)
+    contest = Contest(contender(spark, "dstl"), PROCESSORS[0], tmp_path)
     with pytest.raises(StreamingQueryException, match="RocksDBStateStoreProvider"):
         contest.run()

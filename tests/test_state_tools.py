@@ -22,8 +22,11 @@ from pyspark.sql.types import StructField, StructType
 import spark_dstl
 from shared_session import Contest, Operator, contender
 from spark_dstl import Selection
-from spark_facts import JOIN_LAYOUTS, skip_unless_readable
+from spark_facts import JOIN_LAYOUTS, READABLE_FORMATS, skip_unless_readable
 from width_operators import OPERATORS
+
+if not READABLE_FORMATS:
+    pytest.skip("this Spark has no readers of state", allow_module_level=True)
 from width_processors import GROWING, LEDGER
 
 Rows = list[dict[str, Any]]

@@ -9,11 +9,13 @@ import pytest
 from harness import Reader, Run
 from other_sparks import Installed, here, others
 from scenarios import Aggregation, JoinAggregation, Scenario
+from settings import STATE_STORE, dstl, log_confs
 
 OTHERS = others()
 if not OTHERS:
     pytest.skip("there is no environment with another Spark: `make spark SPARK=4.3`", allow_module_level=True)
 
+MINIMUM_DELTAS = f"{STATE_STORE}.minDeltasForSnapshot"
 SCENARIOS: list[Scenario] = [Aggregation.generate(), JoinAggregation.generate()]
 
 
@@ -49,3 +51,21 @@ def goes_on(run: Run, on: list[Installed], reader: Reader) -> None:
     run.check()
     run.check_state(reader)
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+
+
+@pytest.mark.skipif("3.5" not in [other.line.name for other in OTHERS], reason="there is no environment with Spark 3.5")
+def test_spark_3_5_refuses_snapshots_in_the_log_by_name(tmp_path: Path, reader: Reader) -> None:
+    (oldest,) = (other for other in OTHERS if other.line.name == "3.5")
+    always = {**dstl(materialize__replayCost="100000", batch__persistDelay="50ms"), MINIMUM_DELTAS: "1"}
+    run = Run.create(tmp_path, Aggregation.generate(files=12, rows=60), confs={**log_confs(), **always})
+    with run.start("driver.before-commit-entry=pause@10") as driver:
+        driver.wait_for_pause("driver.before-commit-entry")
+        driver.kill()
+    with run.start(confs={"spark.jars": oldest.jar}, python=oldest.python) as driver:
+        assert driver.wait() != 0
+        assert "[DSTL_UNSUPPORTED_SPARK] Snapshot " in driver.log(), driver.failed("the error does not say why")
+    assert max(run.committed(run.queries[0])) == 9
+    with run.start() as driver:
+        driver.succeed()
+    run.check()
+    run.check_state(reader)

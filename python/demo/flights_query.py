@@ -103,9 +103,11 @@ def follow(query: StreamingQuery, events: EventFile, parent: int) -> None:
         ended = not query.isActive
         time.sleep(0.2)
         for progress in query.recentProgress:
-            if progress.batchId > reported:
-                reported = progress.batchId
-                events.append(event="progress", progress=json.loads(progress.json))
+            # PySpark 3.5 has what the JSON says, and nothing around it.
+            told = json.loads(progress.json) if hasattr(progress, "json") else progress
+            if told["batchId"] > reported:
+                reported = told["batchId"]
+                events.append(event="progress", progress=told)
         if os.getppid() != parent:
             sys.exit("the demo that started this query is gone")
     query.awaitTermination()

@@ -185,7 +185,7 @@ def test_what_spark_does_not_write_is_refused(written: Default, name: str, conte
 
 def test_operators_without_metadata_are_refused(written: Default) -> None:
     written.put("state/1/0/1.delta", "")
-    assert "state/1/_metadata/metadata is missing, or cannot be read: Spark writes it since 3.5" in refusal(written)
+    assert "state/1/_metadata/metadata is missing, or cannot be read: Spark writes it since 4.0" in refusal(written)
     written.put("state/1/_metadata/metadata", "v1\ncut")
     assert "cannot be read" in refusal(written)
 

@@ -45,7 +45,7 @@ def test_each_supported_spark_has_a_jar_of_its_own(
         (package / "jars" / other.jar).touch()
     assert len({other.jar for other in LINES}) == len(LINES)
     place = package / "jars" / line.jar
-    assert f"-spark{line.name}_2.13-" in place.name
+    assert f"-spark{line.name}_{line.scala}-" in place.name
     assert jar_path(line.name) == jar_path(line.version) == jar_path(f"{line.name}.99") == place
     monkeypatch.setattr("pyspark.__version__", f"{line.name}.99")
     assert jar_path() == place
@@ -54,7 +54,7 @@ def test_each_supported_spark_has_a_jar_of_its_own(
 @pytest.mark.parametrize("version", ["4.20.0", "5.0", "4"])
 def test_there_is_no_jar_for_another_spark(version: str) -> None:
     with pytest.raises(
-        UnsupportedSpark, match=rf"works with Spark 4\.0, 4\.1, 4\.2 and 4\.3; Spark {version} was asked for"
+        UnsupportedSpark, match=rf"works with Spark 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3; Spark {version} was asked for"
     ):
         jar_path(version)
 

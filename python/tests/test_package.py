@@ -33,8 +33,8 @@ def test_package_and_jar_have_the_same_version() -> None:
 @in_a_checkout
 def test_the_package_and_the_build_know_the_same_sparks() -> None:
     definition = (BUILD_DEFINITION.parent / "project" / "SparkLine.scala").read_text(encoding="utf-8")
-    built = re.findall(r'SparkLine\(\s*"([0-9.]+)", "([0-9.]+)"', definition)
-    assert sorted(built) == sorted((line.name, line.version) for line in LINES)
+    built = re.findall(r'SparkLine\(\s*"([0-9.]+)", "([0-9.]+)", "([0-9]+\.[0-9]+)', definition)
+    assert sorted(built) == sorted((line.name, line.version, line.scala) for line in LINES)
 
 
 def test_the_package_can_be_installed_with_each_spark_that_it_has_a_jar_for() -> None:

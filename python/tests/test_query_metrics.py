@@ -50,6 +50,16 @@ def test_what_nobody_reports_is_none_and_not_0() -> None:
     assert QueryMetrics.from_progress(progress(name=None)).name is None
 
 
+def test_a_progress_is_read_as_spark_3_5_tells_it() -> None:
+    """As an object that is no mapping, without the batch's duration."""
+    parsed = json.loads(json.dumps(progress(), default=str))
+    del parsed["batchDuration"]
+    parsed["durationMs"]["triggerExecution"] = 500
+    found = QueryMetrics.from_progress(cast("Any", SimpleNamespace(json=json.dumps(parsed))))
+    assert found.batch_ms == 500
+    assert found == QueryMetrics.from_progress(progress())
+
+
 def test_a_progress_is_read_as_an_object_as_json_and_parsed() -> None:
     plain = progress(7, operator(10, dstlLogBytes=9000))
     expected = QueryMetrics.from_progress(plain)

@@ -217,7 +217,7 @@ def test_a_missing_jar_leaves_the_builder_as_it_was(jar: Path) -> None:
 @pytest.mark.parametrize("version", ["4.20.0", "3.4.3", "5.0.0"])
 def test_another_spark_is_refused_with_what_to_install(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", version)
-    with pytest.raises(UnsupportedSpark, match=r"works with Spark 4\.0, 4\.1, 4\.2 and 4\.3") as error:
+    with pytest.raises(UnsupportedSpark, match=r"works with Spark 3\.5, 4\.0, 4\.1, 4\.2 and 4\.3") as error:
         configure(SparkSession.builder)
     assert f"PySpark {version} is installed" in str(error.value)
     assert "pip install" in str(error.value)
@@ -230,7 +230,13 @@ def test_every_patch_release_of_a_supported_spark_is_taken(version: str, monkeyp
 
 
 @pytest.mark.parametrize(
-    "name", ["spark-core_2.13-3.4.1.jar", "spark-core_2.12-4.2.0.jar", "spark-core_2.13-4.3.0.jar"]
+    "name",
+    [
+        "spark-core_2.13-3.4.1.jar",
+        "spark-core_2.12-4.2.0.jar",
+        "spark-core_2.13-3.5.8.jar",
+        "spark-core_2.13-4.3.0.jar",
+    ],
 )
 def test_another_spark_home_is_refused_by_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.2.0")

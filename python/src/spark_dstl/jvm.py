@@ -16,15 +16,19 @@ _NOT_FOUND = "DATATYPE_MISMATCH.UNEXPECTED_CLASS_TYPE"
 
 def running_jvm() -> Any:
     """Return py4j's view of the JVM of this process's Spark, or None if none is running."""
-    from pyspark.util import is_remote_only
+    from pyspark import util
 
-    if is_remote_only():
+    # Before 4.0 there was no PySpark without a JVM.
+    if hasattr(util, "is_remote_only") and util.is_remote_only():
         return None
     from pyspark import SparkContext
 
     if _under_spark_submit():
-        # The JVM is there before Python. Asking it anything connects to it.
-        SparkContext.getSystemProperty("java.version")
+        # The JVM is there before Python. Asking it anything connects to it; before 4.0 it could not be asked anything.
+        if hasattr(SparkContext, "getSystemProperty"):
+            SparkContext.getSystemProperty("java.version")
+        else:
+            SparkContext._ensure_initialized()
     # A session would be a public way to it, but a JVM may run without one: before the first, and after `stop`.
     return SparkContext._jvm
 
@@ -56,7 +60,9 @@ def check_connect_server(session: "SparkSession") -> None:
     try:
         _ = session.sql(f"SELECT java_method('{_PACKAGE}.DstlRelease', 'version')").schema
     except AnalysisException as error:
-        if error.getCondition() != _NOT_FOUND:
+        # Before 4.0 it was called that of an error's class.
+        condition = error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
+        if condition != _NOT_FOUND:
             raise
         raise JarNotLoaded(
             "the Spark Connect server was started without the jar of spark-dstl. Start it with the jar, "

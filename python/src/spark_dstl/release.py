@@ -14,12 +14,14 @@ class SparkLine:
     """A minor release of Spark that there is a jar for.
 
     `name` is that of the release, such as `4.2`; `version` the patch release that the jar was compiled against and
-    tested with. `converts` says whether its classes can write a state anew, as conversion does.
+    tested with; `scala` the Scala that this comes with. `reads` says whether its classes can read a state outside of a
+    query, and `converts` whether they can write one anew, as conversion does.
     """
 
     name: str
     version: str
     scala: str = "2.13"
+    reads: bool = True
     converts: bool = True
 
     @property
@@ -38,6 +40,7 @@ LINES = (
     SparkLine("4.2", "4.2.0"),
     SparkLine("4.1", "4.1.1", converts=False),
     SparkLine("4.0", "4.0.2", converts=False),
+    SparkLine("3.5", "3.5.8", scala="2.12", reads=False, converts=False),
 )
 _OLDER = ", ".join(line.name for line in reversed(LINES[1:]))
 SUPPORTED_SPARK = f"{_OLDER} and {LINES[0].name}"
@@ -76,7 +79,10 @@ def spark_in(jars: Path, where: str) -> SparkLine | None:
         return None
     line = line_of(found[0]["spark"], "Spark", where)
     if found[0]["scala"] != line.scala:
-        raise UnsupportedSpark(f"{_WORKS_WITH} for Scala {line.scala}; Scala {found[0]['scala']} {where}")
+        raise UnsupportedSpark(
+            f"this release of spark-dstl works with Spark {line.name} for Scala {line.scala}; "
+            f"Scala {found[0]['scala']} {where}"
+        )
     return line
 
 

@@ -15,7 +15,7 @@ from spark_dstl.checkpoint.convert import conversion as converting
 from spark_dstl.checkpoint.convert.conversion import Conversion
 from spark_dstl.checkpoint.export import export as exporting
 from spark_dstl.checkpoint.export.export import Exported
-from spark_dstl.checkpoint.gateway import Gateway, JvmOptions
+from spark_dstl.checkpoint.gateway import Gateway, JvmOptions, refuse_spark_without_readers
 from spark_dstl.checkpoint.hadoop import shared_gateway
 from spark_dstl.checkpoint.leftovers import Leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
@@ -343,6 +343,7 @@ class Checkpoint:
 
     def _reader(self) -> StateReader:
         if self._state is None:
+            refuse_spark_without_readers()
             self._state = StateReader(self, self.gateway())
         return self._state
 

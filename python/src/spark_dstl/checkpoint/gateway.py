@@ -19,7 +19,7 @@ from typing import Any
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import JvmFailed, UnsupportedSpark
 from spark_dstl.jar import jar_path
-from spark_dstl.release import INSTALL, SparkLine, spark_in
+from spark_dstl.release import INSTALL, LINES, SparkLine, spark_in
 
 PURPOSE = "Reading state"
 _TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
@@ -141,6 +141,17 @@ def tool(gateway: Gateway, name: str) -> Any:
     if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
         raise JvmFailed(f"{gateway.jar} lacks the class {name}: it is the jar of another release than this package's")
     return found
+
+
+def refuse_spark_without_readers() -> None:
+    """Raise `UnsupportedSpark` if the Spark that is there cannot read a state outside of a query."""
+    _, line = spark_jars()
+    if not line.reads:
+        able = ", ".join(other.name for other in reversed(LINES) if other.reads)
+        raise UnsupportedSpark(
+            f"Spark {line.name}, which is installed here, has no readers of state, and its checkpoints lack what those "
+            f"of newer ones need: install one of {able}, to look into a checkpoint that has run a batch with it"
+        )
 
 
 def _java() -> str:

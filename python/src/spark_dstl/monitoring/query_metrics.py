@@ -92,8 +92,10 @@ class QueryMetrics:
         Raises `InvalidProgress` if it is something else.
         """
         try:
-            found = json.loads(progress) if isinstance(progress, str) else progress
-            return _read(found)
+            if isinstance(progress, Mapping):
+                return _read(progress)
+            # That of a listener's event in PySpark 3.5 is no mapping, but has its JSON.
+            return _read(json.loads(progress if isinstance(progress, str) else progress.json))
         except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise InvalidProgress(f"not the progress of a streaming query: {_short(progress)}") from error
 
@@ -136,8 +138,8 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         started_at=datetime.fromisoformat(str(progress["timestamp"]).replace("Z", "+00:00")),
         # Of a query of Spark Connect nobody adds them up.
         input_rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
-        # The same as `triggerExecution` of the durations, where Spark now and then leaves that out.
-        batch_ms=int(progress["batchDuration"]),
+        # The same as `triggerExecution` of the durations, where Spark now and then leaves that out; 3.5 has that alone.
+        batch_ms=int(progress.get("batchDuration", durations.get("triggerExecution", 0))),
         source_ms=took("latestOffset", "getOffset", "getBatch"),
         planning_ms=took("queryPlanning"),
         offsets_write_ms=took("walCommit"),

@@ -75,7 +75,7 @@ def find_stores(checkpoint: Checkpoint) -> list[NamedStores]:
         if operator not in known:
             raise CannotConvert(
                 f"{storage.shown(f'state/{operator}/_metadata/metadata')} is missing, or cannot be read: Spark writes "
-                "it since 3.5. Let the query run one batch with Spark 4.2 as it is, and stop it"
+                "it since 4.0. Let the query run one batch with Spark 4.2 as it is, and stop it"
             )
         if known[operator].name not in _CONVERTIBLE:
             raise CannotConvert(

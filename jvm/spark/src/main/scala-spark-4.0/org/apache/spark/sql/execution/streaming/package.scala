@@ -1,43 +1,13 @@
 package org.apache.spark.sql.execution.streaming
 
-// Where later lines of Spark have what this one has in `streaming` itself.
+// Where later lines of Spark have what this one has in `streaming` itself; the rest is that of all lines before 4.1.
 
-package object checkpointing {
-  type CheckpointFileManager = org.apache.spark.sql.execution.streaming.CheckpointFileManager
-  type FileSystemBasedCheckpointFileManager =
-    org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager
-  type OffsetSeqMetadata = org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
-  val CheckpointFileManager: org.apache.spark.sql.execution.streaming.CheckpointFileManager.type =
-    org.apache.spark.sql.execution.streaming.CheckpointFileManager
-  val OffsetSeqMetadata: org.apache.spark.sql.execution.streaming.OffsetSeqMetadata.type =
-    org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
-}
-
-package object runtime {
-  type AsyncProgressTrackingMicroBatchExecution =
-    org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
-  type IncrementalExecution = org.apache.spark.sql.execution.streaming.IncrementalExecution
-  type MemoryStream[A] = org.apache.spark.sql.execution.streaming.MemoryStream[A]
-  type MicroBatchExecution = org.apache.spark.sql.execution.streaming.MicroBatchExecution
-  type StreamExecution = org.apache.spark.sql.execution.streaming.StreamExecution
-  type StreamingQueryWrapper = org.apache.spark.sql.execution.streaming.StreamingQueryWrapper
-  type QueryExecutionThread = org.apache.spark.sql.execution.streaming.QueryExecutionThread
-  val AsyncProgressTrackingMicroBatchExecution
-      : org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution.type =
-    org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
-  val MicroBatchExecution: org.apache.spark.sql.execution.streaming.MicroBatchExecution.type =
-    org.apache.spark.sql.execution.streaming.MicroBatchExecution
-  val StreamExecution: org.apache.spark.sql.execution.streaming.StreamExecution.type =
-    org.apache.spark.sql.execution.streaming.StreamExecution
+private[streaming] trait RuntimeOfLine {
   val StreamingCheckpointConstants: org.apache.spark.sql.execution.streaming.StreamingCheckpointConstants.type =
     org.apache.spark.sql.execution.streaming.StreamingCheckpointConstants
 }
 
 package operators {
-  package object stateful {
-    type StateStoreWriter = org.apache.spark.sql.execution.streaming.StateStoreWriter
-  }
-
   package stateful {
     package object transformwithstate {
       type TransformWithStateOperatorProperties =

@@ -13,7 +13,6 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, QueryStart, SkippedBatch, StreamThread}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   ChangelogStream,
@@ -33,7 +32,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.store.{
   PackedSnapshot,
   SnapshotNames
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, TaskLog, WorkedRun}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{PastTheLog, RunOfTask, TaskLog, WorkedRun}
 
 /**
  * Puts the log below Spark's checkpoint files. Set it as `spark.sql.streaming.checkpointFileManagerClass`.
@@ -58,6 +57,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   // The run that belongs to this file manager, once its query has begun to use it.
   @volatile private var owned: Option[DrivenRun] = None
+  @volatile private var told: Option[UUID] = None
   // What the newest listing of the directory has shown; only a changelog that was listed as a file is deleted as one.
   @volatile private var listed: Option[Set[String]] = None
   @volatile private var newestListed: Option[Long] = None
@@ -136,11 +136,11 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         // look like somebody who goes back.
         found.sortBy(status => batchOf(status.getPath))
       case offsets: CheckpointDirectory.Offsets if isOwnDirectory =>
-        newestListed = Some(found.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
+        newestListed = Some(found.toVector.flatMap(status => batchOf(status.getPath)).maxOption.getOrElse(-1L))
         if (found.isEmpty && !QueryStart.ListsCommitsOfNew) begin(offsets.root): Unit
         found
       case _: CheckpointDirectory.Source if isOwnDirectory && newestListed.isEmpty =>
-        newestListed = Some(found.flatMap(status => sourceBatchOf(status.getPath)).maxOption.getOrElse(-1L))
+        newestListed = Some(found.toVector.flatMap(status => sourceBatchOf(status.getPath)).maxOption.getOrElse(-1L))
         found
       case store: CheckpointDirectory.Store if isOwnDirectory =>
         val wanted = LoggedFiles.wanted(directoryListed, filter).filter(mayBeInLog)
@@ -287,9 +287,11 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   private def runOf(store: CheckpointDirectory.Store): WorkedRun =
     DstlEnvironment.get.workers.of(store.root, run, configuration, options)
 
-  /** Tasks are told their run in the Hadoop configuration; it is there by the time a store is loaded. */
-  private def run: UUID =
-    Option(configuration.get(StreamExecution.RUN_ID_KEY)).fold(DstlCheckpointFileManager.NoRun)(UUID.fromString)
+  /** Tasks are told their run by the time a store is loaded, which has its file manager to itself. */
+  private def run: UUID = told.orElse {
+    told = RunOfTask.of(configuration)
+    told
+  }.getOrElse(DstlCheckpointFileManager.NoRun)
 
   private def segmentOf(file: Path): Option[SegmentKey] = directory match {
     case CheckpointDirectory.Store(_, storeDirectory) =>

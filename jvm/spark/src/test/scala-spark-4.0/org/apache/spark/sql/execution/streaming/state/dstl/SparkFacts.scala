@@ -30,4 +30,10 @@ object SparkFacts {
 
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = false
+
+  /** Whether snapshots go to the log, rather than into files of Spark's. */
+  val LogsSnapshots: Boolean = true
+
+  /** Whether it has a data source for states. */
+  val HasStateSource: Boolean = true
 }

@@ -29,4 +29,10 @@ object SparkFacts {
 
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = true
+
+  /** Whether snapshots go to the log, rather than into files of Spark's. */
+  val LogsSnapshots: Boolean = true
+
+  /** Whether it has a data source for states. */
+  val HasStateSource: Boolean = true
 }

@@ -242,7 +242,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
     /** Nothing where the state is not readable. */
     def readState(options: Map[String, String]): Seq[String] =
       if (!isReadable) Nil
-      else session.read.format("statestore").options(options).load(location).collect().map(_.json).sorted.toSeq
+      else StoredStates.read(session, location, options)
   }
 
   protected def execution(query: StreamingQuery): MicroBatchExecution =

@@ -152,6 +152,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Eventually {
       "Spark's maintenance" -> Map("materialize.enabled" -> "false"),
       "the log" -> Map("materialize.replayCost" -> "100000", "batch.persistDelay" -> "10ms")
     )
+    if SparkFacts.LogsSnapshots || whose != "the log"
   ) test(s"nor in a snapshot of $whose, made before the attempt that counts begins, and after the batch") {
     val snapshots = operator.copy(configuration =
       Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1") ++

@@ -22,7 +22,7 @@ class SharedProcessSuite extends ComparisonSuite {
   }
 
   private def state(session: SparkSession, at: LocalPath): Seq[String] =
-    session.read.format("statestore").load(at.toString).collect().map(_.json).sorted.toSeq
+    StoredStates.read(session, at.toString, Map.empty)
 
   private def expectedOf(contender: Contender): Outcome =
     new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
@@ -71,8 +71,7 @@ class SharedProcessSuite extends ComparisonSuite {
       assert(read.output == expected.batches)
       val ids = expected.batches.keySet.toSeq.sorted
       val states = ids.map { batch =>
-        read.session.read.format("statestore").option("batchId", batch).load(read.checkpoint.toString)
-          .collect().map(_.json).sorted.toSeq
+        StoredStates.read(read.session, read.checkpoint.toString, Map("batchId" -> batch.toString))
       }
       assert(Seq(states.last) == expected.state)
       // The reader has the same input, so its own state is the other's, one batch behind.

@@ -62,7 +62,14 @@ class TakeOverSuite extends ComparisonSuite {
           configure(playing.session, stockSpark)
           val error = failure(playing.play(batches.drop(2)))
           assert(error.contains(".changelog"), error)
-          assert(Seq("FAILED_READ_FILE", "CANNOT_LOAD_STATE_STORE").exists(error.contains(_)), error)
+          assert(
+            Seq(
+              "FAILED_READ_FILE",
+              "CANNOT_LOAD_STATE_STORE",
+              "Error reading streaming state file"
+            ).exists(error.contains(_)),
+            error
+          )
           assert(playing.output == before, "it gave rows that are built on no state")
           configure(playing.session, fileManager)
           playing.catchUp()

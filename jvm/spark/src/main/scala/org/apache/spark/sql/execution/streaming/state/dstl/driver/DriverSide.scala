@@ -27,6 +27,7 @@ import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
 
 /** A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives. */
 private[dstl] final class DrivenRun(
@@ -138,6 +139,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       metrics,
       environment.runtime
     ))
+    RunOfTask.tell(SparkContext.getOrCreate(), run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit

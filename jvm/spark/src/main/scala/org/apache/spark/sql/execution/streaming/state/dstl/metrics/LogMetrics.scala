@@ -91,7 +91,7 @@ private[dstl] object LogMetrics {
       ReplayedRecords -> replayed.records
     )
     replayed.reset()
-    val ofQuery = barrier.filter(_ => stores.exists(isFirst)).toSeq.flatMap { report =>
+    val ofQuery = barrier.filter(_ => stores.exists(isFirst)).toVector.flatMap { report =>
       Seq(
         InlineBytes -> report.inlineBytes,
         UploadedBytes -> report.uploadedBytes,

@@ -98,7 +98,7 @@ private[dstl] final class ExecutorDirectory extends ExecutorLink {
   def disconnected(address: RpcAddress): Seq[String] =
     executors.asScala.collect {
       case (id, known) if known.address == address && executors.remove(id, known) => id
-    }.toSeq
+    }.toVector
 
   override def tell(executor: String, run: RunId, message: ToExecutor): Future[Unit] =
     Option(executors.get(executor)) match {

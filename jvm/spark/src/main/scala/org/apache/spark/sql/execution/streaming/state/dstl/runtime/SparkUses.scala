@@ -59,7 +59,7 @@ private[dstl] object SparkUses {
       .filterNot(forms).filterNot(LeadToOthers).map(form => s"${ours.getName} does not override $form")
     val isConcrete = !Modifier.isAbstract(ours.getModifiers)
     val abstracts =
-      if (isConcrete) ours.getMethods.toSeq.filter(method => Modifier.isAbstract(method.getModifiers)) else Nil
+      if (isConcrete) ours.getMethods.toVector.filter(method => Modifier.isAbstract(method.getModifiers)) else Nil
     unmet ++ abstracts.map(method => s"${ours.getName} does not have ${formOf(method)}")
   }
 
@@ -102,7 +102,7 @@ private[dstl] object SparkUses {
     } catch { case _: ReflectiveOperationException => false }
 
   /** What can be overridden, or overrides. */
-  private def declaredBy(of: Class[_]): Seq[Method] = of.getDeclaredMethods.toSeq.filterNot { method =>
+  private def declaredBy(of: Class[_]): Seq[Method] = of.getDeclaredMethods.toVector.filterNot { method =>
     val modifiers = method.getModifiers
     method.isSynthetic || Modifier.isPrivate(modifiers) || Modifier.isStatic(modifiers) || Modifier.isFinal(modifiers)
   }
@@ -117,7 +117,7 @@ private[dstl] object SparkUses {
 
   /** The class, and all above it. */
   private def ancestors(of: Class[_]): Seq[Class[_]] =
-    (of +: (Option(of.getSuperclass).toSeq ++ of.getInterfaces).flatMap(ancestors)).distinct
+    (of +: (Option(of.getSuperclass).toVector ++ of.getInterfaces).flatMap(ancestors)).distinct
 
   private def load(name: String): Class[_] = Class.forName(name, false, getClass.getClassLoader)
 }

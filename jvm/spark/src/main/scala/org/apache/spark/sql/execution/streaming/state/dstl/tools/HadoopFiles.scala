@@ -24,7 +24,7 @@ import sparkdstl.log.storage.{HadoopLogStorage, Payload}
  * @param settings  of Spark, among them `spark.hadoop.` for the storage
  */
 private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String, String]) {
-  private val configuration = new GivenSettings(settings.asScala.toMap).hadoop
+  private val configuration = StorageSettings.of(settings.asScala.toMap)
   private val fileSystem: FileSystem =
     HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(configuration))
   private val root = fileSystem.makeQualified(new Path(directory))
@@ -66,7 +66,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))
 
   private def below(path: Path, recursive: Boolean): Seq[FileStatus] = {
-    val found = fileSystem.listStatus(path).toSeq
+    val found = fileSystem.listStatus(path).toVector
     if (recursive) found.flatMap(one => if (one.isDirectory) one +: below(one.getPath, recursive) else Seq(one))
     else found
   }

@@ -139,8 +139,8 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
 
     /** The values of a key; none if it is not there. */
     def get(key: UnsafeRow): Seq[UnsafeRow] =
-      if (isMany) store.valuesIterator(key, table.familyName).map(_.copy()).toSeq
-      else Option(store.get(key, table.familyName)).map(_.copy()).toSeq
+      if (isMany) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
+      else Option(store.get(key, table.familyName)).map(_.copy()).toVector
 
     override def close(): Unit =
       try OpenedReader.release(store)

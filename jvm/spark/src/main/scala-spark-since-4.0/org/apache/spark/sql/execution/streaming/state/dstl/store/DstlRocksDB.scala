@@ -9,8 +9,6 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
-import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.worker.{LocalStore, SnapshotSchedule, StateAttempts}
 
 import org.apache.spark.TaskContext
@@ -18,24 +16,7 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, ReplayCounters, WrittenBytes}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
-
-/**
- * The task attempt that left the local state which the current thread is about to change: known while a store is loaded, which is
- * when Spark opens its changelog.
- */
-private[dstl] object BaseOfChanges {
-  private val base = new ThreadLocal[Option[Long]]
-
-  def get: Option[Long] = Option(base.get).flatten
-
-  def during[T](attempt: Option[Long])(body: => T): T = {
-    base.set(attempt)
-    try body
-    finally base.remove()
-  }
-}
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
@@ -241,7 +222,7 @@ private[dstl] final class DstlRocksDB(
     // Of a store that is unloaded within its task, it is part of the commit as well.
     if (TaskContext.get() != null || made.enableStateStoreCheckpointIds || attempt.isEmpty)
       super.uploadSnapshot(snapshot)
-    else committedBy(snapshot.version) match {
+    else CommittedBy.of(run(), storeDirectory, snapshot.version) match {
       case CommittedBy.PlainFile => super.uploadSnapshot(snapshot)
       case CommittedBy.Attempt(winner) if attempt.contains(winner) => super.uploadSnapshot(snapshot)
       case CommittedBy.Attempt(winner) =>
@@ -265,32 +246,9 @@ private[dstl] final class DstlRocksDB(
     replaced.foreach(_.close())
   }
 
-  private def committedBy(version: Long): CommittedBy =
-    (for {
-      worked <- run()
-      if worked.worker.exists(_.isCoordinated)
-      store <- storeDirectory
-      key <- SegmentKey.parse(store, s"$version${SegmentKind.Changelog.suffix}")
-    } yield
-      // Not from the cache: that an entry is missing may have changed.
-      if (!Waiting.on(worked.reader.isCommitted(key.batch))) CommittedBy.Nobody
-      else Waiting.on(worked.reader.find(key)) match {
-        case Some(FoundSegment(_, segment)) => CommittedBy.Attempt(segment.attempt)
-        case None => CommittedBy.PlainFile
-      }).getOrElse(CommittedBy.PlainFile)
-
   private def register(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.register(store, this)
 
   private def unregister(): Unit =
     for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
-}
-
-/** Whose changes led to a version that may be committed. */
-private sealed trait CommittedBy
-
-private object CommittedBy {
-  case object Nobody extends CommittedBy
-  case object PlainFile extends CommittedBy
-  final case class Attempt(id: Long) extends CommittedBy
 }

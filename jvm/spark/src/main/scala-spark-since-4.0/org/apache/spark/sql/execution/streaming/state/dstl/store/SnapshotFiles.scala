@@ -104,7 +104,7 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
     LoadedSnapshot.during(snapshot, content, isVerified) {
       val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
       try {
-        val consistsOf = SnapshotFiles.metadataIn(content, directory).toSeq.flatMap(_.immutableFiles)
+        val consistsOf = SnapshotFiles.metadataIn(content, directory).toVector.flatMap(_.immutableFiles)
         consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { of =>
           throw LogErrors.damaged(snapshot, 0, s"it names a file ${of.dfsFileName}, here ${of.localFileName}")
         }

@@ -66,7 +66,7 @@ private[store] final class DstlRocksDBFileManager(
   override protected def snapshotsUpTo(version: Long): Seq[Long] =
     if (version == 0) Nil
     else {
-      val there = look(version).keysIterator.toSeq
+      val there = look(version).keysIterator.toVector
       there.find(_.id.isDefined).foreach(other => throw LogErrors.otherFormat(new Path(root, other.toString)))
       there.map(_.version).filter(_ <= version)
     }
@@ -78,7 +78,7 @@ private[store] final class DstlRocksDBFileManager(
   override protected def snapshotsIn(lineage: Array[LineageItem]): Seq[(Long, String)] =
     synchronized(found).getOrElse(look(lineage.map(_.version).maxOption.getOrElse(0L))).keysIterator
       .collect { case SnapshotName(version, Some(id)) if lineage.contains(LineageItem(version, id)) => (version, id) }
-      .toSeq.sortBy(_._1).reverse
+      .toVector.sortBy(_._1).reverse
 
   override def loadCheckpointFromDfs(
       version: Long,
@@ -140,7 +140,7 @@ private[store] final class DstlRocksDBFileManager(
         save(snapshot.map { case (name, file) =>
           name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else toUpload(file))
         })
-        uploaded.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toSeq)
+        uploaded.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toVector)
       }
     }
 

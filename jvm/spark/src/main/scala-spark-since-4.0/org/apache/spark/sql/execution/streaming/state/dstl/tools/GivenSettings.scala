@@ -3,8 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.SparkConf
-import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
@@ -19,8 +17,7 @@ import org.apache.spark.sql.internal.SQLConf
 private[tools] final class GivenSettings(settings: Map[String, String]) {
 
   /** How storage is reached. */
-  val hadoop: Configuration =
-    SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings))
+  val hadoop: Configuration = StorageSettings.of(settings)
 
   /** The path with the scheme of its file system. */
   def qualified(root: String): String = {

@@ -62,7 +62,7 @@ private[tools] object StoredTable {
 
   /** All of a checkpoint as of a batch. */
   def all(root: String, batch: Long, configuration: Configuration): Seq[StoredTable] =
-    new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toSeq
+    new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toVector
       .flatMap(entry => of(new Path(root, "state"), entry, configuration))
 
   private def of(state: Path, entry: StateMetadataTableEntry, configuration: Configuration): Seq[StoredTable] = {

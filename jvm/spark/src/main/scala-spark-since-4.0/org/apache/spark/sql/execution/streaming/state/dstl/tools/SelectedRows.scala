@@ -34,7 +34,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
 
   val schema: StructType = StructType(
     Place ++ others.map(of => StructField(of.name, sendable(of.dataType))) ++
-      texts.toSeq.flatMap(_._1.map(StructField(_, StringType)))
+      texts.toVector.flatMap(_._1.map(StructField(_, StringType)))
   )
 
   private val ordinals = others.map(attribute => attributes.indexOf(attribute) -> attribute.dataType).toArray

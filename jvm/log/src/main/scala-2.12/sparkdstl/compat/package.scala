@@ -1,0 +1,107 @@
+package sparkdstl
+
+import scala.collection.{immutable, mutable}
+import scala.concurrent.{ExecutionContext, ExecutionContextExecutor}
+import scala.util.{Random, Try}
+import scala.util.control.NonFatal
+import scala.util.matching.Regex
+
+/** What Scala 2.13 has, and neither Scala 2.12 nor `scala-collection-compat`. */
+package object compat {
+
+  implicit final class OptionCompanionOps(private val companion: Option.type) extends AnyVal {
+    def when[A](condition: Boolean)(value: => A): Option[A] = if (condition) Some(value) else None
+    def unless[A](condition: Boolean)(value: => A): Option[A] = if (condition) None else Some(value)
+  }
+
+  implicit final class IteratorOps[A](private val iterator: Iterator[A]) extends AnyVal {
+    def nextOption(): Option[A] = if (iterator.hasNext) Some(iterator.next()) else None
+    def distinct: Iterator[A] = distinctBy(identity)
+
+    def distinctBy[B](f: A => B): Iterator[A] = {
+      val seen = mutable.HashSet.empty[B]
+      iterator.filter(a => seen.add(f(a)))
+    }
+  }
+
+  implicit final class SeqOps[A](private val elements: Vector[A]) extends AnyVal {
+    def distinctBy[B](f: A => B): Vector[A] = new IteratorOps(elements.iterator).distinctBy(f).toVector
+  }
+
+  implicit final class MutableMapOps[K, V](private val map: mutable.Map[K, V]) extends AnyVal {
+    def filterInPlace(keep: (K, V) => Boolean): Unit = map.retain(keep): Unit
+    def mapValuesInPlace(f: (K, V) => V): Unit = map.transform(f): Unit
+  }
+
+  implicit final class MutableSetOps[A](private val set: mutable.Set[A]) extends AnyVal {
+    def filterInPlace(keep: A => Boolean): Unit = set.retain(keep)
+  }
+
+  implicit final class TreeSetCompanionOps(private val companion: immutable.TreeSet.type) extends AnyVal {
+    def from[A: Ordering](elements: TraversableOnce[A]): immutable.TreeSet[A] = companion.empty[A] ++ elements
+  }
+
+  implicit final class ExecutionContextOps(private val companion: ExecutionContext.type) extends AnyVal {
+
+    /** Runs what it is given on the calling thread; what is given meanwhile, after that. */
+    def parasitic: ExecutionContextExecutor = Parasitic
+  }
+
+  private object Parasitic extends ExecutionContextExecutor {
+    // As in Scala 2.13: so deep it runs at once what is given to it while it runs something, and what is deeper, later.
+    private val Deepest = 16
+
+    private final class Running {
+      var depth = 0
+      val later = mutable.Queue.empty[Runnable]
+    }
+
+    private val running = new ThreadLocal[Running]
+
+    override def execute(runnable: Runnable): Unit = Option(running.get) match {
+      case Some(here) if here.depth >= Deepest => here.later += runnable
+      case Some(here) =>
+        here.depth += 1
+        try run(runnable)
+        finally here.depth -= 1
+      case None =>
+        val here = new Running
+        running.set(here)
+        try {
+          run(runnable)
+          while (here.later.nonEmpty) run(here.later.dequeue())
+        } finally running.remove()
+    }
+
+    override def reportFailure(cause: Throwable): Unit = ExecutionContext.defaultReporter(cause)
+
+    private def run(runnable: Runnable): Unit =
+      try runnable.run()
+      catch { case NonFatal(error) => reportFailure(error) }
+  }
+
+  implicit final class RegexOps(private val regex: Regex) extends AnyVal {
+    def matches(text: CharSequence): Boolean = regex.pattern.matcher(text).matches
+  }
+
+  implicit final class RandomOps(private val random: Random) extends AnyVal {
+
+    def nextBytes(count: Int): Array[Byte] = {
+      val bytes = new Array[Byte](count)
+      random.nextBytes(bytes)
+      bytes
+    }
+  }
+
+  implicit final class ParsedStringOps(private val text: String) extends AnyVal {
+    def toIntOption: Option[Int] = Try(text.toInt).toOption
+    def toLongOption: Option[Long] = Try(text.toLong).toOption
+    def toDoubleOption: Option[Double] = Try(text.toDouble).toOption
+
+    def toBooleanOption: Option[Boolean] = text.toLowerCase match {
+      case "true" => Some(true)
+      case "false" => Some(false)
+      case _ => None
+    }
+  }
+}

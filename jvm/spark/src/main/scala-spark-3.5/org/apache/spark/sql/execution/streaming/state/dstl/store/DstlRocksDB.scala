@@ -1,0 +1,130 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.File
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.worker.{LocalStore, StateAttempts}
+
+import org.apache.spark.{SPARK_VERSION, TaskContext}
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBConf}
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, LoggedSnapshots, ReplayCounters}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.util.Utils
+
+/**
+ * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
+ * never becomes a snapshot that somebody could load. When snapshots are made, and that they are plain files, is Spark's.
+ *
+ * @param loggingId      names the store in logs
+ * @param run            the log of the query's run
+ * @param storeDirectory as the log names the store
+ */
+private[dstl] final class DstlRocksDB(
+    dfsRootDir: String,
+    conf: RocksDBConf,
+    localRootDir: File,
+    hadoopConf: Configuration,
+    loggingId: String,
+    run: () => Option[WorkedRun],
+    storeDirectory: Option[String]
+) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with LocalStore {
+
+  private val attempts = new StateAttempts
+
+  // Whether nothing was done since a version was committed.
+  @volatile private var isAsCommitted = false
+  // While a store is loaded nothing but the replay of changelogs changes it.
+  private var replays = false
+  private var replayedRecords = 0L
+
+  RocksDBFields.fileManager.set(
+    this,
+    new CommittedSnapshots(
+      dfsRootDir,
+      Utils.createDirectory(localRootDir.getAbsolutePath, "fileManager"),
+      hadoopConf,
+      conf.compressionCodec,
+      loggingId,
+      () => loadedVersion + 1,
+      CommittedBy.of(run(), storeDirectory, _)
+    )
+  )
+  for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.register(store, this)
+
+  override def drop(attempt: Long): Unit = attempts.drop(attempt)
+
+  override def load(version: Long, readOnly: Boolean): RocksDB = {
+    isAsCommitted = false
+    val base = if (loadedVersion == version) attempts.of(version) else None
+    if (base.exists(attempts.isDropped)) {
+      logInfo(s"Version $version was left by task attempt ${base.get}, which does not count: it is loaded again")
+      RocksDBFields.loadedVersion.setLong(this, -1L)
+    }
+    val isLocal = loadedVersion == version
+    val kept = if (isLocal) base else None
+    if (kept.isEmpty) attempts.forgetFrom(version)
+    LoadErrors.inFront(BaseOfChanges.during(kept) {
+      if (!isLocal) refuseSnapshotsInLog()
+      if (isLocal) super.load(version, readOnly)
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version) {
+        countingReplay(super.load(version, readOnly))
+      }
+    })
+  }
+
+  /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
+  private def refuseSnapshotsInLog(): Unit =
+    for {
+      worked <- run()
+      store <- storeDirectory
+      newest <- LoggedSnapshots.of(worked, store).logged.lastOption
+    } throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
+
+  /** Counts the records that `load` replays, also if it fails: they were replayed. */
+  private def countingReplay[T](load: => T): T = {
+    replays = true
+    replayedRecords = 0
+    try load
+    finally {
+      replays = false
+      ReplayCounters.current.records += replayedRecords
+      DstlEnvironment.get.replayMetrics.replayed(replayedRecords)
+    }
+  }
+
+  override def put(key: Array[Byte], value: Array[Byte]): Unit = {
+    if (replays) replayedRecords += 1
+    super.put(key, value)
+  }
+
+  override def remove(key: Array[Byte]): Unit = {
+    if (replays) replayedRecords += 1
+    super.remove(key)
+  }
+
+  override def commit(): Long = {
+    val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
+    val version = super.commit()
+    attempt.foreach(attempts.remember(version, _))
+    isAsCommitted = true
+    version
+  }
+
+  /**
+   * A task that reads a store and then changes it, as an aggregation's does, lets go of what it read when it is completed, by
+   * aborting it. Spark rolls back what the task has committed then, and loads the store anew for the next batch.
+   */
+  override def rollback(): Unit =
+    if (!isAsCommitted || !Option(TaskContext.get()).exists(_.isCompleted())) super.rollback()
+
+  override def close(): Unit = {
+    for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
+    super.close()
+  }
+
+  private def loadedVersion: Long = RocksDBFields.loadedVersion.getLong(this)
+}

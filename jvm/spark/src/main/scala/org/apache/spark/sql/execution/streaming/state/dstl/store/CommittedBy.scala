@@ -1,0 +1,31 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.read.FoundSegment
+
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+
+/** Whose changes led to a version that may be committed. */
+private[store] sealed trait CommittedBy
+
+private[store] object CommittedBy {
+  case object Nobody extends CommittedBy
+  case object PlainFile extends CommittedBy
+  final case class Attempt(id: Long) extends CommittedBy
+
+  /** What storage says now of a store's version. */
+  def of(run: Option[WorkedRun], storeDirectory: Option[String], version: Long): CommittedBy =
+    (for {
+      worked <- run
+      if worked.worker.exists(_.isCoordinated)
+      store <- storeDirectory
+      key <- SegmentKey.parse(store, s"$version${SegmentKind.Changelog.suffix}")
+    } yield
+      // Not from the cache: that an entry is missing may have changed.
+      if (!Waiting.on(worked.reader.isCommitted(key.batch))) Nobody
+      else Waiting.on(worked.reader.find(key)) match {
+        case Some(FoundSegment(_, segment)) => Attempt(segment.attempt)
+        case None => PlainFile
+      }).getOrElse(PlainFile)
+}
