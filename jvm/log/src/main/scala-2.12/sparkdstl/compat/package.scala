@@ -43,7 +43,7 @@ package object compat {
 
   implicit final class ExecutionContextOps(private val companion: ExecutionContext.type) extends AnyVal {
 
-    /** Runs what it is given on the calling thread; what is given meanwhile, after that. */
+    /** Runs what it is given on the calling thread. */
     def parasitic: ExecutionContextExecutor = Parasitic
   }
 
