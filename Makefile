@@ -10,7 +10,7 @@ DEFAULT_SPARK := 4.2
 SPARK ?= $(DEFAULT_SPARK)
 # With the version of Scala that the Spark comes with.
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
-JAR_NAME = spark-dstl-spark$(1)_$(call SCALA_VERSION,$(1))-$(VERSION).jar
+JAR_NAME = spark-dstl-spark$(1)_$(or $(SCALA),$(call SCALA_VERSION,$(1)))-$(VERSION).jar
 DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
 SHIPPED_JARS := python/src/spark_dstl/jars
 
@@ -71,7 +71,8 @@ bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## how long the commands 
 	@$(VENV)/python python/bench/inspect_speed.py
 	@$(VENV)/python python/bench/state_speed.py
 
-jar: .build/jar-$(SPARK) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3; the last line is its path
+jar: $(if $(SCALA),java python,.build/jar-$(SPARK)) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3, SPARK=3.5 SCALA=2.13; the last line is its path
+	@$(if $(SCALA),$(SBT) -Dspark.line=$(SPARK) -Dspark.scala=$(SCALA) jar)
 	@echo $(CURDIR)/target/$(call JAR_NAME,$(SPARK))
 
 jars: $(SPARK_LINES:%=.build/jar-%) ## build the jars for all versions of Spark; the last lines are their paths

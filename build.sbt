@@ -220,7 +220,14 @@ lazy val softwareVersion = Def.task {
 def jarName(of: String, version: String): String = s"$of-${line.suffix}_${line.scalaBinary}-$version.jar"
 
 /** What concerns no Spark is built once, and once more for a line with an older Scala. */
-lazy val ofScala: Seq[Def.Setting[_]] = if (line.hasOldScala) oldScala else Nil
+lazy val ofScala: Seq[Def.Setting[_]] = if (line.hasOldScala) oldScala else if (line.isOther) otherScala else Nil
+
+/** For an older Scala 2.13, which has other warnings, and takes a release as an argument of its own. */
+lazy val otherScala: Seq[Def.Setting[_]] = Seq(
+  target := line.target(baseDirectory.value),
+  scalaVersion := line.scala,
+  scalacOptions := scalacOptions.value.filterNot(Set("-Werror", "-release:17")) ++ Seq("-release", "17")
+)
 
 /** For a Scala that lacks some of what the sources use, and has fewer warnings. Whether they are clean, the newer one says. */
 lazy val oldScala: Seq[Def.Setting[_]] = Seq(

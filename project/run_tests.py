@@ -140,6 +140,8 @@ def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
             yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
             yield name, partial(pytest, name, *trees, *two, *selection, line=line)
+    if in_full:
+        yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", (), scala="2.13")
 
 
 def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
@@ -195,19 +197,23 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     return Outcome(tests.passed, failed or int(untold), (*tests.failures, *broken))
 
 
-def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True) -> Outcome:
-    """Run these suites of what ties the log to another Spark, all if there are none, and build the jars for it."""
-    pattern = f"jvm/*/target/spark{line}/test-reports"
+def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True, scala: str = "") -> Outcome:
+    """Run these suites of what ties the log to another Spark, all if there are none, and build the jars for it.
+
+    With `scala` it is that Spark as it comes with another Scala than most have.
+    """
+    pattern = f"jvm/*/target/spark{line}{scala and f'_{scala}'}/test-reports"
     for stale in ROOT.glob(pattern):
         shutil.rmtree(stale)
     names = " ".join(f"*{suite}" for suite in suites)
     tests = [f"spark/testOnly {names}" if names else "spark/test"]
-    if not names and scala_version(line) != scala_version(DEFAULT_LINE):
+    if not names and (scala or scala_version(line)) != scala_version(DEFAULT_LINE):
         # What concerns no Spark is built with that Scala as well.
         tests += ["log/test", "sim/test"]
-    sbt = ("project/sbt", "-Dsbt.supershell=false", f"-Dspark.line={line}")
+    settings = (f"-Dspark.line={line}", *([f"-Dspark.scala={scala}"] if scala else []))
+    sbt = ("project/sbt", "-Dsbt.supershell=false", *settings)
     jars = ("jar", "testJar") if has_jars else ()
-    code = run(f"Scala with Spark {line}", (*sbt, *jars, *tests))
+    code = run(f"Scala {scala} with Spark {line}".replace("  ", " "), (*sbt, *jars, *tests))
     outcome = read_reports(ROOT.glob(f"{pattern}/*.xml"))
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 

@@ -47,7 +47,10 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
     val location = stateStoreId.storeCheckpointLocation()
     val (run, directory) = CheckpointDirectory.of(location, hadoopConf) match {
       case CheckpointDirectory.Store(root, directory) =>
-        (() => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options)): Option[WorkedRun], Some(directory))
+        (
+          () => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options)): Option[WorkedRun],
+          Some(directory)
+        )
       case _ => (() => None, None)
     }
     newRocksDB = () => {

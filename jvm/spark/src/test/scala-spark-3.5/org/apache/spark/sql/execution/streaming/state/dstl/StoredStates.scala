@@ -43,7 +43,8 @@ object StoredStates {
   private def storesIn(session: SparkSession, directory: Path): Seq[String] = {
     val files = directory.getFileSystem(session.sessionState.newHadoopConf())
     def hasSchema(in: Path) = files.exists(new Path(in, "_metadata/schema"))
-    val named = files.listStatus(directory).toVector.filter(_.isDirectory).map(_.getPath).filter(hasSchema).map(_.getName)
+    val named =
+      files.listStatus(directory).toVector.filter(_.isDirectory).map(_.getPath).filter(hasSchema).map(_.getName)
     if (hasSchema(directory)) named :+ StateStoreId.DEFAULT_STORE_NAME else named
   }
 
