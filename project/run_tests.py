@@ -33,8 +33,7 @@ DEFAULT_LINE = "4.2"
 NEWEST_LINE = "4.3"
 OLDEST_LINE = "3.5"
 # What ties the log to Spark's own classes, and what replaces one driver by another.
-SUITES = ("SparkVersionSuite", "MainLineSuite", "LosingAttemptsSuite")
-SUITES_OF_OLDEST = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
+SUITES = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
@@ -129,7 +128,7 @@ def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
     """Yield the stages that concern the lines of Spark beside the default: some of them, or with `in_full` all."""
     known = re.findall(r'SparkLine\(\s*"([0-9.]+)"', (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
     if not in_full:
-        yield f"Scala with Spark {OLDEST_LINE}", partial(scala_of_line, OLDEST_LINE, SUITES_OF_OLDEST, has_jars=False)
+        yield f"Scala with Spark {OLDEST_LINE}", partial(scala_of_line, OLDEST_LINE, SUITES, has_jars=False)
     for line in known if in_full else [NEWEST_LINE]:
         if line != DEFAULT_LINE:
             suites = () if in_full else SUITES
