@@ -58,6 +58,9 @@ def test_a_progress_is_read_as_spark_3_5_tells_it() -> None:
     found = QueryMetrics.from_progress(cast("Any", SimpleNamespace(json=json.dumps(parsed))))
     assert found.batch_ms == 500
     assert found == QueryMetrics.from_progress(progress())
+    del parsed["durationMs"]["triggerExecution"]
+    with pytest.raises(InvalidProgress):
+        QueryMetrics.from_progress(parsed)
 
 
 def test_a_progress_is_read_as_an_object_as_json_and_parsed() -> None:

@@ -139,7 +139,7 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         # Of a query of Spark Connect nobody adds them up.
         input_rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
         # The same as `triggerExecution` of the durations, where Spark now and then leaves that out; 3.5 has that alone.
-        batch_ms=int(progress.get("batchDuration", durations.get("triggerExecution", 0))),
+        batch_ms=int(progress["batchDuration"] if "batchDuration" in progress else durations["triggerExecution"]),
         source_ms=took("latestOffset", "getOffset", "getBatch"),
         planning_ms=took("queryPlanning"),
         offsets_write_ms=took("walCommit"),
