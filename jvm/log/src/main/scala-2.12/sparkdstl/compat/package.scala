@@ -96,7 +96,6 @@ package object compat {
   implicit final class ParsedStringOps(private val text: String) extends AnyVal {
     def toIntOption: Option[Int] = Try(text.toInt).toOption
     def toLongOption: Option[Long] = Try(text.toLong).toOption
-    def toDoubleOption: Option[Double] = Try(text.toDouble).toOption
 
     def toBooleanOption: Option[Boolean] = text.toLowerCase match {
       case "true" => Some(true)

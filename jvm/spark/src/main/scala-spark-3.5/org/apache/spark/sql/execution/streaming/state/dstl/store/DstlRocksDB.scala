@@ -11,7 +11,7 @@ import sparkdstl.log.worker.{LocalStore, StateAttempts}
 import org.apache.spark.{SPARK_VERSION, TaskContext}
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBConf}
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, LoggedSnapshots, ReplayCounters}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, LoggedSnapshots}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 import org.apache.spark.util.Utils
 
@@ -34,12 +34,10 @@ private[dstl] final class DstlRocksDB(
 ) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with LocalStore {
 
   private val attempts = new StateAttempts
+  private val replay = new CountedReplay
 
   // Whether nothing was done since a version was committed.
   @volatile private var isAsCommitted = false
-  // While a store is loaded nothing but the replay of changelogs changes it.
-  private var replays = false
-  private var replayedRecords = 0L
 
   RocksDBFields.fileManager.set(
     this,
@@ -68,10 +66,12 @@ private[dstl] final class DstlRocksDB(
     val kept = if (isLocal) base else None
     if (kept.isEmpty) attempts.forgetFrom(version)
     LoadErrors.inFront(BaseOfChanges.during(kept) {
-      if (!isLocal) refuseSnapshotsInLog()
       if (isLocal) super.load(version, readOnly)
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version) {
-        countingReplay(super.load(version, readOnly))
+      else {
+        refuseSnapshotsInLog()
+        CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version) {
+          replay.during(super.load(version, readOnly))
+        }
       }
     })
   }
@@ -84,25 +84,13 @@ private[dstl] final class DstlRocksDB(
       newest <- LoggedSnapshots.of(worked, store).logged.lastOption
     } throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
 
-  /** Counts the records that `load` replays, also if it fails: they were replayed. */
-  private def countingReplay[T](load: => T): T = {
-    replays = true
-    replayedRecords = 0
-    try load
-    finally {
-      replays = false
-      ReplayCounters.current.records += replayedRecords
-      DstlEnvironment.get.replayMetrics.replayed(replayedRecords)
-    }
-  }
-
   override def put(key: Array[Byte], value: Array[Byte]): Unit = {
-    if (replays) replayedRecords += 1
+    replay.changing()
     super.put(key, value)
   }
 
   override def remove(key: Array[Byte]): Unit = {
-    if (replays) replayedRecords += 1
+    replay.changing()
     super.remove(key)
   }
 

@@ -41,6 +41,7 @@ private[dstl] final class DstlRocksDB(
 
   private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
   private val attempts = new StateAttempts
+  private val replay = new CountedReplay
   private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
   private val materialization =
     new Materialization(made.loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
@@ -51,9 +52,6 @@ private[dstl] final class DstlRocksDB(
   private var snapshotVersion = 0L
   private var writes = 0L
   private var taken: Option[RocksDBSnapshot] = None
-  // While a store is loaded nothing but the replay of changelogs changes it.
-  private var replays = false
-  private var replayedRecords = 0L
 
   // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
   private var plain: Option[(RocksDBSnapshot, Option[Long])] = None
@@ -81,7 +79,7 @@ private[dstl] final class DstlRocksDB(
     val replayed = ReplayCounters.current.bytes
     val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
       if (isLocal) load()
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, made.loggingId, version)(countingReplay(load()))
+      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, made.loggingId, version)(replay.during(load()))
     })
     if (!isLocal) {
       val (from, bytes) = files.loadedSnapshot
@@ -94,19 +92,7 @@ private[dstl] final class DstlRocksDB(
     loaded
   }
 
-  /** Counts the records that `load` replays, also if it fails: they were replayed. */
-  private def countingReplay[T](load: => T): T = {
-    replays = true
-    replayedRecords = 0
-    try load
-    finally {
-      replays = false
-      ReplayCounters.current.records += replayedRecords
-      DstlEnvironment.get.replayMetrics.replayed(replayedRecords)
-    }
-  }
-
-  override protected def changing(): Unit = if (replays) replayedRecords += 1
+  override protected def changing(): Unit = replay.changing()
 
   override protected def beforeColumnFamily(name: String): Unit =
     columnFamiliesChanged ||= !checkColFamilyExists(name)

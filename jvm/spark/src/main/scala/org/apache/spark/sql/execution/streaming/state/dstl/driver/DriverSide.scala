@@ -124,7 +124,8 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       environment.runtime
     )
     Waiting.on(basePathOwner.claim())
-    val reports = new AttemptReports(SparkContext.getOrCreate())
+    val context = SparkContext.getOrCreate()
+    val reports = new AttemptReports(context)
     val coordinator = Waiting.on(RunCoordinator.begin(
       location,
       options,
@@ -139,7 +140,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       metrics,
       environment.runtime
     ))
-    RunOfTask.tell(SparkContext.getOrCreate(), run)
+    RunOfTask.tell(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit

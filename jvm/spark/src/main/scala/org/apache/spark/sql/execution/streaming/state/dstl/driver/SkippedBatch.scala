@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
@@ -15,12 +16,20 @@ private[dstl] object SkippedBatch extends Logging {
 
   /** To be called on the thread that drives the query, before the batch is committed. Fails if the batch does. */
   def computeAgain(query: DrivenQuery, batch: Long): Unit =
-    RunningBatch.of(query, batch).filter(wasSkipped).foreach { execution =>
+    executionOf(query, batch).filter(wasSkipped).foreach { execution =>
       logWarning(
         s"The sink has skipped batch $batch of query ${query.query}: it has its output already. Its state is computed again"
       )
       SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
     }
+
+  private def executionOf(query: DrivenQuery, batch: Long): Option[IncrementalExecution] =
+    for {
+      session <- SparkSession.getActiveSession
+      running <- Option(session.sharedState.activeStreamingQueries.get(query.query))
+      if running.runId == query.run
+      execution <- PlanOfBatch.in(running, batch)
+    } yield execution
 
   /** Whether no task has come to the end of any stateful operator. */
   private def wasSkipped(execution: IncrementalExecution): Boolean = {

@@ -1,9 +1,0 @@
-package org.apache.spark.sql.execution.streaming.runtime
-
-import org.apache.spark.sql.{Encoder, SparkSession}
-
-/** Made with a session, as in later lines of Spark. */
-object MemoryStream {
-  def apply[A](encoder: Encoder[A], session: SparkSession): MemoryStream[A] =
-    org.apache.spark.sql.execution.streaming.MemoryStream[A](encoder, session.sqlContext)
-}

@@ -1,0 +1,46 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.BuiltFor
+
+/** What tests expect of Spark itself, where its lines differ. */
+object SparkFacts {
+
+  private val line = BuiltFor.Line.split('.').map(_.toInt)
+
+  private def since(major: Int, minor: Int): Boolean = line(0) > major || line(0) == major && line(1) >= minor
+
+  /** State formats of joins. */
+  val JoinFormats: Seq[Int] = if (since(4, 2)) 2 to 4 else if (since(4, 1)) 2 to 3 else 1 to 2
+
+  /** Which joins in state format 1 are refused. */
+  val RefusedInJoinFormat1: Seq[String] = if (since(4, 1)) Seq("inner", "left_outer") else Seq("left_outer")
+
+  /** As what a join in state format 1 is refused. */
+  val RefusalOfJoinFormat1: String =
+    if (since(4, 2)) ".*version:? 1.*"
+    else "\\[INTERNAL_ERROR\\] The Spark SQL phase planning failed.*|.*version 1 - correctness issue.*"
+
+  /** Whether it loads an older snapshot where the newest cannot be used, if it is configured so. */
+  val RepairsSnapshots: Boolean = since(4, 2)
+
+  /** Whether `transformWithState` takes state store providers of any name. */
+  val TakesAnyProviderForVariables: Boolean = !since(4, 2)
+
+  /** Files of a store in a batch, checkpoint format 1: the changelog, and in 4.1 the checksum file that is for format 2 alone later. */
+  val ChangelogFiles: Int = if (since(4, 1) && !since(4, 2)) 2 else 1
+
+  /** Whether stock Spark uses the local state of a store again, also where a task reads a store before it changes it. */
+  val KeepsLocalState: Boolean = since(4, 1)
+
+  /** Checkpoint formats of which Spark's own readers of state know, or in 3.5, which has none, those of the tests. */
+  val ReadableFormats: Seq[Int] = if (since(4, 1)) Seq(1, 2) else Seq(1)
+
+  /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
+  val UnloadsOnCommit: Boolean = since(4, 1)
+
+  /** Whether snapshots go to the log, rather than into files of Spark's. */
+  val LogsSnapshots: Boolean = since(4, 0)
+
+  /** Whether it has a data source for states. */
+  val HasStateSource: Boolean = since(4, 0)
+}
