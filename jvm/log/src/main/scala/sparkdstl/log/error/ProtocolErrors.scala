@@ -133,9 +133,9 @@ object ProtocolErrors {
     new DstlException(
       "DSTL_COMMIT_UNKNOWN",
       Map("path" -> entry.toString, "timeoutMs" -> timeoutMillis.toString),
-      s"Whether $entry was written is not known, after $timeoutMillis ms: ${cause.getMessage}. Check the storage, then " +
-        "restart the query: it goes on from what is there, and nothing is lost or counted twice. Raise " +
-        "spark.sql.streaming.stateStore.dstl.commit.timeout if the storage stalls for longer.",
+      s"Whether $entry was written is not known: ${cause.getMessage}. Check the storage, then restart the query: it goes on " +
+        "from what is there, and nothing is lost or counted twice. Raise " +
+        s"spark.sql.streaming.stateStore.dstl.commit.timeout, which is $timeoutMillis ms, if the storage stalls for longer.",
       cause
     )
 

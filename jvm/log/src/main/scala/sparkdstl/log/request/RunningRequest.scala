@@ -86,7 +86,12 @@ private[request] final class RunningRequest[T](
     // Before it is certain, so that nobody finds quiet between the decision and the attempt.
     accounts.attemptStarted()
     val number = synchronized {
-      Option.when(mayBegin(reason)) {
+      // In one step: if it were neither to come nor under way for a moment, the request might end in it.
+      val isWanted = reason match {
+        case Retry(planned) => forget(planned)
+        case First | Hedge(_) => true
+      }
+      Option.when(isWanted && mayBegin(reason)) {
         started += 1
         underWay(started) = new UnderWay(runtime.timer.nowNanos, reason)
         started
@@ -110,7 +115,7 @@ private[request] final class RunningRequest[T](
   private def mayBegin(reason: Reason): Boolean = {
     val inOrder = reason match {
       case Hedge(silent) => started == silent && underWay.contains(silent)
-      case First | Retry => true
+      case First | Retry(_) => true
     }
     inOrder && decidedAtNanos.isEmpty && !hopeless && underWay.size < options.maxAttempts && mayAccompany
   }
@@ -123,7 +128,7 @@ private[request] final class RunningRequest[T](
     reason match {
       case First =>
       case Hedge(_) => counters.hedges.increment()
-      case Retry => counters.retries.increment()
+      case Retry(_) => counters.retries.increment()
     }
   }
 
@@ -208,7 +213,7 @@ private[request] final class RunningRequest[T](
       wanted
     }
     if (wanted)
-      later(delay)(() => if (forget(next)) begin(Retry): Unit) match {
+      later(delay)(() => begin(Retry(next)): Unit) match {
         case Some(timer) => next.timer = timer
         case None => forget(next): Unit
       }
@@ -292,7 +297,7 @@ private object RunningRequest {
   private final case class Hedge(silent: Int) extends Reason
 
   /** Because there was an error. */
-  private case object Retry extends Reason
+  private final case class Retry(planned: LaterAttempt) extends Reason
 
   /** An attempt to be made after a delay. */
   private final class LaterAttempt extends Cancellable {

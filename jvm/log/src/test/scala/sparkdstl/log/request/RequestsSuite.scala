@@ -121,6 +121,23 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.outcome.contains(Outcome.Done("answer 4")))
   }
 
+  test("a request whose next attempt is just being started is not over") {
+    val timer = new TimerOfAnotherThread
+    val requests = Requests(hedged, TestRuntime(timer))
+    val attempts = new ScriptedAttempts
+    val pending = requests.run(write, "put of /x", 600000)(attempts)
+    // Each attempt is accounted for with this lock: the other thread comes no further than there until the error is dealt with.
+    requests.synchronized {
+      timer.isDue = true
+      attempts.fail(1, new IOException("lost"))
+      timer.isDue = false
+    }
+    timer.finish()
+    assert(attempts.begun == 2 && pending.outcome.value.isEmpty)
+    attempts.succeed(2)
+    assert(pending.outcome.value.map(_.get).contains(Outcome.Done("answer 2")))
+  }
+
   test("an attempt that has failed is not silent: the next one waits for its delay") {
     val f = new Fixture(fixed.copy(timeoutMillis = 100))
     val running = f.run()
@@ -401,4 +418,24 @@ class RequestsSuite extends AnyFunSuite {
     assert(metrics.requests == 10 && metrics.attempts == 10 && metrics.latencyP99Nanos == 30000000)
     assert(f.requests.metrics.snapshot().keySet == Set("read"))
   }
+}
+
+/** What is due at once it starts on a thread of its own, and goes on when that has ended or waits for a lock. */
+private final class TimerOfAnotherThread extends Timer {
+  @volatile var isDue = false
+  private var thread = Option.empty[Thread]
+
+  override def nowNanos: Long = 0
+
+  override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = {
+    if (isDue) {
+      val other = new Thread(() => action(), "timer")
+      thread = Some(other)
+      other.start()
+      while (other.getState != Thread.State.BLOCKED && other.getState != Thread.State.TERMINATED) Thread.onSpinWait()
+    }
+    () => ()
+  }
+
+  def finish(): Unit = thread.foreach(_.join())
 }
