@@ -23,6 +23,7 @@ private[store] final class CommittedSnapshots(
     nextVersion: () => Long,
     committedBy: Long => CommittedBy
 ) extends RocksDBFileManager(dfsRootDir, localTempDir, hadoopConf, codecName, loggingId) {
+  import CommittedSnapshots._
 
   // Guarded by this; the newest first. Spark hands the same mappings back with the snapshot, and has others after each load.
   private var made = List.empty[Made]
@@ -59,7 +60,9 @@ private[store] final class CommittedSnapshots(
     // It may be in a moment. Of the next one more will be known.
     case CommittedBy.Nobody => false
   }
+}
 
+private object CommittedSnapshots {
   private final case class Made(mappings: RocksDBFileMappings, version: Long, attempt: Long)
 }
 

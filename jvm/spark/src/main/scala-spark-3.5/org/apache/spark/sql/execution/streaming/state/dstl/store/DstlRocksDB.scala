@@ -6,12 +6,10 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.worker.{LocalStore, StateAttempts}
 
 import org.apache.spark.{SPARK_VERSION, TaskContext}
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBConf}
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, LoggedSnapshots}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedSnapshots
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 import org.apache.spark.util.Utils
 
@@ -29,12 +27,9 @@ private[dstl] final class DstlRocksDB(
     localRootDir: File,
     hadoopConf: Configuration,
     loggingId: String,
-    run: () => Option[WorkedRun],
-    storeDirectory: Option[String]
-) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with LocalStore {
-
-  private val attempts = new StateAttempts
-  private val replay = new CountedReplay
+    override protected val run: () => Option[WorkedRun],
+    override protected val storeDirectory: Option[String]
+) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState {
 
   // Whether nothing was done since a version was committed.
   @volatile private var isAsCommitted = false
@@ -51,29 +46,15 @@ private[dstl] final class DstlRocksDB(
       CommittedBy.of(run(), storeDirectory, _)
     )
   )
-  for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.register(store, this)
-
-  override def drop(attempt: Long): Unit = attempts.drop(attempt)
+  register()
 
   override def load(version: Long, readOnly: Boolean): RocksDB = {
     isAsCommitted = false
-    val base = if (loadedVersion == version) attempts.of(version) else None
-    if (base.exists(attempts.isDropped)) {
-      logInfo(s"Version $version was left by task attempt ${base.get}, which does not count: it is loaded again")
-      RocksDBFields.loadedVersion.setLong(this, -1L)
+    loadTracked(loggingId, version, loadedVersion == version)(RocksDBFields.loadedVersion.setLong(this, -1L)) {
+      isLocal =>
+        if (!isLocal) refuseSnapshotsInLog()
+        super.load(version, readOnly)
     }
-    val isLocal = loadedVersion == version
-    val kept = if (isLocal) base else None
-    if (kept.isEmpty) attempts.forgetFrom(version)
-    LoadErrors.inFront(BaseOfChanges.during(kept) {
-      if (isLocal) super.load(version, readOnly)
-      else {
-        refuseSnapshotsInLog()
-        CurrentLoad.during(DstlEnvironment.get.recoveryProgress, loggingId, version) {
-          replay.during(super.load(version, readOnly))
-        }
-      }
-    })
   }
 
   /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
@@ -95,9 +76,8 @@ private[dstl] final class DstlRocksDB(
   }
 
   override def commit(): Long = {
-    val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
     val version = super.commit()
-    attempt.foreach(attempts.remember(version, _))
+    remember(version): Unit
     isAsCommitted = true
     version
   }
@@ -110,7 +90,7 @@ private[dstl] final class DstlRocksDB(
     if (!isAsCommitted || !Option(TaskContext.get()).exists(_.isCompleted())) super.rollback()
 
   override def close(): Unit = {
-    for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
+    unregister()
     super.close()
   }
 

@@ -9,13 +9,13 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
-import sparkdstl.log.worker.{LocalStore, SnapshotSchedule, StateAttempts}
+import sparkdstl.log.worker.SnapshotSchedule
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, ReplayCounters, WrittenBytes}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{ReplayCounters, WrittenBytes}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -32,16 +32,14 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  */
 private[dstl] final class DstlRocksDB(
     made: NewRocksDB,
-    run: () => Option[WorkedRun],
-    storeDirectory: Option[String]
+    override protected val run: () => Option[WorkedRun],
+    override protected val storeDirectory: Option[String]
 ) extends RocksDBOfLine(
       // When it is time for a snapshot is decided here.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
-    ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with LocalStore {
+    ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with TrackedState {
 
   private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
-  private val attempts = new StateAttempts
-  private val replay = new CountedReplay
   private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
   private val materialization =
     new Materialization(made.loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
@@ -59,37 +57,34 @@ private[dstl] final class DstlRocksDB(
   register()
 
   override def drop(attempt: Long): Unit = {
-    attempts.drop(attempt)
+    super.drop(attempt)
     materialization.abandon(attempt)
   }
 
   override protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
     materialization.refuseIfFailed()
-    val base = if (loadedVersion == version && !loadEmpty) attempts.of(version) else None
-    if (base.exists(attempts.isDropped)) {
-      logInfo(s"Version $version was left by task attempt ${base.get}, which does not count: it is loaded again")
-      loadedVersion = -1L
-      loadedStateStoreCkptId = None
-    }
-    val isLocal = loadedVersion == version && !loadEmpty
-    val kept = if (isLocal) base else None
-    if (kept.isEmpty) attempts.forgetFrom(version)
     loadsEmpty = loadEmpty
     columnFamiliesChanged = false
-    val replayed = ReplayCounters.current.bytes
-    val loaded = LoadErrors.inFront(BaseOfChanges.during(kept) {
-      if (isLocal) load()
-      else CurrentLoad.during(DstlEnvironment.get.recoveryProgress, made.loggingId, version)(replay.during(load()))
-    })
-    if (!isLocal) {
-      val (from, bytes) = files.loadedSnapshot
-      snapshotVersion = from
-      writes = 0
-      schedule.loaded(bytes, version - from, ReplayCounters.current.bytes - replayed)
-      // What opening the database adds is no change.
-      columnFamiliesChanged = false
+    loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { isLocal =>
+      val replayed = ReplayCounters.current.bytes
+      val loaded = load()
+      if (!isLocal) noteLoaded(version, ReplayCounters.current.bytes - replayed)
+      loaded
     }
-    loaded
+  }
+
+  private def forgetLoaded(): Unit = {
+    loadedVersion = -1L
+    loadedStateStoreCkptId = None
+  }
+
+  private def noteLoaded(version: Long, replayedBytes: Long): Unit = {
+    val (from, bytes) = files.loadedSnapshot
+    snapshotVersion = from
+    writes = 0
+    schedule.loaded(bytes, version - from, replayedBytes)
+    // What opening the database adds is no change.
+    columnFamiliesChanged = false
   }
 
   override protected def changing(): Unit = replay.changing()
@@ -106,7 +101,6 @@ private[dstl] final class DstlRocksDB(
   override protected def committing(
       commit: Boolean => (Long, StateStoreCheckpointInfo)
   ): (Long, StateStoreCheckpointInfo) = {
-    val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
     // One at a time: what the one under way has not uploaded yet the next would have to upload again.
     val isDue =
       if (materializes) schedule.isDue && !materialization.isBusy
@@ -114,7 +108,7 @@ private[dstl] final class DstlRocksDB(
     val written = WrittenBytes.current
     try {
       val committed = commit(isDue)
-      attempt.foreach(attempts.remember(committed._1, _))
+      val attempt = remember(committed._1)
       schedule.committed(WrittenBytes.current - written, hasChanged)
       val made = taken
       taken = None
@@ -231,10 +225,4 @@ private[dstl] final class DstlRocksDB(
     }
     replaced.foreach(_.close())
   }
-
-  private def register(): Unit =
-    for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.register(store, this)
-
-  private def unregister(): Unit =
-    for (worked <- run(); worker <- worked.worker; store <- storeDirectory) worker.unregister(store, this)
 }
