@@ -86,7 +86,9 @@ class Clicks:
         """The same, where it does not get that far; returns what one sees."""
         with pytest.raises(StreamingQueryException) as raised:
             self.goes_on(batches, confs)
-        return f"{raised.value}\n{cast(Any, raised.value)._stackTrace}"
+        error = cast(Any, raised.value)
+        trace = error._stackTrace if hasattr(error, "_stackTrace") else error.stackTrace
+        return f"{error}\n{trace}"
 
     def forgets(self, after: int) -> None:
         """Take what later batches have written out of the sink, as one does who goes back."""

@@ -12,6 +12,8 @@ from spark_dstl.release import installed_line
 # As numbers, which can be compared: (4, 2).
 LINE = tuple(int(number) for number in installed_line().name.split("."))
 
+# Formats of checkpoints that there are.
+FORMATS = tuple(form for form, since in ((1, (3, 5)), (2, (4, 0))) if since <= LINE)
 # Formats of checkpoints that Spark's own readers of state know; Spark 3.5 has no such readers.
 READABLE_FORMATS = tuple(form for form, since in ((1, (4, 0)), (2, (4, 1))) if since <= LINE)
 # Whether snapshots of stores are in the log, rather than files of Spark's.

@@ -19,6 +19,7 @@ from settings import dstl, log_confs
 from shared_session import contender
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.verification import verify
+from spark_facts import LOGS_SNAPSHOTS
 
 HERE = Path(__file__).resolve().parent
 
@@ -132,6 +133,7 @@ def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
     clicks.is_right()
 
 
+@pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files, made when Spark makes them")
 def test_a_log_that_grows(tmp_path: Path, spark: SparkSession) -> None:
     never = dstl(materialize__interval="24h", materialize__replayCost="0")
     clicks = Clicks.create(spark, tmp_path, files=120, settings=RETAIN_LITTLE)

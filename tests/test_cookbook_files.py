@@ -15,7 +15,7 @@ from recipe import Recipe
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console
-from spark_facts import REPAIRS_SNAPSHOTS
+from spark_facts import LOGS_SNAPSHOTS, REPAIRS_SNAPSHOTS
 from test_stop_and_damage import damage
 
 
@@ -63,6 +63,7 @@ def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
 
 
 @pytest.mark.skipif(REPAIRS_SNAPSHOTS, reason="this Spark loads an older snapshot where the newest is lost")
+@pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files, made when Spark makes them")
 def test_a_lost_snapshot_stops_the_query_where_spark_loads_no_older_one_until_it_is_put_back(
     tmp_path: Path, spark: SparkSession
 ) -> None:
