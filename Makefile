@@ -46,8 +46,8 @@ demo: .build/jar-$(SPARK) $(OF_SPARK)/ready $(if $(filter s3,$(STORAGE)),storage
 test: | python ## run all checks and tests; the last line is their count
 	@$(PYTHON) project/run_tests.py
 
-test-all: | python ## the same, and the tests on all other versions of Spark that there is a jar for
-	@$(PYTHON) project/run_tests.py --all
+test-all: | python ## the same, and the tests on all other versions of Spark that there is a jar for: hours; SPARK="4.1 4.0": on these alone
+	@$(PYTHON) project/run_tests.py $(if $(filter command,$(origin SPARK)),--lines $(SPARK),--all)
 
 bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark on slow storage: hours; SPARK=4.3: on that; see docs/benchmark.md
 	@$(OF_SPARK)/bin/python python/bench/bench.py $(BENCH)
@@ -110,6 +110,7 @@ prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark
 
 storage-tools: | java python ## build servers and fetch jars for the storage tests into ~/.cache/spark-dstl: minutes; Go 1.26
 	@$(SBT) s3a/connectorJars storage/serverJars
+	@$(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),$(SBT) -Dspark.line=$(SPARK) s3a/connectorJars)
 	@project/storage_tools.sh $(TOOLS)
 
 test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation

@@ -154,8 +154,8 @@ lazy val published = (project in file("jvm/published"))
     publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
   )
 
-/** The connector to S3, for tests. There is nothing in it but what it depends on, and nothing of it is shipped. */
-lazy val s3a = (project in file("jvm/s3a")).settings(StorageJars.connectorSettings(hadoopVersion))
+/** The connector to S3 of that line's Hadoop, for tests. There is nothing in it but what it depends on, and nothing of it is shipped. */
+lazy val s3a = (project in file("jvm/s3a")).settings(StorageJars.connectorSettings(SparkLine.chosen.hadoop))
 
 /** An HDFS in a process of its own, for tests. Nothing of it is shipped. */
 lazy val storage = (project in file("jvm/storage"))

@@ -6,9 +6,7 @@ object StorageJars {
   val connectorJars = taskKey[Unit]("Puts the connectors to S3 and to Azure into the cache of this project's tools")
   val serverJars = taskKey[Unit]("Puts HDFS, and what starts it, into the cache of this project's tools")
 
-  /** The connector: with the modules of the AWS SDK that it uses instead of the bundle of 686 MB. */
   private val S3a = config("s3a").hide
-  private val sdkVersion = "2.35.4"
 
   /** The connector to Azure, and what its TLS cannot be loaded without. */
   private val Abfs = config("abfs").hide
@@ -19,27 +17,57 @@ object StorageJars {
     )
 
   /** What every Spark has on its class path already. */
-  private val sparkHas = Seq("org.slf4j", "io.netty", "commons-codec", "commons-logging", "org.apache.httpcomponents")
+  private val sparkHas =
+    Seq(
+      "org.slf4j",
+      "io.netty",
+      "commons-codec",
+      "commons-logging",
+      "org.apache.httpcomponents",
+      "com.fasterxml.jackson.core",
+      "joda-time"
+    )
 
+  /** The connector: with the modules of the AWS SDK that it uses instead of the bundle of 300 to 700 MB. */
   private val connector = (hadoopVersion: String) =>
     ("org.apache.hadoop" % "hadoop-aws" % hadoopVersion % S3a).intransitive() +:
-      // Stock Spark's best file manager on S3, to compare with. There is none of 4.2 on Maven Central.
-      ("org.apache.spark" % "spark-hadoop-cloud_2.13" % "4.1.2" % S3a).intransitive() +:
-      ("software.amazon.s3.analyticsaccelerator" % "analyticsaccelerator-s3" % "1.3.1" % S3a).intransitive() +:
-      Seq("s3", "s3-transfer-manager", "sts", "apache-client").map { module =>
-        ("software.amazon.awssdk" % module % sdkVersion % S3a)
-          .excludeAll(sparkHas.map(ExclusionRule(_)): _*)
-      }
+      (hadoopVersion match {
+        case "3.5.0" =>
+          // Stock Spark's best file manager on S3, to compare with. There is none of 4.2 on Maven Central.
+          ("org.apache.spark" % "spark-hadoop-cloud_2.13" % "4.1.2" % S3a).intransitive() +:
+            ("software.amazon.s3.analyticsaccelerator" % "analyticsaccelerator-s3" % "1.3.1" % S3a).intransitive() +:
+            ofSdk2("2.35.4")
+        case "3.4.2" => ofSdk2("2.29.52")
+        // Built with 2.24.6, of which there is the bundle alone.
+      case "3.4.1" => ofSdk2("2.24.8")
+        // It looks for classes of DynamoDB's, in which it once kept what it had written.
+        case "3.3.4" =>
+          modules("com.amazonaws", "1.12.262", Seq("s3", "sts", "dynamodb").map(of => s"aws-java-sdk-$of"))
+        case other => sys.error(s"it is not known which AWS SDK the S3 connector of Hadoop $other needs")
+      })
 
-  def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = Seq(
-    ivyConfigurations ++= Seq(S3a, Abfs),
-    libraryDependencies ++= connector(hadoopVersion) ++ toAzure(hadoopVersion),
-    publish / skip := true,
-    connectorJars := {
-      val found = update.value
-      Seq(S3a, Abfs).foreach(of => replace(of.name, found.select(configurationFilter(of.name))))
-    }
-  )
+  private def ofSdk2(version: String) =
+    modules("software.amazon.awssdk", version, Seq("s3", "s3-transfer-manager", "sts", "apache-client"))
+
+  private def modules(organization: String, version: String, names: Seq[String]) = names.map { name =>
+    (organization % name % version % S3a).excludeAll(sparkHas.map(ExclusionRule(_)): _*)
+  }
+
+  /** For the Hadoop of the chosen line of Spark; Azure's for the default one alone. */
+  def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = {
+    val isDefault = hadoopVersion == SparkLine.Default.hadoop
+    Seq(
+      ivyConfigurations ++= Seq(S3a, Abfs),
+      libraryDependencies ++= connector(hadoopVersion) ++ (if (isDefault) toAzure(hadoopVersion) else Nil),
+      publish / skip := true,
+      connectorJars := {
+        val found = update.value
+        def jars(of: Configuration) = found.select(configurationFilter(of.name))
+        replace(s"${S3a.name}-$hadoopVersion", jars(S3a))
+        if (isDefault) replace(Abfs.name, jars(Abfs))
+      }
+    )
+  }
 
   def serverSettings: Seq[Def.Setting[_]] = Seq(
     publish / skip := true,

@@ -1,12 +1,14 @@
 """Runs every check and test of the project, each whatever became of the others, and ends with their count.
 
 What concerns Spark is tested with Spark 4.2, a selection with the newest, and a few suites with the oldest; with
-`--all`, everything with each version of Spark that there is a build for.
+`--all`, everything with each version of Spark that there is a build for, and with `--lines 4.1 4.0` everything with
+these alone.
 
 The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
 fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -15,8 +17,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,7 +39,7 @@ SUITES = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
-    "monitoring",
+    *("monitoring", "export", "s3_connector", "cookbook", "cookbook_files", "cookbook_surroundings"),
 )
 FILES = {"3.5": tuple(f"tests/test_{of}.py" for of in OF_3_5)}
 SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
@@ -53,10 +55,16 @@ class Outcome:
     failures: tuple[str, ...] = ()
 
 
+# What is done under which name.
+Stage = tuple[str, Callable[[], Outcome]]
+
+
 def main() -> int:
     """Run all stages, print the count and return the exit code."""
     os.chdir(ROOT)
-    in_full = "--all" in sys.argv[1:]
+    arguments = argument_parser().parse_args()
+    in_full = arguments.all or bool(arguments.lines)
+    lines = arguments.lines or known_lines()
     if in_full:
         # What the tests leave out for the sake of time.
         os.environ["SPARK_DSTL_TEST_WHOLE"] = "1"
@@ -76,22 +84,14 @@ def main() -> int:
         )
         if Path(tree).exists()
     ]
-    stages: list[tuple[str, Callable[[], Outcome]]] = [
-        ("Python environment", lambda: check("Python environment", "make", "venv")),
-        ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
-        ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
-        ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
-        # Named like another module, so it is checked by itself.
-        ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
-        ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
-        ("Scala", lambda: scala(compiler)),
-        *other_lines(in_full),
-        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
-    ]
     outcomes = {}
     seconds = {}
-    with compiling() as compiler:
-        for name, stage in stages:
+    with ExitStack() as running:
+        environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
+        stages = list(other_lines(in_full, lines))
+        if DEFAULT_LINE in lines:
+            stages = stages_of_default(trees, running.enter_context(compiling()), stages)
+        for name, stage in (environment, *stages):
             say(f"{name} ...")
             began = time.monotonic()
             outcomes[name] = stage()
@@ -116,6 +116,35 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
+def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
+    """Return what concerns no Spark or the default one, with the stages of others before the slowest."""
+    return [
+        ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
+        ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
+        ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
+        # Named like another module, so it is checked by itself.
+        ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
+        ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
+        ("Scala", lambda: scala(compiler)),
+        *others,
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
+    ]
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Say what one may ask for."""
+    parser = argparse.ArgumentParser(description="Run all checks and tests, and count them.")
+    parser.add_argument("--all", action="store_true", help="with each version of Spark that there is a build for")
+    parser.add_argument("--lines", nargs="+", choices=known_lines(), metavar="LINE", help="with these alone")
+    return parser
+
+
+def known_lines() -> list[str]:
+    """Return the minor releases of Spark that there are builds for."""
+    definitions = (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8")
+    return re.findall(r'SparkLine\(\s*"([0-9.]+)"', definitions)
+
+
 def scala_version(line: str) -> str:
     """Return the version of Scala, such as `2.13`, that a line of Spark comes with."""
     definition = (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8")
@@ -124,12 +153,11 @@ def scala_version(line: str) -> str:
     return found[1]
 
 
-def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
-    """Yield the stages that concern the lines of Spark beside the default: some of them, or with `in_full` all."""
-    known = re.findall(r'SparkLine\(\s*"([0-9.]+)"', (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
+def other_lines(in_full: bool, lines: Sequence[str]) -> Iterator[Stage]:
+    """Yield the stages that concern lines of Spark beside the default: some, or with `in_full` all of `lines`."""
     if not in_full:
         yield f"Scala with Spark {OLDEST_LINE}", partial(scala_of_line, OLDEST_LINE, SUITES, has_jars=False)
-    for line in known if in_full else [NEWEST_LINE]:
+    for line in lines if in_full else [NEWEST_LINE]:
         if line != DEFAULT_LINE:
             suites = () if in_full else SUITES
             trees = FILES.get(line, ("tests",))
@@ -139,7 +167,7 @@ def other_lines(in_full: bool) -> Iterator[tuple[str, Callable[[], Outcome]]]:
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
             yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
             yield name, partial(pytest, name, *trees, *two, *selection, line=line)
-    if in_full:
+    if in_full and "3.5" in lines:
         yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", (), scala="2.13")
 
 
@@ -211,7 +239,7 @@ def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True, scala
         tests += ["log/test", "sim/test"]
     settings = (f"-Dspark.line={line}", *([f"-Dspark.scala={scala}"] if scala else []))
     sbt = ("project/sbt", "-Dsbt.supershell=false", *settings)
-    jars = ("jar", "testJar") if has_jars else ()
+    jars = ("jar", "testJar", "s3a/connectorJars") if has_jars else ()
     # Only a build for that Spark sees the sources of its own.
     code = run(f"Scala {scala} with Spark {line}".replace("  ", " "), (*sbt, "spark/scalafmtCheckAll", *jars, *tests))
     outcome = read_reports(ROOT.glob(f"{pattern}/*.xml"))

@@ -28,6 +28,8 @@ TAKES_ANY_PROVIDER = HAS_PROCESSORS and LINE < (4, 2)
 HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
 # Whether it loads an older snapshot where the newest cannot be used.
 REPAIRS_SNAPSHOTS = LINE >= (4, 2)
+# Whether the S3 connector of its Hadoop creates objects conditionally, which that of 3.4.2 was the first to do.
+CREATES_EXCLUSIVELY_ON_S3 = LINE >= (4, 1)
 # Segments of a store in a batch, checkpoint format 1: the changelog, and in Spark 4.1 a file with its checksum.
 SEGMENTS_OF_A_STORE = 2 if LINE == (4, 1) else 1
 # State formats of joins with one store that has column families.

@@ -6,9 +6,17 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
+
 REGION = "us-east-1"
 # Where `make storage-tools` puts programs and jars.
 CACHE = Path(os.environ.get("SPARK_DSTL_CACHE", Path.home() / ".cache" / "spark-dstl"))
+
+
+def connector() -> Path:
+    """Return the directory with the jars of the S3 connector for the installed Spark, whether or not they are there."""
+    (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    return CACHE / "jars" / f"s3a-{hadoop.stem.rpartition('-')[2]}"
 
 
 @dataclass(frozen=True)

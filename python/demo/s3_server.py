@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway import CACHE, REGION, Gateway, keys
+from gateway import CACHE, REGION, Gateway, connector, keys
+from spark_dstl.release import installed_line
 
 BUCKET = "demo"
 # Of a server that ends with the demo.
@@ -38,9 +39,10 @@ class Server:
 
     def settings(self) -> dict[str, str]:
         """Tell a session how to reach it."""
-        jars = sorted((CACHE / "jars" / "s3a").glob("*.jar"))
+        jars = sorted(connector().glob("*.jar"))
         if not jars:
-            raise NoServer("the jars of the S3 connector are not there: run `make storage-tools`")
+            line = installed_line().name
+            raise NoServer(f"{connector()} has no jars of the S3 connector: run `make storage-tools SPARK={line}`")
         s3a = "spark.hadoop.fs.s3a"
         return {
             "spark.jars": ",".join(map(str, jars)),

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import gateway
 from gateway import CACHE
 
-HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven Central)"
+HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven Central; `SPARK=` for another Spark)"
 
 
 def program(name: str) -> str:
@@ -25,7 +26,17 @@ def program(name: str) -> str:
 
 def jars(name: str) -> list[Path]:
     """The jars of a client or of a server; the test is skipped where there are none."""
-    found = sorted((CACHE / "jars" / name).glob("*.jar"))
+    return in_directory(CACHE / "jars" / name)
+
+
+def connector() -> list[Path]:
+    """The jars of the S3 connector for the Spark that the tests run on."""
+    return in_directory(gateway.connector())
+
+
+def in_directory(directory: Path) -> list[Path]:
+    """All jars there; the test is skipped where there are none."""
+    found = sorted(directory.glob("*.jar"))
     if not found:
-        pytest.skip(f"no jars of {name}: {HOW}")
+        pytest.skip(f"no jars of {directory.name}: {HOW}")
     return found

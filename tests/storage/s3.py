@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pyspark
-import pytest
-
 from gateway import REGION
 from harness import Run
-from programs import jars
+from programs import connector
 from scenarios import Scenario
 from servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
 from settings import log_confs
@@ -39,16 +36,6 @@ def environment(address: str) -> dict[str, str]:
     """What commands that are typed find there of the server, and of its keys."""
     keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
     return {"AWS_ENDPOINT_URL": address, "AWS_REGION": REGION, **keys}
-
-
-def connector() -> list[Path]:
-    """The connector's jars; the test is skipped on a Spark that comes with another Hadoop than theirs."""
-    found = jars("s3a")
-    (spark_has,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
-    needs = spark_has.name.replace("client-api", "aws")
-    if needs not in [jar.name for jar in found]:
-        pytest.skip(f"this Spark needs {needs}, which is not among the jars of `make storage-tools`")
-    return found
 
 
 def with_jars(confs: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 
 import spark_dstl
 from harness import Run
-from programs import jars
+from programs import connector
 from s3 import ROOT, environment, names_on, s3a, with_jars
 from scenarios import Scenario
 from servers import OTHER_BUCKET, Hdfs, S3Process, hdfs, minio, versitygw
@@ -99,8 +99,8 @@ class OnS3(Storage):
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environment(self._server.address).items():
                 patch.setenv(name, value)
-            connector = JvmOptions(jars=tuple(map(str, jars("s3a"))))
-            with spark_dstl.open(checkpoint, jvm=connector) as found:
+            options = JvmOptions(jars=tuple(map(str, connector())))
+            with spark_dstl.open(checkpoint, jvm=options) as found:
                 yield found
 
     def files(self, directory: str) -> list[str]:
