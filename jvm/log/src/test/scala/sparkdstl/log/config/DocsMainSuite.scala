@@ -8,6 +8,8 @@ import org.apache.hadoop.shaded.com.fasterxml.jackson.databind.{JsonNode, Object
 import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.LocalFiles
+
 class DocsMainSuite extends AnyFunSuite {
   private val Reference = "docs/configuration.md"
   private val Options = "python/src/spark_dstl/options.json"
@@ -74,6 +76,6 @@ class DocsMainSuite extends AnyFunSuite {
   private def inDirectory(test: Path => Assertion): Assertion = {
     val root = Files.createTempDirectory("docs")
     try test(root)
-    finally Files.walk(root).sorted(java.util.Comparator.reverseOrder[Path]).forEach(Files.delete(_))
+    finally LocalFiles.delete(root)
   }
 }

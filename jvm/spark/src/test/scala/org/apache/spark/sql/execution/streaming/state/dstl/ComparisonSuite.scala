@@ -2,7 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
 import java.sql.Timestamp
-import java.util.Comparator
 import java.util.concurrent.{ConcurrentHashMap, Executors}
 
 import scala.concurrent.{Await, ExecutionContext, Future}
@@ -13,6 +12,7 @@ import org.scalatest.{Assertion, BeforeAndAfterAll}
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
@@ -133,7 +133,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
       workers.shutdownNow()
       spark.stop()
       StateStore.stop()
-      delete(directory)
+      LocalFiles.delete(directory)
     } finally super.afterAll()
 
   /** A session of its own, with the contender's configurations. */
@@ -255,11 +255,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   /** All files below a directory, as paths relative to it. */
-  protected def files(below: LocalPath): Seq[String] = {
-    val walk = Files.walk(below)
-    try walk.iterator.asScala.filter(Files.isRegularFile(_)).map(below.relativize(_).toString).toSeq.sorted
-    finally walk.close()
-  }
+  protected def files(below: LocalPath): Seq[String] = LocalFiles.below(below)
 
   /** The messages of an error and all its causes. */
   protected def messages(error: Throwable): String =
@@ -268,12 +264,6 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   /** What a query fails with when it is given a batch. */
   protected def failure(playing: => Unit): String = messages(intercept[Exception](playing))
-
-  private def delete(below: LocalPath): Unit = {
-    val all = Files.walk(below)
-    try all.sorted(Comparator.reverseOrder[LocalPath]()).forEach(file => Files.delete(file))
-    finally all.close()
-  }
 }
 
 /**

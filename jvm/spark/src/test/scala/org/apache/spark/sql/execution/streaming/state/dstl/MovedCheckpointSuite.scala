@@ -2,10 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
 
-import scala.jdk.CollectionConverters._
-
 import sparkdstl.log.config.LogOptions
-import sparkdstl.testing.CountingFileSystem
+import sparkdstl.testing.{CountingFileSystem, LocalFiles}
 
 /** A checkpoint is where it is put: moved, copied, or with its log on another storage. */
 class MovedCheckpointSuite extends ComparisonSuite {
@@ -31,12 +29,6 @@ class MovedCheckpointSuite extends ComparisonSuite {
     (before, first, second)
   }
 
-  private def copy(from: LocalPath, to: LocalPath): Unit = {
-    val all = Files.walk(from)
-    try all.iterator.asScala.foreach(file => Files.copy(file, to.resolve(from.relativize(file))))
-    finally all.close()
-  }
-
   private lazy val expected = {
     val playing = new Playing(operator, stock, fresh("expected"))
     playing.play(batches.take(2))
@@ -54,7 +46,7 @@ class MovedCheckpointSuite extends ComparisonSuite {
     }
 
     test(s"a copy of a checkpoint and its original go on apart, checkpoint format version $version") {
-      val (before, first, second) = playing(contender, copy)
+      val (before, first, second) = playing(contender, LocalFiles.copy)
       assert(first.output ++ second.output == expected)
       first.play(batches.drop(2))
       assert(first.output == expected)
@@ -83,10 +75,10 @@ class MovedCheckpointSuite extends ComparisonSuite {
     val original = new Playing(operator, keptAt(log), fresh("original"))
     original.play(batches.take(2))
     val at = fresh("copy")
-    copy(original.checkpoint, at)
+    LocalFiles.copy(original.checkpoint, at)
     val error = failure(new Playing(operator, keptAt(log), at).play(batches))
     assert(error.contains("[DSTL_FOREIGN_BASE_PATH]") && error.contains(original.checkpoint.toString), error)
-    copy(log, copied)
+    LocalFiles.copy(log, copied)
     Files.delete(copied.resolve("owner.json"))
     val second = new Playing(operator, keptAt(copied), at)
     batches.take(2).foreach(second.add)

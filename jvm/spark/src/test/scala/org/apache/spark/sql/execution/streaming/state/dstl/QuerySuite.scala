@@ -1,14 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
-import java.util.Comparator
-
-import scala.jdk.CollectionConverters._
 
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.StateStore
@@ -38,9 +36,7 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
   override def afterEach(): Unit =
     try {
       stopSpark()
-      val files = Files.walk(directory)
-      try files.sorted(Comparator.reverseOrder[LocalPath]()).forEach(file => Files.delete(file))
-      finally files.close()
+      LocalFiles.delete(directory)
     } finally super.afterEach()
 
   protected def startSpark(more: (String, String)*): Unit = {
@@ -79,13 +75,7 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
   protected def rows(table: String): Set[String] = spark.table(table).collect().map(_.toString).toSet
 
   /** All files below the checkpoint, as paths relative to it. */
-  protected def files(below: LocalPath = checkpoint): Seq[String] =
-    if (!Files.exists(below)) Nil
-    else {
-      val walk = Files.walk(below)
-      try walk.iterator.asScala.filter(Files.isRegularFile(_)).map(below.relativize(_).toString).toSeq.sorted
-      finally walk.close()
-    }
+  protected def files(below: LocalPath = checkpoint): Seq[String] = LocalFiles.below(below)
 
   /** The messages of an error and all its causes. */
   protected def messages(error: Throwable): String =

@@ -5,6 +5,8 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
+import sparkdstl.testing.LocalFiles
+
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.StreamingQuery
 
@@ -15,9 +17,7 @@ class SharedProcessSuite extends ComparisonSuite {
   private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
   private def copy(from: LocalPath, to: LocalPath): LocalPath = {
-    val all = Files.walk(from)
-    try all.iterator.asScala.foreach(file => Files.copy(file, to.resolve(from.relativize(file))))
-    finally all.close()
+    LocalFiles.copy(from, to)
     to
   }
 

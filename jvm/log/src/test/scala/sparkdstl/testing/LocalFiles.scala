@@ -1,0 +1,58 @@
+package sparkdstl.testing
+
+import java.io.IOException
+import java.nio.file.{FileVisitResult, Files, NoSuchFileException, Path, SimpleFileVisitor}
+import java.nio.file.attribute.BasicFileAttributes
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+/** Directories on local disks, whole. */
+object LocalFiles {
+
+  /**
+   * The paths of all files in `directory` and below, hidden ones too, relative to it and sorted; none where it is not there.
+   * Others may delete some meanwhile: what goes is listed or not.
+   */
+  def below(directory: Path): Seq[String] = {
+    val found = mutable.ArrayBuffer.empty[String]
+    visit(directory) { (path, isDirectory) =>
+      if (!isDirectory && Files.isRegularFile(path)) found += directory.relativize(path).toString: Unit
+    }
+    found.sorted.toVector
+  }
+
+  /** Deletes `directory` with all that is in it. */
+  def delete(directory: Path): Unit = visit(directory)((path, _) => Files.deleteIfExists(path): Unit)
+
+  /** Copies `from` with all that is in it, empty directories as well, to `to`, which is made. */
+  def copy(from: Path, to: Path): Unit = {
+    val all = Files.walk(from)
+    try all.iterator.asScala.foreach(path => Files.copy(path, to.resolve(from.relativize(path))))
+    finally all.close()
+  }
+
+  /** Calls `see` with each file, and with each directory after what is in it, and whether it is one. */
+  private def visit(directory: Path)(see: (Path, Boolean) => Unit): Unit =
+    Files.walkFileTree(
+      directory,
+      new SimpleFileVisitor[Path] {
+        override def visitFile(file: Path, attributes: BasicFileAttributes): FileVisitResult = {
+          see(file, false)
+          FileVisitResult.CONTINUE
+        }
+
+        override def visitFileFailed(file: Path, error: IOException): FileVisitResult = unlessGone(Some(error))
+
+        override def postVisitDirectory(visited: Path, error: IOException): FileVisitResult = {
+          see(visited, true)
+          unlessGone(Option(error))
+        }
+      }
+    ): Unit
+
+  private def unlessGone(error: Option[IOException]): FileVisitResult = error match {
+    case None | Some(_: NoSuchFileException) => FileVisitResult.CONTINUE
+    case Some(other) => throw other
+  }
+}
