@@ -30,12 +30,12 @@ class LocalFilesSuite extends AnyFunSuite {
       @volatile var isOver = false
       val other = new Thread(() =>
         while (!isOver) {
-          (1 to 20).foreach(number => file(root, s"$number/$number"))
-          (1 to 20).foreach(number => LocalFiles.delete(root.resolve(number.toString)))
+          file(root, "other/file")
+          LocalFiles.delete(root.resolve("other"))
         }
       )
       other.start()
-      try (1 to 200).foreach(_ => assert(LocalFiles.below(root).contains("kept")))
+      try (1 to 5000).foreach(_ => assert(LocalFiles.below(root).contains("kept")))
       finally {
         isOver = true
         other.join()
