@@ -49,6 +49,8 @@ class Server:
             f"{s3a}.endpoint": self.address,
             f"{s3a}.endpoint.region": REGION,
             f"{s3a}.path.style.access": "true",
+            # This server refuses to delete those of directories that are not empty, which Hadoop 3.3 asks of it.
+            f"{s3a}.directory.marker.retention": "keep",
             f"{s3a}.connection.ssl.enabled": "false",
             f"{s3a}.access.key": ACCESS_KEY,
             f"{s3a}.secret.key": SECRET_KEY,
