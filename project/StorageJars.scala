@@ -39,7 +39,7 @@ object StorageJars {
             ofSdk2("2.35.4")
         case "3.4.2" => ofSdk2("2.29.52")
         // Built with 2.24.6, of which there is the bundle alone.
-      case "3.4.1" => ofSdk2("2.24.8")
+        case "3.4.1" => ofSdk2("2.24.8")
         // It looks for classes of DynamoDB's, in which it once kept what it had written.
         case "3.3.4" =>
           modules("com.amazonaws", "1.12.262", Seq("s3", "sts", "dynamodb").map(of => s"aws-java-sdk-$of"))
