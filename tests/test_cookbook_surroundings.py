@@ -88,7 +88,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     disk.mkdir()
     python.write_text(
         "#!/bin/sh\n"
-        f"exec {' '.join(NAMESPACE)} 'mount -t tmpfs -o size=16m none {disk} || exit 99\n"
+        f"exec {' '.join(NAMESPACE)} 'mount -t tmpfs -o size=64m none {disk} || exit 99\n"
         f"(until [ -e {fill} ]; do sleep 0.1; done; cat /dev/zero > {disk}/other; touch {full}) &\n"
         f'exec {sys.executable} "$@"\' sh "$@"\n',
         encoding="utf-8",

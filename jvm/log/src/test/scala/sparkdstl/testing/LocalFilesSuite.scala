@@ -35,7 +35,7 @@ class LocalFilesSuite extends AnyFunSuite {
         }
       )
       other.start()
-      try (1 to 5000).foreach(_ => assert(LocalFiles.below(root).contains("kept")))
+      try Seq.fill(5000)(LocalFiles.below(root)).foreach(found => assert(found.contains("kept")))
       finally {
         isOver = true
         other.join()
