@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from counting import by_batch
+from counting import by_batch, by_operation
 from imitation import imitation
 from programs import connector
 from s3 import PROFILE, environment, on_s3
@@ -20,14 +19,6 @@ from spark_facts import CREATES_EXCLUSIVELY_ON_S3, LINE
 from wire import Fault, Rule, wire
 
 TWO_WRITES = {"PUT offsets/N": 1, "PUT commits/N": 1}
-
-
-def by_method(batch: Counter[str]) -> Counter[str]:
-    """Requests by their first word."""
-    found: Counter[str] = Counter()
-    for asked, number in batch.items():
-        found[asked.split()[0]] += number
-    return found
 
 
 @pytest.fixture
@@ -53,7 +44,7 @@ def test_a_driver_is_killed_replies_are_lost_and_a_batch_is_two_writes(
             assert {of: number for of, number in batch.items() if of.startswith("PUT")} == TWO_WRITES
             # Otherwise it looks whether another driver is there as well.
             others = {} if CREATES_EXCLUSIVELY_ON_S3 else {"HEAD": 4, "GET": 4}
-            assert by_method(batch) == {"PUT": 2, **others}
+            assert by_operation(batch.items()) == {"PUT": 2, **others}
         assert ("does not create objects exclusively" in driver.log()) != CREATES_EXCLUSIVELY_ON_S3
         with run.start() as driver:
             driver.succeed()

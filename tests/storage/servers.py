@@ -13,7 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -205,6 +205,13 @@ def _running(server: Any) -> Iterator[Any]:
         yield server
     finally:
         server.process.kill()
+
+
+# Those that speak S3, by name: each is started in a directory that it makes.
+S3_SERVERS: Mapping[str, Callable[[Path], AbstractContextManager[S3Process]]] = {
+    "versitygw": versitygw,
+    "minio": minio,
+}
 
 
 @dataclass(frozen=True)

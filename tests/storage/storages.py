@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from harness import Run
 from programs import connector
 from s3 import ROOT, environment, names_on, s3a, with_jars
 from scenarios import Scenario
-from servers import OTHER_BUCKET, Hdfs, S3Process, hdfs, minio, versitygw
+from servers import OTHER_BUCKET, S3_SERVERS, Hdfs, S3Process, hdfs
 from settings import log_confs
 from spark_dstl import Checkpoint, JvmOptions
 from wire import wire
@@ -163,16 +164,9 @@ class OnHdfs(Storage):
 
 
 @contextmanager
-def on_versitygw(work: Path) -> Iterator[Storage]:
-    """The Versity S3 Gateway, on local files."""
-    with versitygw(work / "server") as server:
-        yield OnS3(server)
-
-
-@contextmanager
-def on_minio(work: Path) -> Iterator[Storage]:
-    """MinIO, with one disk."""
-    with minio(work / "server") as server:
+def on_s3(name: str, work: Path) -> Iterator[Storage]:
+    """A server of that name that speaks S3."""
+    with S3_SERVERS[name](work / "server") as server:
         yield OnS3(server)
 
 
@@ -184,7 +178,6 @@ def on_hdfs(work: Path) -> Iterator[Storage]:
 
 
 STORAGES: dict[str, Callable[[Path], AbstractContextManager[Storage]]] = {
-    "versitygw": on_versitygw,
-    "minio": on_minio,
+    **{name: partial(on_s3, name) for name in S3_SERVERS},
     "hdfs": on_hdfs,
 }

@@ -11,15 +11,13 @@ import pytest
 
 from cases import Case, all_cases, place_of, play, short_lives
 from fault_figures import RECORD, Figures
-from servers import S3Process, minio, versitygw
-
-SERVERS = {"versitygw": versitygw, "minio": minio}
+from servers import S3_SERVERS, S3Process
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=S3_SERVERS)
 def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[S3Process]:
     """A server of the test's own."""
-    with SERVERS[request.param](tmp_path / "server") as server:
+    with S3_SERVERS[request.param](tmp_path / "server") as server:
         yield server
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from fault_figures import RECORD
 from long_run_driver import Totals, expected, parsed
 from long_run_figures import third, write
 from s3 import ROOT, s3a, with_jars
-from servers import BUCKET, Hdfs, S3Server, hdfs, minio, versitygw
+from servers import BUCKET, S3_SERVERS, Hdfs, S3Server, hdfs
 from settings import STATE_STORE, base_confs, dstl, log_confs
 from wire import Wire, wire
 
@@ -64,17 +65,9 @@ class Place:
     wire: Wire | None = None
 
 
-def on_versitygw(work: Path) -> AbstractContextManager[Place]:
-    return on_s3(versitygw(work / "server"))
-
-
-def on_minio(work: Path) -> AbstractContextManager[Place]:
-    return on_s3(minio(work / "server"))
-
-
 @contextmanager
-def on_s3(running: AbstractContextManager[S3Server]) -> Iterator[Place]:
-    with running as server, wire(server.port) as between:
+def on_s3(name: str, work: Path) -> Iterator[Place]:
+    with S3_SERVERS[name](work / "server") as server, wire(server.port) as between:
 
         def look() -> dict[str, int]:
             return {**stored(server), "connections": between.open, "most connections": between.most_open}
@@ -101,7 +94,10 @@ def summary(cluster: Hdfs) -> dict[str, int]:
     return {"objects": found["fileCount"], "bytes": found["length"]}
 
 
-PLACES = {"versitygw": on_versitygw, "minio": on_minio, "hdfs": on_hdfs}
+PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    **{name: partial(on_s3, name) for name in S3_SERVERS},
+    "hdfs": on_hdfs,
+}
 
 
 @pytest.mark.timeout(SECONDS + 600)

@@ -15,18 +15,17 @@ from courses import start_apart, start_at_once, start_two
 from harness import Run
 from s3 import on_s3
 from scenarios import Aggregation
-from servers import S3Process, Versitygw, minio, versitygw
+from servers import S3_SERVERS, S3Process, Versitygw, versitygw
 from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
 
 # No second attempts beside slow ones, and nothing in the background now and then.
 ONCE = {**dstl(upload__retryPolicy="none"), f"{STATE_STORE}.maintenanceInterval": "1h"}
-SERVERS = {"versitygw": versitygw, "minio": minio}
 
 
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=S3_SERVERS)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Process]:
     """A server of the test's own."""
-    with SERVERS[request.param](tmp_path / "server") as server:
+    with S3_SERVERS[request.param](tmp_path / "server") as server:
         yield server
 
 

@@ -16,14 +16,12 @@ object LocalFiles {
    */
   def below(directory: Path): Seq[String] = {
     val found = mutable.ArrayBuffer.empty[String]
-    visit(directory) { (path, isDirectory) =>
-      if (!isDirectory && Files.isRegularFile(path)) found += directory.relativize(path).toString: Unit
-    }
+    visit(directory)(path => if (Files.isRegularFile(path)) found += directory.relativize(path).toString: Unit)
     found.sorted.toVector
   }
 
   /** Deletes `directory` with all that is in it. */
-  def delete(directory: Path): Unit = visit(directory)((path, _) => Files.deleteIfExists(path): Unit)
+  def delete(directory: Path): Unit = visit(directory)(path => Files.deleteIfExists(path): Unit)
 
   /** Copies `from` with all that is in it, empty directories as well, to `to`, which is made. */
   def copy(from: Path, to: Path): Unit = {
@@ -32,20 +30,20 @@ object LocalFiles {
     finally all.close()
   }
 
-  /** Calls `see` with each file, and with each directory after what is in it, and whether it is one. */
-  private def visit(directory: Path)(see: (Path, Boolean) => Unit): Unit =
+  /** Calls `see` with each file, and with each directory after what is in it. */
+  private def visit(directory: Path)(see: Path => Unit): Unit =
     Files.walkFileTree(
       directory,
       new SimpleFileVisitor[Path] {
         override def visitFile(file: Path, attributes: BasicFileAttributes): FileVisitResult = {
-          see(file, false)
+          see(file)
           FileVisitResult.CONTINUE
         }
 
         override def visitFileFailed(file: Path, error: IOException): FileVisitResult = unlessGone(Some(error))
 
         override def postVisitDirectory(visited: Path, error: IOException): FileVisitResult = {
-          see(visited, true)
+          see(visited)
           unlessGone(Option(error))
         }
       }
