@@ -32,7 +32,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim jar jars wheel release fmt lint docs \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-flaws jar jars wheel release fmt lint docs \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -55,8 +55,11 @@ bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark 
 bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five minutes
 	@$(OF_SPARK)/bin/python python/bench/bench.py --quick $(BENCH)
 
-sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120] [FLAW=...]
-	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120) $(FLAW)"
+sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
+	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"
+
+sim-flaws: | java python ## put flaws back into the protocol and print which are found: make sim-flaws [SEEDS=5000] [PROCESSES=2] [FLAWS="attempts ..."]
+	@$(SBT) "flaws/runMain sparkdstl.sim.FlawsMain $(or $(SEEDS),5000) $(or $(PROCESSES),0) $(FLAWS)"
 
 bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(OF_SPARK)/bin/python python/bench/driver.py $(BENCH)

@@ -81,6 +81,20 @@ lazy val sim = (project in file("jvm/sim"))
     Compile / run / fork := true
   )
 
+/** The same world around a log that has flaws, each behind a switch: what the simulation finds of them is what it is worth. */
+lazy val flaws = (project in file("jvm/flaws"))
+  .settings(
+    name := "spark-dstl-sim-flaws",
+    ofScala,
+    scalacOptions := Seq("-release:17"),
+    libraryDependencies ++= (sim / libraryDependencies).value,
+    Compile / sourceGenerators += flawedSources.taskValue,
+    Compile / unmanagedSourceDirectories += (sim / Compile / scalaSource).value,
+    // What is generated is not formatted.
+    Compile / scalafmt / unmanagedSourceDirectories := Seq((Compile / scalaSource).value),
+    Compile / run / fork := true
+  )
+
 /** The Spark side: state store provider, checkpoint file manager, coordinator. */
 lazy val spark = (project in file("jvm/spark"))
   .dependsOn(log % "compile->compile;test->test")
@@ -187,12 +201,14 @@ lazy val root = (project in file("."))
         "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
         "formatting of jvm/log" -> (log / scalafmtCheckAll).result.value,
         "formatting of jvm/sim" -> (sim / scalafmtCheckAll).result.value,
+        "formatting of jvm/flaws" -> (flaws / scalafmtCheckAll).result.value,
         "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
         "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
         "formatting of jvm/storage" -> (storage / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
         "tests of jvm/sim" -> (sim / Test / test).result.value,
+        "tests of jvm/flaws" -> (flaws / Test / test).result.value,
         "tests of jvm/spark" -> (spark / Test / test).result.value,
         "tests of jvm/bench" -> (bench / Test / test).result.value,
         "jar" -> jar.result.value,
@@ -290,6 +306,16 @@ lazy val sparkUses = Def.task {
     SparkUses.in(((Compile / classDirectory).value ** "*.class").get) ++ byReflection.flatMap(IO.readLines(_))
   )
   Seq(file)
+}
+
+/** A copy of the log's sources with the flaws that are listed. */
+lazy val flawedSources = Def.task {
+  FlawedSources.write(
+    FlawedSources.read((baseDirectory.value * "*.txt").get),
+    (log / Compile / sources).value,
+    (log / Compile / scalaSource).value / "sparkdstl" / "log",
+    (Compile / sourceManaged).value / "flawed"
+  )
 }
 
 lazy val noSparkOnClassPath = Compile / compile := {

@@ -1,10 +1,10 @@
 package sparkdstl.sim
 
-import sparkdstl.sim.wiring.{Flaws, Simulated}
+import sparkdstl.sim.wiring.Simulated
 
 /**
- * Runs seeds, says how it goes, and ends with 1 if one fails. Arguments: how many seeds, the first, how many lines of a failed
- * one's schedule to print, and the name of a flaw to put back.
+ * Runs seeds, prints progress and what was reached, and exits with 1 if one fails. Arguments: how many seeds, the first, and how
+ * many lines of a failing schedule to print.
  */
 object SimMain {
   private val MaxFailures = 20
@@ -15,12 +15,11 @@ object SimMain {
     val count = arguments.headOption.fold(10000L)(_.toLong)
     val from = arguments.lift(1).fold(1L)(_.toLong)
     val lines = arguments.lift(2).fold(DefaultLines)(_.toInt)
-    val flaw = arguments.lift(3).fold[Flaws](Flaws.None)(Flaws.named)
     val threads = math.max(1, Runtime.getRuntime.availableProcessors)
     val began = System.nanoTime()
     def seconds = (System.nanoTime() - began) / 1000000000L
     val every = math.max(1L, math.min(5000L, count / 20))
-    val tally = Seeds.runMany(Simulated(flaw), from, count, threads, MaxFailures) { (finished, result) =>
+    val tally = Seeds.runMany(Simulated.wiring, from, count, threads, MaxFailures) { (finished, result) =>
       result.violation.foreach(what => println(s"seed ${result.config.seed} fails: $what"))
       if (finished % every == 0) println(s"$finished of $count seeds after $seconds s")
     }
@@ -29,7 +28,7 @@ object SimMain {
         s"${tally.failures.size} failed"
     )
     tally.failures.take(ReportedFailures).foreach { f =>
-      println(new Seeds(Simulated(flaw)).report(f, lines))
+      println(new Seeds(Simulated.wiring).report(f, lines))
     }
     if (tally.failures.nonEmpty) sys.exit(1)
   }

@@ -98,11 +98,18 @@ object Names {
   val Commits = s"$Root/commits"
   val Offsets = s"$Root/offsets"
   val State = s"$Root/state"
+  private val DataFiles = s"$Root/dstl/data/"
 
   def commit(batch: Long): String = s"$Commits/$batch"
   def offset(batch: Long): String = s"$Offsets/$batch"
   def snapshot(store: String, version: Long, id: Option[String]): String =
     s"$State/$store/$version${id.fold("")("_" + _)}.zip"
+
+  /** The path of a data file, by the name that entries have for it. */
+  def dataFile(name: String): String = s"$Root/dstl/$name"
+
+  /** Whether a path is one of a file that is needed only while an entry names it. */
+  def isDataFile(path: String): Boolean = path.startsWith(DataFiles)
 
   private val Snapshot = """(\d+)(?:_([^/.]+))?""".r
   private val SnapshotEnding = ".zip"

@@ -2,8 +2,6 @@ package sparkdstl.sim.model
 
 import scala.collection.mutable
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.sim.spark.{Lookup, SnapshotLookup, StandingSnapshot, StorageInspector}
 import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, StoredBytes, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
@@ -22,7 +20,7 @@ final case class Committed(intent: Intent, states: Map[String, Lineage], tainted
 final class ReferenceModel(
     config: SimConfig,
     objects: ObjectMap,
-    inspector: StorageInspector,
+    reader: StorageReader,
     scheduler: SimScheduler,
     verdict: Verdict
 ) {
@@ -37,7 +35,7 @@ final class ReferenceModel(
   private var writtenOver = false
   private val purgers = mutable.Set.empty[SimProcess]
   // By store: the snapshot of which a file was lost.
-  private val lost = mutable.Map.empty[String, SegmentKey]
+  private val lost = mutable.Map.empty[String, StateName]
   private var isLosing = false
   // Stores of which two snapshots stood.
   private val withSpare = mutable.Set.empty[String]
@@ -45,7 +43,7 @@ final class ReferenceModel(
   private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
   // While it is looked what would be left if the entries above this batch's were gone.
   private var upTo = Option.empty[Long]
-  private var ignored = Option.empty[SegmentKey]
+  private var ignored = Option.empty[StateName]
 
   val stores: Vector[String] = for {
     partition <- (0 until config.partitions).toVector
@@ -116,7 +114,7 @@ final class ReferenceModel(
     act
     withSpare.clear()
     stores.foreach { store =>
-      spareFrom(store) = inspector.snapshotsOf(store, newest, objects).lastOption.fold(0L)(_.version)
+      spareFrom(store) = reader.snapshotsOf(store, newest, objects).lastOption.fold(0L)(_.version)
     }
     userActs = false
     checkAll("after a user's deletion")
@@ -130,33 +128,33 @@ final class ReferenceModel(
    * stands, and what leads from it on can be replayed. At most one of a store, once.
    */
   def snapshotFilesThatMayBeLost: Vector[String] = {
-    val standing = inspector.standing(newest, objects)
+    val standing = reader.standing(newest, objects)
     val users = standing.flatMap(of =>
       of.pieces.zipWithIndex.flatMap { case (paths, index) =>
         paths.map((_, of, index == of.pieces.size - 1))
       }
     ).groupBy(_._1)
-    val byStore = standing.groupBy(_.key.storeDirectory)
+    val byStore = standing.groupBy(_.state.store)
     def mayGo(of: StandingSnapshot, isLast: Boolean): Boolean = {
-      val key = of.key
-      val others = byStore(key.storeDirectory).map(_.key.version).filter(_ != key.version)
-      others.nonEmpty && others.forall(_ < key.version) && isLast && !lost.contains(key.storeDirectory) &&
-      byStore(key.storeDirectory).count(_.key.version == key.version) == 1 &&
+      val key = of.state
+      val others = byStore(key.store).map(_.state.version).filter(_ != key.version)
+      others.nonEmpty && others.forall(_ < key.version) && isLast && !lost.contains(key.store) &&
+      byStore(key.store).count(_.state.version == key.version) == 1 &&
       (others.max until key.version).forall { batch =>
-        records.get(batch).exists(r => !r.intent.wins(key.storeDirectory).change.needsSnapshot)
-      } && state(key.storeDirectory, key.version).exists(LineageFiles.endsWithinFile)
+        records.get(batch).exists(r => !r.intent.wins(key.store).change.needsSnapshot)
+      } && state(key.store, key.version).exists(LineageFiles.endsWithinFile)
     }
     users.iterator.collect {
       case (path, of)
           if objects.contains(path) && of.forall { case (_, snapshot, isLast) => mayGo(snapshot, isLast) } =>
         path
-    }.toVector.sorted.filter(inspector.holdsOnlySnapshots(_, objects))
+    }.toVector.sorted.filter(reader.holdsOnlySnapshots(_, objects))
   }
 
   /** That file is lost; `act` does it. */
   def losesSnapshotFile(path: String)(act: => Unit): Unit = {
-    inspector.standing(newest, objects).filter(_.pieces.exists(_(path)))
-      .foreach(of => lost(of.key.storeDirectory) = of.key)
+    reader.standing(newest, objects).filter(_.pieces.exists(_(path)))
+      .foreach(of => lost(of.state.store) = of.state)
     isLosing = true
     act
     isLosing = false
@@ -188,14 +186,14 @@ final class ReferenceModel(
     val path = change.path
     if (path.startsWith(Names.Commits + "/")) true
     else if (change.before.isEmpty || path.startsWith(Names.Offsets + "/")) false
-    else !inspector.isDataFile(path) || isNamed(path)
+    else !Names.isDataFile(path) || isNamed(path)
   }
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
     records.get(batch).exists(_.atNanos > userActedAt)
 
   private def isNamed(dataFile: String): Boolean = objects.below(Names.Commits, deep = false).exists {
-    case (path, entry) => Names.batchOf(path).exists(inspector.namedBy(_, entry)(dataFile))
+    case (path, entry) => Names.batchOf(path).exists(reader.namedBy(_, entry)(dataFile))
   }
 
   /**
@@ -230,7 +228,7 @@ final class ReferenceModel(
 
   /** Of the newest two snapshots one may be damaged. */
   private def checkSpare(store: String, when: => String): Unit =
-    inspector.snapshotsOf(store, newest, objects).map(key => key.version -> key).toMap.toVector.sortBy(_._1) match {
+    reader.snapshotsOf(store, newest, objects).map(key => key.version -> key).toMap.toVector.sortBy(_._1) match {
       case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
       case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
       case _ :+ _ :+ ((version, key)) =>
@@ -282,11 +280,11 @@ final class ReferenceModel(
     else
       known.getOrElse(
         (version, id), {
-          val key = StoreNames.segment(store, version, id, SegmentKind.Snapshot)
-          val result = lookUpSnapshot(key) match {
+          val name = StateName(store, version, id)
+          val result = lookUpSnapshot(name) match {
             case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
-            case SnapshotLookup.Damaged(_) if lost.get(store).contains(key) => replay(store, version, id, known)
-            case SnapshotLookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+            case SnapshotLookup.Damaged(_) if lost.get(store).contains(name) => replay(store, version, id, known)
+            case SnapshotLookup.Damaged(why) => Left(s"${name.zip}: $why")
             case SnapshotLookup.NotThere =>
               objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
                 case Some(snapshot) => Right(Lineage.decode(snapshot))
@@ -298,8 +296,8 @@ final class ReferenceModel(
         }
       )
 
-  private def lookUpSnapshot(key: SegmentKey): SnapshotLookup =
-    if (ignored.contains(key)) SnapshotLookup.NotThere else inspector.snapshot(key, upTo.getOrElse(newest), objects)
+  private def lookUpSnapshot(state: StateName): SnapshotLookup =
+    if (ignored.contains(state)) SnapshotLookup.NotThere else reader.snapshot(state, upTo.getOrElse(newest), objects)
 
   private def replay(
       store: String,
@@ -307,19 +305,19 @@ final class ReferenceModel(
       id: Option[String],
       known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
   ): Either[String, Lineage] = {
-    val key = StoreNames.segment(store, version, id, SegmentKind.Changelog)
-    val bytes = inspector.lookUp(key, objects) match {
+    val state = StateName(store, version, id)
+    val bytes = reader.changelog(state, objects) match {
       case found: Lookup.Found => Right(found)
-      case Lookup.Damaged(why) => Left(s"${key.relativePath}: $why")
+      case Lookup.Damaged(why) => Left(s"${state.changelog}: $why")
       case Lookup.NotInLog =>
         objects
-          .get(s"${Names.State}/${key.relativePath}")
+          .get(s"${Names.State}/${state.changelog}")
           .map(stored => Lookup.Found(stored.bytes))
-          .toRight(s"${key.relativePath} is nowhere; ${objects.story(Names.commit(version - 1))}")
+          .toRight(s"${state.changelog} is nowhere; ${objects.story(Names.commit(version - 1))}")
     }
     bytes
-      .flatMap(_.change.toRight(s"${key.relativePath} is not what was written"))
-      .filterOrElse(!_.needsSnapshot, s"${key.relativePath} cannot be replayed, and its snapshot is not there")
+      .flatMap(_.change.toRight(s"${state.changelog} is not what was written"))
+      .filterOrElse(!_.needsSnapshot, s"${state.changelog} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
 
@@ -354,7 +352,7 @@ final class ReferenceModel(
 
   /** Whether what Spark finds is what it would find had the entry been written in its time. */
   private def fits(batch: Long, intent: Intent, entry: StoredBytes): Boolean =
-    inspector.namedBy(batch, entry).forall(objects.contains) && batch <= newest + 1 &&
+    reader.namedBy(batch, entry).forall(objects.contains) && batch <= newest + 1 &&
       objects.contains(Names.offset(batch)) && stores.forall { store =>
         intent.wins(store).change.baseFingerprint == state(store, batch).getOrElse(Lineage.Empty).fingerprint
       }

@@ -6,8 +6,8 @@ import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectStore
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
-import sparkdstl.sim.model.{Change, Lineage, SnapshotPiece}
-import sparkdstl.sim.world.{ObjectMap, ProcessDisk, StorageKind, StoredBytes}
+import sparkdstl.sim.model.SnapshotPiece
+import sparkdstl.sim.world.ProcessDisk
 
 /**
  * What a process gives to the log's classes that run in it.
@@ -20,7 +20,6 @@ final class ProcessContext(
     val runtime: ProtocolRuntime,
     val inline: ExecutionContext,
     val storage: ObjectStore,
-    val storageKind: StorageKind,
     val disk: ProcessDisk
 )
 
@@ -36,8 +35,6 @@ trait LogWiring {
       driver: DriverLink,
       drop: (Option[Long], Seq[String]) => Unit
   ): ExecutorLog
-
-  def inspector: StorageInspector
 }
 
 /** A run of a query on its driver, as Spark's side uses the log. */
@@ -101,16 +98,6 @@ trait ExecutorLog {
   /** What a snapshot in the log consists of; None if it is not there. Fails if it cannot be read. */
   def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]]
 
-  /**
-   * The version of a store below which its executor lets everything go; None if it needs all.
-   *
-   * @param files
-   *   versions of its snapshots that are files
-   * @param logged
-   *   versions of those in the log
-   */
-  def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long]
-
   /** Spark's retention needs nothing of the store below this version. */
   def release(storeDirectory: String, lowest: Long): Unit
 
@@ -124,73 +111,4 @@ object ExecutorLog {
   /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, counted from the newest snapshot. */
   def base(snapshots: Seq[Long], retain: Int): Option[Long] =
     snapshots.filter(_ <= snapshots.max - retain + 1).maxOption
-}
-
-/** What an object on storage tells to somebody who has nothing but storage. */
-sealed trait Lookup
-
-object Lookup {
-  final case class Found(bytes: Array[Byte]) extends Lookup {
-
-    /** What it is, if it is an attempt's change. */
-    lazy val change: Option[Change] = Change.decode(bytes)
-
-    /** What it is, if it is a state, or a piece of one. */
-    lazy val lineage: Lineage = Lineage.decode(bytes)
-  }
-
-  /** The log has nothing to say: the plain file counts, if there is one. */
-  case object NotInLog extends Lookup
-
-  /** It should be there and is not, or cannot be trusted. */
-  final case class Damaged(why: String) extends Lookup
-}
-
-/**
- * A snapshot in the log.
- *
- * @param pieces
- *   the paths of the data files that each of its files is in, in the order of the files
- */
-final case class StandingSnapshot(key: SegmentKey, pieces: Vector[Set[String]])
-
-/** What storage tells of a snapshot. */
-sealed trait SnapshotLookup
-
-object SnapshotLookup {
-  final case class Found(files: Vector[Lookup.Found]) extends SnapshotLookup
-  case object NotThere extends SnapshotLookup
-
-  /** It is told of, and is not whole. */
-  final case class Damaged(why: String) extends SnapshotLookup
-}
-
-/** Reads what the log left on storage, at once and without the log's own reader: for the model's checks. */
-trait StorageInspector {
-
-  def lookUp(key: SegmentKey, objects: ObjectMap): Lookup
-
-  /**
-   * What a snapshot consists of, as whoever has only storage finds it: in the log alone, and only if the newest commit entries
-   * tell of it.
-   */
-  def snapshot(key: SegmentKey, newest: Long, objects: ObjectMap): SnapshotLookup
-
-  /** The files that a batch's commit entry names, as paths. */
-  def namedBy(batch: Long, entry: StoredBytes): Set[String]
-
-  /** A store's snapshots that stand, in ascending order of versions. */
-  def snapshotsOf(storeDirectory: String, newest: Long, objects: ObjectMap): Vector[SegmentKey]
-
-  /**
-   * Snapshots that stand, and what each consists of: its files in the log, and by their names the data files they are in.
-   * Those of which not all can be read are not told of.
-   */
-  def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot]
-
-  /** Whether nothing but files of snapshots is in a data file, as far as entries tell. */
-  def holdsOnlySnapshots(path: String, objects: ObjectMap): Boolean
-
-  /** Whether a path is one of a file that is needed only while an entry names it. */
-  def isDataFile(path: String): Boolean
 }

@@ -128,7 +128,7 @@ final class SparkExecutor(
         isUploaded = wanted && !isLogged(run)
         _ <- if (isUploaded) upload(directory, state) else if (wanted) log(run, directory) else Future.unit
         present <- if (isUploaded) snapshots(directory) else Future.successful(before)
-        _ <- truncate(run, directory, present, logged)
+        _ <- truncate(run, directory, present)
       } yield maintained((run, directory)) = state
   }
 
@@ -155,11 +155,10 @@ final class SparkExecutor(
   private def truncate(
       run: UUID,
       directory: String,
-      present: Seq[(Long, Option[String], String)],
-      logged: Seq[Long]
+      present: Seq[(Long, Option[String], String)]
   ): Future[Unit] = {
     val versions = present.map(_._1).distinct.sorted
-    logs.get(run).flatMap(log => log.lowestNeeded(versions, logged, config.batchesToRetain).map(log -> _)) match {
+    logs.get(run).flatMap(log => ExecutorLog.base(versions, config.batchesToRetain).map(log -> _)) match {
       case None => Future.unit
       case Some((log, lowest)) =>
         model.releasedBelow(directory, lowest)

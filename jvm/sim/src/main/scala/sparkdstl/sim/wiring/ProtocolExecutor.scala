@@ -9,11 +9,10 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryReader, FoundSegment, SegmentReader}
-import sparkdstl.log.storage.Payload
 import sparkdstl.log.transport.{DriverLink, RunId, SealedPart, SealedSegment, SnapshotPlace, ToExecutor}
 import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
 import sparkdstl.log.worker.{DataFileEncoder, LocalStore, Offered, RunWorker, SegmentChunk, SnapshotUploads, TaskWriter}
-import sparkdstl.sim.model.{Lineage, LineageFiles, Names, SnapshotPiece, SnapshotZip}
+import sparkdstl.sim.model.{Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark.{ExecutorLog, WrittenSegment}
 
 /** A run's side on an executor of the world. */
@@ -21,18 +20,16 @@ private[wiring] final class ProtocolExecutor(
     environment: ProcessEnvironment,
     name: String,
     run: RunId,
-    flaws: Flaws,
     driver: DriverLink,
     drop: (Option[Long], Seq[String]) => Unit,
-    stores: Vector[String],
-    winners: Winners
+    stores: Vector[String]
 ) extends ExecutorLog {
   import environment.{context, location, options}
   private implicit val executor: ExecutionContext = context.inline
   private val (storage, requests) = environment.storage()
   private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
 
-  private val worker = new RunWorker(run, name, flaws.driverLink(driver), uploader, uploader, options, context.runtime)
+  private val worker = new RunWorker(run, name, driver, uploader, uploader, options, context.runtime)
   stores.foreach { store =>
     worker.register(
       store,
@@ -66,27 +63,10 @@ private[wiring] final class ProtocolExecutor(
       case None => Future.failed(new IOException(s"the driver does not coordinate ${run.run}"))
       case Some(task) =>
         tasks((attempt, batch)) = task
-        winners.wrote(run, attempt, segments.map(_.key))
-        val (files, logged) = segments.partition(flaws.isFile)
-        files
-          .map(zip => zip.copy(bytes = wholeState(zip.key, segments)))
-          .foldLeft(Future.unit)((before, file) => before.flatMap(_ => publish(file)))
-          .flatMap(_ => sealAll(task, logged))
+        segments
+          .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
+          .flatMap(_ => task.seal())
     }
-
-  private def sealAll(task: TaskWriter, segments: Vector[WrittenSegment]): Future[Unit] =
-    segments
-      .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
-      .flatMap(_ => task.seal())
-
-  /** As it is in a file of its own. */
-  private def wholeState(zip: SegmentKey, segments: Vector[WrittenSegment]): Array[Byte] =
-    Lineage.encode(LineageFiles.decode(segments.filter { of =>
-      of.key.kind == SegmentKind.SnapshotFile && of.key.storeDirectory == zip.storeDirectory
-    }.map(_.bytes)))
-
-  private def publish(file: WrittenSegment): Future[Unit] =
-    storage.replace(plain(file.key), Payload(file.bytes), options.commitTimeoutMs).flatMap(_.asFuture)
 
   private def plain(key: SegmentKey): Path = new Path(s"${Names.State}/${key.relativePath}")
 
@@ -114,15 +94,7 @@ private[wiring] final class ProtocolExecutor(
   }
 
   override def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]] =
-    places(storeDirectory).map { held =>
-      val there = held.map(place => (place.version, place.id))
-      if (flaws.countsOffered) there ++
-        offered.filter(_.storeDirectory == storeDirectory).map(of => (of.version, of.checkpointId))
-      else there
-    }
-
-  override def lowestNeeded(files: Seq[Long], logged: Seq[Long], retain: Int): Option[Long] =
-    ExecutorLog.base(if (flaws.executorsLetGo) files ++ logged else files, retain)
+    places(storeDirectory).map(_.map(place => (place.version, place.id)))
 
   private def places(storeDirectory: String): Future[Vector[SnapshotPlace]] =
     worker.versions(storeDirectory).flatMap {
@@ -134,7 +106,6 @@ private[wiring] final class ProtocolExecutor(
   // What of snapshots is in data files, by the name of the piece, and which stores have one under way.
   private val uploaded = mutable.Map.empty[String, SealedSegment]
   private val underWay = mutable.Set.empty[String]
-  private val offered = mutable.ArrayBuffer.empty[SegmentKey]
   // Snapshots that the driver does not want, whatever they consist of: they are not offered at each round of maintenance.
   private val unwanted = mutable.Set.empty[(SegmentKey, Long)]
 
@@ -167,9 +138,7 @@ private[wiring] final class ProtocolExecutor(
       }.toMap
       zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files, atLeast))))
       named = files.map(file => news.getOrElse(file.name, uploaded(file.name)))
-      _ = offered += key
-      answer <-
-        uploads.offer(if (flaws.offersForWinners) winners.of(run, key).getOrElse(attempt) else attempt, zip +: named)
+      answer <- uploads.offer(attempt, zip +: named)
     } yield answer match {
       case Offered.Held =>
         uploaded ++= files.map(_.name).zip(named): Unit
@@ -210,7 +179,7 @@ private[wiring] final class ProtocolExecutor(
 
   /** From the local disk, if it is there still, or from the log. */
   private def file(storeDirectory: String, name: String, found: FoundSegment): Future[Array[Byte]] =
-    environment.kept.find(storeDirectory, name)(stream => flaws.isWhole(reader.isContent(found, stream))) match {
+    environment.kept.find(storeDirectory, name)(stream => reader.isContent(found, stream)) match {
       case Some(here) => Future.successful(context.disk.open(here).readAllBytes())
       case None => content(found)
     }

@@ -21,19 +21,18 @@ import sparkdstl.log.request.{
   Requests,
   StorageClient
 }
-import sparkdstl.log.storage.{KeptFiles, ObjectStore}
+import sparkdstl.log.storage.KeptFiles
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver}
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.sim.model.{CommitContent, Names}
-import sparkdstl.sim.spark.{DriverLog, ExecutorLog, LogWiring, ProcessContext, StorageInspector}
+import sparkdstl.sim.spark.{DriverLog, ExecutorLog, LogWiring, ProcessContext}
 
 /** Puts the log's own classes into a world, the way the adapter for Spark puts them into its processes. */
-final class ProtocolWiring(flaws: Flaws, stores: Vector[String]) extends LogWiring {
+final class ProtocolWiring(stores: Vector[String]) extends LogWiring {
   private val environments = mutable.Map.empty[ProcessContext, ProcessEnvironment]
-  private val winners = new Winners
 
   override def driver(context: ProcessContext, run: RunId, executors: ExecutorLink): DriverLog =
-    new ProtocolDriver(environmentOf(context), run, executors, flaws, winners)
+    new ProtocolDriver(environmentOf(context), run, executors)
 
   override def executor(
       context: ProcessContext,
@@ -41,12 +40,10 @@ final class ProtocolWiring(flaws: Flaws, stores: Vector[String]) extends LogWiri
       run: RunId,
       driver: DriverLink,
       drop: (Option[Long], Seq[String]) => Unit
-  ): ExecutorLog = new ProtocolExecutor(environmentOf(context), executor, run, flaws, driver, drop, stores, winners)
-
-  override val inspector: StorageInspector = new ProtocolInspector(ProtocolWiring.Location)
+  ): ExecutorLog = new ProtocolExecutor(environmentOf(context), executor, run, driver, drop, stores)
 
   private def environmentOf(context: ProcessContext): ProcessEnvironment =
-    environments.getOrElseUpdate(context, new ProcessEnvironment(context, flaws))
+    environments.getOrElseUpdate(context, new ProcessEnvironment(context))
 }
 
 object ProtocolWiring {
@@ -76,8 +73,8 @@ object ProtocolWiring {
 }
 
 /** What one process has once, whatever runs in it. */
-private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaws: Flaws) {
-  val options: LogOptions = flaws.options(ProtocolWiring.Options)
+private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
+  val options: LogOptions = ProtocolWiring.Options
   val location: QueryLocation = ProtocolWiring.Location
   val runs = new CoordinatedRuns
   val budget = new InlineBudget(8 * 1024)
@@ -103,7 +100,6 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaw
   private val requestMetrics = new RequestMetrics
   private val latencies = new AttemptLatencies
   private val hedges = new HedgeBudget()
-  private val store: ObjectStore = flaws.storage(context.storage)
   lazy val unowned = new UnownedDeletion(
     location,
     storage()._1,
@@ -115,16 +111,14 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext, flaw
   /** Storage for one run, and how to end what is under way. */
   def storage(): (StorageClient, Requests) = {
     val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, latencies, hedges)
-    (flaws.client(new RequestingStorage(store, requests)), requests)
+    (new RequestingStorage(context.storage, requests), requests)
   }
 }
 
 private[wiring] final class ProtocolDriver(
     environment: ProcessEnvironment,
     run: RunId,
-    executors: ExecutorLink,
-    flaws: Flaws,
-    winners: Winners
+    executors: ExecutorLink
 ) extends DriverLog {
   import environment.{context, location, options}
   private implicit val executor: ExecutionContext = context.inline
@@ -164,8 +158,7 @@ private[wiring] final class ProtocolDriver(
     environment.runs.answer(executor, run, message)
 
   override def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
-    coordinator.get.commit(batch, sparkContent, flaws.reported(reported))
-      .map(_ => winners.committed(run, batch, reported))
+    coordinator.get.commit(batch, sparkContent, reported)
 
   override def batches(): Future[Seq[Long]] =
     storage.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture).map(LogLayout.batchesIn)
@@ -177,12 +170,10 @@ private[wiring] final class ProtocolDriver(
       .map(_.map(CommitContent.lines))
 
   override def delete(batch: Long): Future[Unit] =
-    if (flaws.deletesWhenAsked) storage.delete(Seq(location.entry(batch)), options.commitTimeoutMs).flatMap(_.asFuture)
-    else
-      environment.runs.on(run.root).filter(_.isAtWork) match {
-        case Some(current) => current.deleteEntry(batch)
-        case None => environment.unowned.delete(batch)
-      }
+    environment.runs.on(run.root).filter(_.isAtWork) match {
+      case Some(current) => current.deleteEntry(batch)
+      case None => environment.unowned.delete(batch)
+    }
 
   override def executorLost(executor: String): Unit = environment.runs.executorLost(executor, "it was lost")
 

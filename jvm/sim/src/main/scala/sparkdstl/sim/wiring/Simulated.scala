@@ -6,12 +6,12 @@ import sparkdstl.sim.world.World
 
 /** The protocol in a world. */
 object Simulated {
-  def apply(flaws: Flaws): World => LogWiring = world => {
+  val wiring: World => LogWiring = world => {
     val config = world.config
     val stores = for {
       partition <- (0 until config.partitions).toVector
       store <- 0 until config.storesPerTask
     } yield StoreNames.directory(partition, store, config.storesPerTask)
-    new ProtocolWiring(flaws, stores)
+    new ProtocolWiring(stores)
   }
 }

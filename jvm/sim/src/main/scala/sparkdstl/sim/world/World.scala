@@ -3,7 +3,7 @@ package sparkdstl.sim.world
 import scala.collection.mutable
 import scala.concurrent.Future
 
-import sparkdstl.sim.model.{Names, ReferenceModel}
+import sparkdstl.sim.model.{Names, ReferenceModel, StorageReader}
 import sparkdstl.sim.spark.{ExecutorSetting, LogWiring, ProcessContext, SparkQuery}
 
 /** How a world ended. */
@@ -30,9 +30,10 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
   val objects = new ObjectMap(scheduler, verdict)
   val server = new StorageServer(config.storage, objects, newProcess("storage"), root.fork("storage"), faults)
   val network = new SimNetwork(root.fork("network"), faults, wire)
-  val wiring: LogWiring = wiringOf(this)
-  val model = new ReferenceModel(config, objects, wiring.inspector, scheduler, verdict)
+  private val reader = new StorageReader
+  val model = new ReferenceModel(config, objects, reader, scheduler, verdict)
   objects.watch(model.changed)
+  val wiring: LogWiring = wiringOf(this)
   val executorSetting =
     new ExecutorSetting(config, faults, chance, model, verdict, (path, bytes, by) => objects.publish(path, bytes, by))
   private val disks = mutable.Map.empty[Int, SimDisk]
@@ -50,7 +51,6 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
       process.runtime,
       process.inline,
       new SimStorage(server, process),
-      config.storage,
       new ProcessDisk(disk, process)
     )
 
@@ -101,11 +101,11 @@ final class World(val config: SimConfig, wiringOf: World => LogWiring, keepSched
     val all = objects.below(Names.Root, deep = true)
     val named = all.collect {
       case (path, entry) if path.startsWith(Names.Commits + "/") && !ObjectMap.isUnpublished(path) =>
-        Names.batchOf(path).fold(Set.empty[String])(wiring.inspector.namedBy(_, entry))
+        Names.batchOf(path).fold(Set.empty[String])(reader.namedBy(_, entry))
     }.flatten.toSet
     all.collect {
       case (path, stored)
-          if wiring.inspector.isDataFile(path) && !named(path) && stored.atNanos < writtenBeforeNanos =>
+          if Names.isDataFile(path) && !named(path) && stored.atNanos < writtenBeforeNanos =>
         path
     }
   }

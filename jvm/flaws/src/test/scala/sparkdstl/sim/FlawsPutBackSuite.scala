@@ -1,0 +1,18 @@
+package sparkdstl.sim
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.sim.wiring.Simulated
+
+/** The first flaw of each list, which few seeds show: a simulation that misses it would prove nothing. */
+class FlawsPutBackSuite extends AnyFunSuite {
+  private val Count = 300
+
+  FlawTable.flaws.zipWithIndex.groupBy(_._1.list).toVector.sortBy(_._1).map(_._2.head).foreach { case (flaw, number) =>
+    test(s"seeds show the flaw ${flaw.name}: ${flaw.sentence}") {
+      val found = Flaw.putBack(number)(new Seeds(Simulated.wiring).firstFailure(1, Count))
+      assert(found.nonEmpty, s"in $Count seeds")
+      info(s"seed ${found.get.config.seed}: ${found.get.violation.get}")
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import java.nio.charset.StandardCharsets.UTF_8
+
+import sbt._
+
+/**
+ * A copy of the log's sources in which each flaw of a list stands beside the line that it replaces, behind a switch.
+ *
+ * A list is a text file. A line that ends in `.scala` names the file, below the root of the log's packages, for the flaws that
+ * follow. A flaw takes three lines: its name and what is wrong; the source line as it is, without indentation, with the
+ * expression to replace between « and »; and the expression that replaces it.
+ * {{{
+ * coordinator/Barrier.scala
+ *
+ * barrier-waits-for-nothing: the entry is written before the changes are durable
+ * - val settled = «ledger.whenSettled»
+ * + Future.unit
+ * }}}
+ */
+object FlawedSources {
+  final case class Flaw(list: String, file: String, name: String, sentence: String, line: String, flawed: String) {
+    private val (from, to) = (line.indexOf('«'), line.indexOf('»'))
+    if (from < 0 || to < from) sys.error(s"$list: $name marks no expression with « and »")
+
+    val original: String = line.replace("«", "").replace("»", "")
+    val start: Int = from
+    val expression: String = line.substring(from + 1, to)
+    val end: Int = start + expression.length
+  }
+
+  private val Named = """([a-z0-9-]+): (.+)""".r
+
+  def read(lists: Seq[File]): Vector[Flaw] = {
+    val flaws = lists.sortBy(_.getName).toVector.flatMap(readList)
+    val twice = flaws.groupBy(_.name).collect { case (name, of) if of.size > 1 => name }
+    if (twice.nonEmpty) sys.error(s"flaws that are listed twice: ${twice.mkString(", ")}")
+    flaws
+  }
+
+  private def readList(list: File): Vector[Flaw] = {
+    val lines = IO.readLines(list, UTF_8).map(_.trim).filterNot(line => line.isEmpty || line.startsWith("#")).toVector
+    val (_, _, flaws) = lines.foldLeft(("", Vector.empty[String], Vector.empty[Flaw])) {
+      case ((_, Vector(), flaws), line) if line.endsWith(".scala") => (line, Vector.empty, flaws)
+      case ((file, Vector(head, original), flaws), line) if line.startsWith("+ ") =>
+        head match {
+          case Named(name, sentence) =>
+            (file, Vector.empty, flaws :+ Flaw(list.base, file, name, sentence, original, line.drop(2)))
+          case _ => sys.error(s"$list: not a name and a sentence: $head")
+        }
+      case ((file, Vector(head), flaws), line) if line.startsWith("- ") => (file, Vector(head, line.drop(2)), flaws)
+      case ((file, Vector(), flaws), line) => (file, Vector(line), flaws)
+      case (_, line) => sys.error(s"$list: unexpected line: $line")
+    }
+    flaws
+  }
+
+  /** Writes the copies and the table of flaws below `directory`. Fails if the line of a flaw is not in its file, once. */
+  def write(flaws: Vector[Flaw], sources: Seq[File], root: File, directory: File): Seq[File] = {
+    val numbers = flaws.zipWithIndex.toMap
+    val byFile = flaws.groupBy(_.file)
+    val unknown = byFile.keySet -- sources.map(_.relativeTo(root).fold("")(_.getPath))
+    if (unknown.nonEmpty) sys.error(s"flaws are listed for files that do not exist: ${unknown.mkString(", ")}")
+    val copies = sources.map { source =>
+      val flawsOf = source.relativeTo(root).flatMap(of => byFile.get(of.getPath)).getOrElse(Vector.empty)
+      write(directory / source.getPath.stripPrefix("/"), flawed(IO.read(source, UTF_8), flawsOf, numbers))
+    }
+    val all = copies :+ write(directory / "FlawTable.scala", table(flaws))
+    val expected = all.toSet
+    (directory ** "*.scala").get.filterNot(expected).foreach(IO.delete(_))
+    all
+  }
+
+  private def flawed(text: String, flaws: Vector[Flaw], numbers: Map[Flaw, Int]): String = {
+    val lines = text.split("\n", -1)
+    val gone = flaws.filter(flaw => lines.count(_.trim == flaw.original) != 1)
+    if (gone.nonEmpty)
+      sys.error(gone.map(f => s"${f.list}: ${f.name}: not once in ${f.file}: ${f.original}").mkString("\n"))
+    val byLine = flaws.groupBy(_.original)
+    lines.map(line => byLine.get(line.trim).fold(line)(switched(line, _, numbers))).mkString("\n")
+  }
+
+  private def switched(line: String, flaws: Vector[Flaw], numbers: Map[Flaw, Int]): String = {
+    val indent = line.indexWhere(_ != ' ')
+    val byPlace = flaws.groupBy(flaw => (flaw.start, flaw.end)).toVector.sortBy(-_._1._1)
+    byPlace.sliding(2).foreach {
+      case Vector((later, of), (earlier, _)) if earlier._2 > later._1 => sys.error(s"flaws overlap: ${of.head.name}")
+      case _ =>
+    }
+    byPlace.foldLeft(line) { case (text, ((start, end), of)) =>
+      val choices = of.map(flaw => s"if (sparkdstl.sim.Flaw.is(${numbers(flaw)})) { ${flaw.flawed} } else ").mkString
+      val expression = text.substring(indent + start, indent + end)
+      s"${text.take(indent + start)}($choices{ $expression })${text.drop(indent + end)}"
+    }
+  }
+
+  private def table(flaws: Vector[Flaw]): String = {
+    def quoted(text: String) = "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"") + "\""
+    val rows = flaws.map(f => s"    Flaw(${Seq(f.list, f.name, f.sentence).map(quoted).mkString(", ")})")
+    s"package sparkdstl.sim\n\nobject FlawTable {\n  val flaws: Vector[Flaw] = Vector(\n${rows.mkString(",\n")}\n  )\n}\n"
+  }
+
+  private def write(file: File, text: String): File = {
+    if (!file.exists || IO.read(file, UTF_8) != text) IO.write(file, text, UTF_8)
+    file
+  }
+}
