@@ -138,19 +138,21 @@ def configure(
       largest that any of them asks for. A whole number, at least 1, at most 64; by default 2.
     - `upload_num_threads`: How many requests a process makes at once to the storage of its logs, for all queries
       together: the largest that any of them asks for. Hedges have threads of their own, up to `upload_max_attempts`
-      times as many in all. A whole number, at least 1, at most 256; by default 5.
+      times as many in all; more are in use only while connections hang. A whole number, at least 1, at most 256; by
+      default 5.
     - `upload_max_in_flight`: How many bytes may wait for upload in a process, for all queries together: the largest
       that any of them asks for. A task that would go beyond waits. A size such as 512k, 100m or 1g, or a number of
       bytes, at least 1m, at most 64g; by default 100m.
     - `upload_retry_policy`: For every request to storage. `none`: one attempt, however long it takes. `fixed`: another
       attempt after an error, and beside one that is silent for `upload_timeout`. `hedged`: another also as soon as the
       newest is slower than 95 % of the recent ones of its kind were, for at most one request in ten. The first attempt
-      to succeed counts; an attempt is never ended by another's start. One of none, fixed, hedged; by default hedged.
+      to succeed counts. One of none, fixed, hedged; by default hedged.
     - `upload_timeout`: After how long without an answer another attempt starts beside the newest; for `hedged` the
       upper bound. A duration such as 500ms, 10s or 5min, or a number of milliseconds, at least 1ms, at most 1h; by
       default 1s.
-    - `upload_max_attempts`: How many attempts of one request may be under way at once. Attempts after errors are not
-      limited in number: they are made until `commit_timeout`. A whole number, at least 1, at most 20; by default 3.
+    - `upload_max_attempts`: How many attempts of one request are waited for at once. If none of them answers, the
+      oldest is aborted and another begins, at intervals that double up to 10 s, until `commit_timeout`. Attempts after
+      errors are not limited in number. A whole number, at least 1, at most 20; by default 3.
     - `upload_next_attempt_delay`: How long to wait after an attempt that failed, give or take up to half of it at
       random. Doubles with each further error, to at most 10 s. A duration such as 500ms, 10s or 5min, or a number of
       milliseconds, at least 0ms, at most 1h; by default 500ms.

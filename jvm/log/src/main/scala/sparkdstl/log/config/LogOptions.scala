@@ -242,7 +242,7 @@ object LogOptions {
     Number(1, 256),
     "5",
     "How many requests a process makes at once to the storage of its logs, for all queries together: the largest that " +
-      "any of them asks for. Hedges have threads of their own, up to `upload.maxAttempts` times as many in all.",
+      "any of them asks for. Hedges have threads of their own, up to `upload.maxAttempts` times as many in all; more are in use only while connections hang.",
     "dstl.dfs.upload.num-threads"
   )
 
@@ -261,8 +261,7 @@ object LogOptions {
     "hedged",
     "For every request to storage. `none`: one attempt, however long it takes. `fixed`: another attempt after an error, " +
       "and beside one that is silent for `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
-      "95 % of the recent ones of its kind were, for at most one request in ten. The first attempt to succeed counts; an " +
-      "attempt is never ended by another's start.",
+      "95 % of the recent ones of its kind were, for at most one request in ten. The first attempt to succeed counts.",
     "dstl.dfs.upload.retry-policy"
   )
 
@@ -278,8 +277,8 @@ object LogOptions {
     "upload.maxAttempts",
     Number(1, 20),
     "3",
-    "How many attempts of one request may be under way at once. Attempts after errors are not limited in number: they are " +
-      "made until `commit.timeout`.",
+    "How many attempts of one request are waited for at once. If none of them answers, the oldest is aborted and another " +
+      "begins, at intervals that double up to 10 s, until `commit.timeout`. Attempts after errors are not limited in number.",
     "dstl.dfs.upload.max-attempts"
   )
 

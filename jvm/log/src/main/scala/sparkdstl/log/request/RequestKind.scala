@@ -14,7 +14,11 @@ package sparkdstl.log.request
  * @param sizeClass
  *   the power of ten of the bytes that are sent or expected, or of the objects that are deleted
  */
-final case class RequestKind(operation: String, hasEffect: Boolean, concurrent: Boolean, sizeClass: Int)
+final case class RequestKind(operation: String, hasEffect: Boolean, concurrent: Boolean, sizeClass: Int) {
+
+  /** How long the largest of this size class takes at a megabyte a second, in milliseconds. */
+  private[request] def transferMillis: Long = math.pow(10, sizeClass - 2.0).toLong
+}
 
 object RequestKind {
 

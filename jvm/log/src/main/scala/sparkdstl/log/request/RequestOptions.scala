@@ -47,6 +47,19 @@ final case class RequestOptions(
   }
 
   /**
+   * How long the newest attempt may take, where no more attempts may be under way, before the oldest is aborted and
+   * another begins: a connection may be dead without an error. Doubles with each, so that a storage that is merely slow is
+   * not asked ever more; to ten seconds, or to the time that the bytes take on a slow line.
+   *
+   * @param number
+   *   of the attempt that is replaced, from 1 on
+   */
+  def replacementMillis(kind: RequestKind, number: Int): Long = {
+    val longest = Seq(RequestOptions.MaxDelayMillis, timeoutMillis, kind.transferMillis).max
+    math.min(longest, timeoutMillis << math.min(number, 20))
+  }
+
+  /**
    * How long to wait after the `errors`th error of a request, in milliseconds.
    *
    * @param chance

@@ -33,6 +33,7 @@ private[request] final class RunningRequest[T](
   private var decidedAtNanos = Option.empty[Long]
   private var hopeless = false
   private var started = 0
+  private var replaced = 0
   private val underWay = mutable.LinkedHashMap.empty[Int, UnderWay] // by attempt
   private var errors = AttemptErrors()
   private var errorCount = 0
@@ -68,11 +69,12 @@ private[request] final class RunningRequest[T](
 
   /** What has become of it so far, for the log. Lock held. */
   private def progress: String = {
-    val so = errors.last.fold("none of them was answered") { last =>
-      s"$errorCount of them ended in errors, the last: ${StorageErrors.describe(last)}"
+    val so = errors.last.fold("none was answered") { last =>
+      s"$errorCount failed, the last: ${StorageErrors.describe(last)}"
     }
-    s"$name is not done after ${(timeoutMillis - allowed.leftMillis) / 1000} s, in $started attempt(s); $so. It is given up " +
-      s"when it has taken ${timeoutMillis / 1000} s"
+    val aborted = if (replaced == 0) "" else s", $replaced of them aborted"
+    s"$name is not done after ${(timeoutMillis - allowed.leftMillis) / 1000} s, in $started attempt(s)$aborted; $so. " +
+      s"Others begin until ${timeoutMillis / 1000} s have passed"
   }
 
   /** Ends the request at once, unless it has ended. */
@@ -117,8 +119,11 @@ private[request] final class RunningRequest[T](
       case Hedge(silent) => started == silent && underWay.contains(silent)
       case First | Retry(_) => true
     }
-    inOrder && decidedAtNanos.isEmpty && !hopeless && underWay.size < options.maxAttempts && mayAccompany
+    inOrder && decidedAtNanos.isEmpty && !hopeless && waitedFor.size < options.maxAttempts && mayAccompany
   }
+
+  /** Attempts under way that were not aborted, the oldest first. Lock held. */
+  private def waitedFor: Iterable[UnderWay] = underWay.values.filter(_.abortedNanos.isEmpty)
 
   /** Whether an attempt may be made although earlier ones may still take effect, or none of them may. Lock held. */
   private def mayAccompany: Boolean = kind.concurrent || (underWay.isEmpty && allDefinite)
@@ -134,8 +139,8 @@ private[request] final class RunningRequest[T](
 
   private def follow(number: Int, begun: Attempt[T]): Unit = {
     val wanted = synchronized {
-      if (decidedAtNanos.isEmpty) underWay.get(number).foreach(_.attempt = Some(begun))
-      decidedAtNanos.isEmpty
+      underWay.get(number).foreach(_.attempt = Some(begun))
+      decidedAtNanos.isEmpty && underWay.get(number).forall(_.abortedNanos.isEmpty)
     }
     if (wanted) {
       if (kind.concurrent)
@@ -153,11 +158,29 @@ private[request] final class RunningRequest[T](
       }
     }
 
-  private def silent(number: Int, millis: Long): Unit =
-    if (millis >= options.timeoutMillis) begin(Hedge(number)): Unit
-    else if (hedges.take()) {
+  private def silent(number: Int, millis: Long): Unit = {
+    val full = synchronized(waitedFor.size >= options.maxAttempts)
+    val waitMillis = if (full) options.replacementMillis(kind, synchronized(replaced) + 1) else options.timeoutMillis
+    if (millis >= waitMillis) {
+      if (full) abortOldest(number)
+      begin(Hedge(number)): Unit
+    } else if (!full && hedges.take()) {
       if (!begin(Hedge(number))) hedges.giveBack()
-    } else awaitSilence(number, millis, options.timeoutMillis)
+    } else awaitSilence(number, millis, waitMillis)
+  }
+
+  /** Makes room for another attempt beside attempt `newest`. What is aborted may still take effect, and may answer. */
+  private def abortOldest(newest: Int): Unit = {
+    val oldest = synchronized {
+      val oldest = if (decidedAtNanos.isEmpty && !hopeless && started == newest) waitedFor.headOption else None
+      oldest.foreach { attempt =>
+        attempt.abortedNanos = Some(runtime.timer.nowNanos)
+        replaced += 1
+      }
+      oldest.flatMap(_.attempt)
+    }
+    oldest.foreach(_.cancel())
+  }
 
   private def ended(number: Int, result: Try[T]): Unit = {
     val attempt = synchronized(underWay.remove(number))
@@ -184,8 +207,9 @@ private[request] final class RunningRequest[T](
         // Cancelled: it would have taken that long at least.
         if (decided > attempt.begunNanos) latencies.record(kind, decided - attempt.begunNanos)
       case None =>
+        attempt.abortedNanos.foreach(aborted => latencies.record(kind, aborted - attempt.begunNanos))
         note(number, error)
-        retryLater()
+        if (attempt.abortedNanos.isEmpty) retryLater()
         decide(conclusion()): Unit
     }
   }
@@ -309,5 +333,6 @@ private object RunningRequest {
 
   private final class UnderWay(val begunNanos: Long, val reason: Reason) {
     var attempt: Option[Cancellable] = None
+    var abortedNanos: Option[Long] = None
   }
 }

@@ -13,8 +13,8 @@ import org.apache.hadoop.fs.Path
  *
  * `initialThreads` attempts run at a time, more wait in order of arrival. An attempt beside one that already runs for
  * the same object has threads apart, `attemptsAtOnce - 1` times as many: whatever all others are stuck in, a hedge finds
- * a thread. A cancelled attempt that is stuck keeps its thread until somebody needs it; then it is interrupted. Only
- * attempts' threads are ever interrupted, never a caller's.
+ * a thread, and an attempt that replaces a cancelled one takes the place of that. A cancelled attempt that is stuck keeps
+ * its thread until another needs it; then it is interrupted. Only attempts' threads are ever interrupted, never a caller's.
  *
  * @param attemptsAtOnce
  *   how many attempts at one request may be under way at once
@@ -34,7 +34,7 @@ final class ThreadedObjectStore(
   private val first = new WorkerThreads(initialThreads, executor, () => interrupts.increment())
   private val further = new WorkerThreads(furtherThreads(initialThreads), executor, () => interrupts.increment())
 
-  // Guarded by this: attempts that have not ended, by what they ask.
+  // Guarded by this: attempts with one of the first threads that have not ended, by what they ask.
   private val underWay = mutable.Map.empty[Asked, Vector[WorkerThreads#Work[_]]]
 
   override def put(path: Path, content: Payload): Attempt[Unit] = attempt("put", path)(storage.put(path, content))
@@ -101,10 +101,12 @@ final class ThreadedObjectStore(
    */
   def attempt[T](operation: String, path: Path, detail: Long = 0)(action: => T): Attempt[T] = {
     val asked = Asked(operation, path, detail)
-    val isFurther = synchronized(underWay.getOrElse(asked, Vector.empty)).exists(_.hasBegun)
+    val isFurther = synchronized(underWay.getOrElse(asked, Vector.empty)).exists(_.isRunning)
     val work = (if (isFurther) further else first).submit(() => action)
-    synchronized { underWay(asked) = underWay.getOrElse(asked, Vector.empty) :+ work }
-    work.result.onComplete(_ => ended(asked, work))(ExecutionContext.parasitic)
+    if (!isFurther) {
+      synchronized { underWay(asked) = underWay.getOrElse(asked, Vector.empty) :+ work }
+      work.result.onComplete(_ => ended(asked, work))(ExecutionContext.parasitic)
+    }
     new Attempt(work.result, () => work.cancel())
   }
 

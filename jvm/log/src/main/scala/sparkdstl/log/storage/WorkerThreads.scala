@@ -12,8 +12,8 @@ import sparkdstl.log.runtime.Cancellable
  * Runs blocking attempts on a bounded number of threads, of which cancelled attempts give way to those that matter.
  *
  * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that was
- * cancelled first is interrupted and counts no more, though it may take its time to end. At most `maxThreads` such
- * linger at a time, so there are never more than twice `maxThreads` threads.
+ * cancelled first is interrupted and counts no more, though it may take its time to end: a blocked socket of S3A takes no
+ * notice of an interrupt. At most [[WorkerThreads.LingeringPerThread]] times `maxThreads` such linger at a time.
  *
  * @param threads
  *   starts every task at once, or throws; owned by the caller
@@ -84,7 +84,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
 
   /** Interrupts the attempt that was cancelled first. Lock held. */
   private def makeRoom(): Boolean =
-    disposable.headOption.filter(_ => lingering.size < maxThreads).exists { work =>
+    disposable.headOption.filter(_ => lingering.size < maxThreads * WorkerThreads.LingeringPerThread).exists { work =>
       disposable -= work
       lingering += work
       work.interrupt()
@@ -109,8 +109,8 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
 
     def result: Future[T] = promise.future
 
-    /** Whether it has a thread, or had one. */
-    def hasBegun: Boolean = WorkerThreads.this.synchronized(!waiting.contains(this))
+    /** Whether it has a thread, and was not cancelled. */
+    def isRunning: Boolean = WorkerThreads.this.synchronized(running.contains(this))
 
     /** If it waits it is dropped, if it runs it may be interrupted to give way. */
     override def cancel(): Unit = {
@@ -151,4 +151,13 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       val _ = promise.tryComplete(outcome)
     }
   }
+}
+
+private[storage] object WorkerThreads {
+
+  /**
+   * S3A ends a silent connection after 200 s, and a request has a thread's work replaced every 30 s at most: with so many
+   * lingering, dead connections alone never keep other work waiting.
+   */
+  val LingeringPerThread = 8
 }

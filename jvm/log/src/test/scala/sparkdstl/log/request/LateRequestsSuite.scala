@@ -29,12 +29,12 @@ class LateRequestsSuite extends AnyFunSuite {
     assert(lines.isEmpty)
     timer.advance(1)
     assert(lines == Seq(
-      "read of /x is not done after 30 s, in 3 attempt(s); none of them was answered. It is given up when it has taken 600 s"
+      "read of /x is not done after 30 s, in 7 attempt(s), 4 of them aborted; none was answered. Others begin until 600 s have passed"
     ))
     attempts.fail(1, new IOException("refused", new IOException("no route to host")))
     timer.advance(30000)
     assert(lines.size == 2)
-    Seq("after 60 s, in 4 attempt(s); 1 of them", "refused", "no route to host").foreach(words =>
+    Seq("after 60 s, in 10 attempt(s)", "; 1 failed, the last: ", "refused", "no route to host").foreach(words =>
       assert(lines.last.contains(words), lines.last)
     )
     attempts.succeed(2)

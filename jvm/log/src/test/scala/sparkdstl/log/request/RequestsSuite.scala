@@ -81,11 +81,11 @@ class RequestsSuite extends AnyFunSuite {
       assert(f.timer.pending == 0)
     }
 
-    test(s"$name: no more attempts than allowed are under way at once, and a late success counts") {
+    test(s"$name: no more attempts than allowed are waited for at once, and the oldest may still answer") {
       val f = new Fixture(options)
       val running = f.run()
       f.timer.advance(500000)
-      assert(running.attempts.begun == 3)
+      assert(running.attempts.begun - (1 to running.attempts.begun).count(running.attempts.isCancelled) == 3)
       running.attempts.succeed(1)
       assert(running.outcome.contains(Outcome.Done("answer 1")))
       assert(f.metrics().hedgesWon == 0)
@@ -107,6 +107,78 @@ class RequestsSuite extends AnyFunSuite {
       assert(running.outcome.contains(Outcome.Done("answer 41")))
       assert(f.metrics().retries == 40 && f.metrics().hedges == 0)
     }
+  }
+
+  // Connections that are dead without an error.
+
+  test("while no attempt answers the oldest is aborted for another, at longer intervals, until the deadline") {
+    val f = new Fixture(fixed)
+    val running = f.run(timeoutMillis = 60000)
+    val begun = (0 until 60).map { _ =>
+      val before = running.attempts.begun
+      f.timer.advance(1000)
+      running.attempts.begun - before
+    }
+    assert(begun.indices.filter(begun(_) > 0).map(_ + 1) == Seq(1, 2, 4, 8, 16, 26, 36, 46, 56))
+    assert(begun.max == 1)
+    running.unknown
+    assert(f.timer.pending == 0)
+  }
+
+  test("of the attempts the oldest is aborted first, and never more than needed") {
+    val f = new Fixture
+    val running = f.run()
+    f.timer.advance(3999)
+    assert(running.attempts.begun == 3 && !(1 to 3).exists(running.attempts.isCancelled))
+    f.timer.advance(1)
+    assert(running.attempts.begun == 4 && (1 to 4).filter(running.attempts.isCancelled) == Seq(1))
+    f.timer.advance(4000)
+    assert(running.attempts.begun == 5 && (1 to 5).filter(running.attempts.isCancelled) == Seq(1, 2))
+    running.attempts.succeed(5)
+    assert(running.outcome.contains(Outcome.Done("answer 5")))
+  }
+
+  test("an aborted write may have taken effect, whatever became of the others") {
+    for (ends <- Seq(true, false)) {
+      val f = new Fixture
+      val running = f.run(timeoutMillis = 10000)
+      f.timer.advance(4000)
+      if (ends) running.attempts.fail(1, new java.io.InterruptedIOException("aborted"))
+      (2 to 4).foreach(running.attempts.fail(_, new FileNotFoundException("no bucket")))
+      f.timer.advance(1000)
+      assert(running.outcome.isEmpty)
+      running.attempts.fail(5, denied)
+      f.timer.advance(10000)
+      running.unknown
+    }
+  }
+
+  test("the error of an aborted attempt leads to no further attempt: another has taken its place") {
+    val f = new Fixture
+    val running = f.run()
+    f.timer.advance(4000)
+    running.attempts.fail(1, new java.io.InterruptedIOException("aborted"))
+    f.timer.advance(3999)
+    assert(running.attempts.begun == 4 && running.outcome.isEmpty)
+  }
+
+  test("a large object is given the time that its bytes take on a slow line") {
+    val f = new Fixture
+    val running = f.run(RequestKind.effect("put", 60000000))
+    f.timer.advance(128000)
+    // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
+    assert(running.attempts.begun == 9)
+    f.timer.advance(99999)
+    assert(running.attempts.begun == 9)
+    f.timer.advance(1)
+    assert(running.attempts.begun == 10)
+  }
+
+  test("an attempt that may not be accompanied is not aborted either") {
+    val f = new Fixture
+    val running = f.run(cautious)
+    f.timer.advance(500000)
+    assert(running.attempts.begun == 1 && !running.attempts.isCancelled(1))
   }
 
   test("hedges do not use up the attempts that errors need") {

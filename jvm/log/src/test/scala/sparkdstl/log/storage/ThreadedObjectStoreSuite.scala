@@ -3,6 +3,8 @@ package sparkdstl.log.storage
 import java.io.InterruptedIOException
 import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, Executors}
 
+import scala.collection.mutable
+
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
@@ -84,6 +86,24 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     store.close()
     intercept[InterruptedIOException](get(running))
     Seq(waiting, store.list(new Path("/late"))).foreach(attempt => intercept[AttemptNotMade](get(attempt)))
+  }
+
+  test("an attempt that replaces a cancelled one finds a thread, though all others ignore interrupts") {
+    val executor = new ManualExecutor
+    val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
+    val dead = new Path("/dead")
+    val attempts = mutable.Queue.fill(3)(store.list(dead))
+    // As many as one request has in 200 s, after which S3A ends a dead connection.
+    (1 to 20).foreach { _ =>
+      attempts.dequeue().cancel()
+      attempts.enqueue(store.list(dead))
+    }
+    assert(executor.pending == 23)
+    // Another request needs no more than one of them to be cancelled.
+    val other = store.list(new Path("/other"))
+    assert(executor.pending == 23)
+    attempts.foreach(_.cancel())
+    assert(executor.pending == 24 && !other.result.isCompleted)
   }
 
   test("an executor that refuses a task fails the attempt, which is certain not to have been made") {

@@ -166,17 +166,17 @@ class LogUploaderSuite extends AnyFunSuite {
   }
 
   test("an upload whose attempts are all silent waits, and a late success counts") {
-    val (f, hangs) = hanging(count = 3)
+    val (f, hangs) = hanging(count = 10)
     val chunk = f.put("a")
     f.uploader.flush()
     f.timer.advance(50000)
-    assert(!chunk.location.isCompleted && f.store.count("put") == 3)
+    assert(!chunk.location.isCompleted && f.store.count("put") == 9)
     hangs.head.release()
     f.located("a", 10, chunk)
   }
 
   test("an upload without an answer fails its chunks, gives memory back, and is deleted later") {
-    val (f, hangs) = hanging(count = 3)
+    val (f, hangs) = hanging(count = 10)
     val chunk = f.put("a")
     f.uploader.flush()
     f.timer.advance(60000)
