@@ -32,7 +32,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-flaws jar jars wheel release fmt lint docs \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-flaws spec jar jars wheel release fmt lint docs \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -60,6 +60,9 @@ sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=20000
 
 sim-flaws: | java python ## put flaws back into the protocol and print which are found: make sim-flaws [SEEDS=5000] [PROCESSES=2] [FLAWS="attempts ..."]
 	@$(SBT) "flaws/runMain sparkdstl.sim.FlawsMain $(or $(SEEDS),5000) $(or $(PROCESSES),0) $(FLAWS)"
+
+spec: .build/quint/ready | python ## run the specification of docs/spec on random traces, and with each rule left out: minutes; TRACES=20000
+	@$(PYTHON) project/check_spec.py $(or $(TRACES),1500)
 
 bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
 	@$(OF_SPARK)/bin/python python/bench/driver.py $(BENCH)
@@ -177,6 +180,13 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 .build/packaging/ready: project/packaging.txt | python
 	@$(PYTHON) -m venv --clear .build/packaging
 	@$(PACKAGING)/python -m pip install --disable-pip-version-check --quiet -r $<
+	@touch $@
+
+# npm checks what it fetches against its checksums.
+.build/quint/ready: project/quint.json
+	@command -v npm >/dev/null || { echo "make spec needs npm with Node 18 or newer, and there is no npm on the PATH" >&2; exit 1; }
+	@mkdir -p .build/quint && cp $< .build/quint/package.json
+	@cd .build/quint && npm install --silent --no-fund --no-audit --ignore-scripts
 	@touch $@
 
 ifneq ($(shell .venv/bin/python -c '' 2>/dev/null && cat .venv/ready 2>/dev/null),$(CURDIR))
