@@ -23,7 +23,4 @@ final class HedgeBudget(share: Double = 0.1, burst: Double = 10) {
     if (enough) saved -= 1
     enough
   }
-
-  /** What was taken was not used. */
-  def giveBack(): Unit = synchronized { saved = math.min(burst, saved + 1) }
 }

@@ -3,8 +3,8 @@ package sparkdstl.log.request
 import scala.concurrent.Future
 
 /**
- * What came of a request with all its attempts. Whoever makes one has to say what happens in each case: a request that
- * ended in silence is not one that did nothing.
+ * The outcome of a request with all its attempts. Callers handle each case: a request that ended without an answer may have
+ * taken effect.
  */
 sealed trait Outcome[+T] {
   def map[U](f: T => U): Outcome[U] = this match {
@@ -29,11 +29,11 @@ object Outcome {
   /** It took effect, and this is the answer. */
   final case class Done[+T](value: T) extends Outcome[T]
 
-  /** It did not take effect and never will: storage said so, or it was a question. */
+  /** It did not take effect and never will: storage has refused it, or it was a read. */
   final case class Failed(error: Throwable) extends Outcome[Nothing]
 
   /**
-   * It may have taken effect, or may do so later: an attempt was silent, or ended in an error that is not an answer.
+   * It may have taken effect, or may do so later: an attempt had no answer, or ended in an error that is none.
    *
    * @param cause
    *   the last error, or that the deadline passed, with the errors of other attempts suppressed

@@ -27,7 +27,7 @@ object RequestMetrics {
    * Values of a moment. Counts are since the start.
    *
    * @param hedges
-   *   attempts started because the newest was silent
+   *   attempts started because the newest was slow
    * @param hedgesWon
    *   requests whose answer came from such an attempt
    * @param retries

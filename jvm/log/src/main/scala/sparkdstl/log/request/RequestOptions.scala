@@ -6,13 +6,13 @@ import sparkdstl.log.config.{LogOptions, RetryPolicyName}
  * When a request is tried again.
  *
  * @param policy
- *   `none`: one attempt, however long it takes. `fixed`: another beside the newest when that is silent for
- *   `timeoutMillis`. `hedged`: another as soon as the newest is slower than recent ones were. After an error there is
- *   another attempt with the latter two
+ *   `none`: one attempt, however long it takes. `fixed`: another beside the newest after `timeoutMillis`.
+ *   `hedged`: another as soon as the newest is slower than recent ones were. After an error there is another attempt with
+ *   the latter two
  * @param timeoutMillis
- *   the silence, in milliseconds, after which another attempt may always be started
+ *   how long an attempt may take, in milliseconds, before another always begins beside it
  * @param maxAttempts
- *   how many attempts of a request may be under way at once
+ *   how many attempts of a request are waited for at once
  * @param nextAttemptDelayMillis
  *   from an error to the next attempt, in milliseconds; doubles with each further error
  */
@@ -28,16 +28,16 @@ final case class RequestOptions(
   def retries: Boolean = policy != RetryPolicyName.NoRetry
 
   /**
-   * How long the newest attempt may be silent before another is started beside it; None for as long as it likes.
+   * How long the newest attempt may take before another begins beside it; None without limit.
    *
-   * Nothing is known from fewer than [[RequestOptions.MinSamples]] attempts: then it is `timeoutMillis`. Where all are
+   * It is `timeoutMillis` until [[RequestOptions.MinSamples]] attempts were observed. Where all are
    * about equally fast, the 95th percentile is noise, so an attempt is given [[RequestOptions.FloorMillis]], and twice
    * the median.
    *
    * @param observed
    *   latencies of recent attempts of the same kind
    */
-  def silenceMillis(observed: Latencies): Option[Long] = policy match {
+  def hedgeMillis(observed: Latencies): Option[Long] = policy match {
     case RetryPolicyName.NoRetry => None
     case RetryPolicyName.Fixed => Some(timeoutMillis)
     case RetryPolicyName.Hedged if observed.count < RequestOptions.MinSamples => Some(timeoutMillis)

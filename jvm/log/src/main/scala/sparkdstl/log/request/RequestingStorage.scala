@@ -22,7 +22,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
   private implicit val executor: ExecutionContext = requests.runtime.executor
 
   override def put(path: Path, content: Payload, timeoutMillis: Long)(attemptEnded: () => Unit): Future[Outcome[Unit]] =
-    requests.run(RequestKind.effect("put", content.length), s"put of $path", timeoutMillis) { _ =>
+    requests.run(RequestKind.write("put", content.length), s"put of $path", timeoutMillis) { _ =>
       mapping(store.put(path, content)) { result =>
         attemptEnded()
         result match {
@@ -35,8 +35,8 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   override def replace(path: Path, content: Payload, timeoutMillis: Long): Future[Outcome[Unit]] = {
     val kind =
-      if (store.replacesAtomically) RequestKind.effect("replace", content.length)
-      else RequestKind.cautiousEffect("replace", content.length)
+      if (store.replacesAtomically) RequestKind.write("replace", content.length)
+      else RequestKind.writeOnce("replace", content.length)
     requests.run(kind, s"replacement of $path", timeoutMillis)(_ => store.replace(path, content)).outcome
   }
 
@@ -46,7 +46,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   override def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
     val tried = new ConcurrentLinkedQueue[Path]
-    val answer = requests.run(RequestKind.effect("create"), "trial of exclusive creation", timeoutMillis) { _ =>
+    val answer = requests.run(RequestKind.write("create"), "trial of exclusive creation", timeoutMillis) { _ =>
       val path = pathOf(requests.runtime.random.nextUuid())
       tried.add(path): Unit
       store.createsExclusively(path)
@@ -58,14 +58,14 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   override def read(path: Path, maxLength: Long, timeoutMillis: Long): Future[Outcome[Option[Array[Byte]]]] =
     requests
-      .run(RequestKind.question("read", maxLength), s"read of $path", timeoutMillis)(_ =>
+      .run(RequestKind.read("read", maxLength), s"read of $path", timeoutMillis)(_ =>
         unlessMissing(store.read(path, maxLength))
       )
       .outcome
 
   override def readTail(path: Path, maxLength: Int, timeoutMillis: Long): Future[Outcome[Option[ObjectTail]]] =
     requests
-      .run(RequestKind.question("readTail", maxLength.toLong), s"read of the end of $path", timeoutMillis)(_ =>
+      .run(RequestKind.read("readTail", maxLength.toLong), s"read of the end of $path", timeoutMillis)(_ =>
         unlessMissing(store.readTail(path, maxLength))
       )
       .outcome
@@ -78,7 +78,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
   ): Future[Outcome[Option[Array[Byte]]]] = {
     val name = s"read of $length bytes from $offset of $path"
     requests
-      .run(RequestKind.question("readRange", length.toLong), name, timeoutMillis)(_ =>
+      .run(RequestKind.read("readRange", length.toLong), name, timeoutMillis)(_ =>
         unlessMissing(store.readRange(path, offset, length))
       )
       .outcome
@@ -86,20 +86,20 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
 
   override def list(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
     requests
-      .run(RequestKind.question("list"), s"listing of $directory", timeoutMillis)(_ => store.list(directory))
+      .run(RequestKind.read("list"), s"listing of $directory", timeoutMillis)(_ => store.list(directory))
       .outcome
 
   override def listRecursively(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
     requests
-      .run(RequestKind.question("listRecursively"), s"listing of $directory and below", timeoutMillis)(_ =>
+      .run(RequestKind.read("listRecursively"), s"listing of $directory and below", timeoutMillis)(_ =>
         store.listRecursively(directory)
       )
       .outcome
 
   override def listUnpublished(directory: Path, timeoutMillis: Long): Future[Outcome[Seq[StoredObject]]] =
     requests
-      .run(RequestKind.question("listUnpublished"), s"listing of unfinished objects below $directory", timeoutMillis)(
-        _ => store.listUnpublished(directory)
+      .run(RequestKind.read("listUnpublished"), s"listing of unfinished objects below $directory", timeoutMillis)(_ =>
+        store.listUnpublished(directory)
       )
       .outcome
 
@@ -136,7 +136,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
       val name = s"deletion of ${page.head}${if (page.size > 1) s" and ${page.size - 1} more" else ""}"
       val left = deadline.leftMillis
       if (left <= 0) Future.successful(Outcome.Failed(LogErrors.requestTimeout(name, timeoutMillis, 0, None)))
-      else requests.run(RequestKind.effect("delete", page.size.toLong), name, left)(_ => store.delete(page)).outcome
+      else requests.run(RequestKind.write("delete", page.size.toLong), name, left)(_ => store.delete(page)).outcome
     }
 
     private def worse(one: Outcome[Unit], other: Outcome[Unit]): Outcome[Unit] = (one, other) match {
@@ -174,7 +174,7 @@ final class RequestingStorage(store: ObjectStore, requests: Requests) extends St
       }
 
     private def tryToCreate(): Future[Outcome[Tried]] =
-      requests.run[Tried](RequestKind.effect("create", content.length), name, deadline.leftMillis) { _ =>
+      requests.run[Tried](RequestKind.write("create", content.length), name, deadline.leftMillis) { _ =>
         mapping(store.create(path, content)) {
           case Success(_) => Success(Created)
           case Failure(error) if StorageErrors.meansAlreadyExists(error) => Success(Found(error))

@@ -22,17 +22,17 @@ trait PendingRequest[T] {
 /**
  * Makes requests: each has a deadline and as many attempts as it takes.
  *
- * - Silence: when the newest attempt is silent for longer than its kind's attempts lately were, another starts beside
- *   it ([[RequestOptions.silenceMillis]]) as far as the [[HedgeBudget]] allows; when it is silent for
- *   `options.timeoutMillis`, always. Never more than `options.maxAttempts` are under way at once.
+ * - Timeouts: when the newest attempt takes longer than recent ones of its kind, another begins beside it
+ *   ([[RequestOptions.hedgeMillis]]) as far as the [[HedgeBudget]] allows; after `options.timeoutMillis`, always. When
+ *   `options.maxAttempts` are waited for, the oldest is aborted for it ([[RequestOptions.replacementMillis]]).
  * - Errors: after one there is another attempt, later with each error, until the deadline. Not after an error that
  *   another attempt would not mend ([[sparkdstl.log.storage.StorageErrors.isRetryable]]).
- * - Outcome: the first success counts. A question fails when no attempt is left or when its deadline passes. Something
- *   with an effect fails only if each of its attempts has ended in storage's own answer that it was not done; else it
- *   ends unknown, after attempts that are still silent were given until the deadline.
+ * - Outcome: the first success counts. A read fails when no attempt is left or when its deadline passes. A write fails
+ *   only if each of its attempts has ended in storage's own answer that it was not done; else it ends unknown, after
+ *   attempts under way had until the deadline.
  *
- * With the outcome all other attempts are cancelled and no further one is started. Requests that take long are named in the
- * log while they do. Thread-safe; nothing blocks.
+ * With the outcome all other attempts are cancelled and no further one begins. Slow requests are logged while they are under
+ * way. Thread-safe; nothing blocks.
  *
  * @param latencies
  *   what is known of the storage asked; may be shared by several of these
@@ -50,7 +50,7 @@ final class Requests(
     warn: String => Unit = Requests.logger.warn(_)
 ) extends AutoCloseable {
 
-  private val late = new LateRequests(runtime.timer, warn)
+  private val slow = new SlowRequests(runtime.timer, warn)
 
   // All guarded by this.
   private val undecided = mutable.LinkedHashSet.empty[RunningRequest[_]]
@@ -79,7 +79,7 @@ final class Requests(
       metrics,
       latencies,
       hedges,
-      late,
+      slow,
       accounts
     )
     hedges.earn()

@@ -27,26 +27,26 @@ class RequestOptionsSuite extends AnyFunSuite {
   }
 
   test("while little is known a hedge waits for the whole timeout") {
-    assert(hedged.silenceMillis(observed(Nil)) == Some(1000L))
-    assert(hedged.silenceMillis(observed(Seq.fill(19)(1L))) == Some(1000L))
+    assert(hedged.hedgeMillis(observed(Nil)) == Some(1000L))
+    assert(hedged.hedgeMillis(observed(Seq.fill(19)(1L))) == Some(1000L))
   }
 
   test("a hedge waits for the 95th percentile") {
-    assert(hedged.silenceMillis(observed(Seq.fill(90)(40L) ++ Seq.fill(10)(250L))) == Some(250L))
+    assert(hedged.hedgeMillis(observed(Seq.fill(90)(40L) ++ Seq.fill(10)(250L))) == Some(250L))
   }
 
   test("a hedge waits for twice the median at least, and never less than the floor") {
-    assert(hedged.silenceMillis(observed(Seq.fill(100)(40L))) == Some(80L))
-    assert(hedged.silenceMillis(observed(Seq.fill(100)(1L))) == Some(RequestOptions.FloorMillis))
+    assert(hedged.hedgeMillis(observed(Seq.fill(100)(40L))) == Some(80L))
+    assert(hedged.hedgeMillis(observed(Seq.fill(100)(1L))) == Some(RequestOptions.FloorMillis))
   }
 
   test("a hedge never waits longer than the timeout") {
-    assert(hedged.silenceMillis(observed(Seq.fill(100)(4000L))) == Some(1000L))
+    assert(hedged.hedgeMillis(observed(Seq.fill(100)(4000L))) == Some(1000L))
   }
 
   test("a fixed policy waits for its timeout, and no retries for ever") {
-    assert(hedged.copy(policy = RetryPolicyName.Fixed).silenceMillis(observed(Seq.fill(100)(1L))) == Some(1000L))
-    assert(hedged.copy(policy = RetryPolicyName.NoRetry).silenceMillis(observed(Nil)).isEmpty)
+    assert(hedged.copy(policy = RetryPolicyName.Fixed).hedgeMillis(observed(Seq.fill(100)(1L))) == Some(1000L))
+    assert(hedged.copy(policy = RetryPolicyName.NoRetry).hedgeMillis(observed(Nil)).isEmpty)
   }
 
   test("the delay after an error doubles up to ten seconds, and is spread to both sides") {

@@ -15,9 +15,9 @@ class RequestsSuite extends AnyFunSuite {
   private val fixed = hedged.copy(policy = RetryPolicyName.Fixed)
   private val none = hedged.copy(policy = RetryPolicyName.NoRetry)
 
-  private val write = RequestKind.effect("put")
-  private val question = RequestKind.question("read")
-  private val cautious = RequestKind.cautiousEffect("replace", 1)
+  private val write = RequestKind.write("put")
+  private val read = RequestKind.read("read")
+  private val cautious = RequestKind.writeOnce("replace", 1)
 
   private val denied = new AccessControlException("denied")
 
@@ -67,7 +67,7 @@ class RequestsSuite extends AnyFunSuite {
   }
 
   for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
-    test(s"$name: silence starts another attempt, and whichever succeeds first counts") {
+    test(s"$name: a slow attempt is followed by another, and the first to succeed counts") {
       val f = new Fixture(options)
       val running = f.run()
       f.timer.advance(999)
@@ -164,7 +164,7 @@ class RequestsSuite extends AnyFunSuite {
 
   test("a large object is given the time that its bytes take on a slow line") {
     val f = new Fixture
-    val running = f.run(RequestKind.effect("put", 60000000))
+    val running = f.run(RequestKind.write("put", 60000000))
     f.timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
@@ -202,7 +202,6 @@ class RequestsSuite extends AnyFunSuite {
     requests.synchronized {
       timer.isDue = true
       attempts.fail(1, new IOException("lost"))
-      timer.isDue = false
     }
     timer.finish()
     assert(attempts.begun == 2 && pending.outcome.value.isEmpty)
@@ -220,14 +219,14 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 2)
   }
 
-  test("without retries silence is waited out, and an error ends the request") {
+  test("without retries an attempt has until the deadline, and an error ends the request") {
     val f = new Fixture(none)
     val silent = f.run()
     f.timer.advance(500000)
     assert(silent.attempts.begun == 1)
     silent.attempts.succeed(1)
     assert(silent.outcome.contains(Outcome.Done("answer 1")))
-    val failing = f.run(question)
+    val failing = f.run(read)
     failing.attempts.fail(1)
     assert(failing.failure.getMessage.contains("injected"))
   }
@@ -237,7 +236,7 @@ class RequestsSuite extends AnyFunSuite {
   test("a hedge starts once an attempt is slower than recent ones of its kind and size") {
     val f = new Fixture
     f.observe(RequestOptions.MinSamples, 40)
-    val other = f.run(RequestKind.effect("put", 1000000))
+    val other = f.run(RequestKind.write("put", 1000000))
     val running = f.run()
     f.timer.advance(79)
     assert(running.attempts.begun == 1)
@@ -366,27 +365,27 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.outcome.contains(Outcome.Done("answer 2")))
   }
 
-  // How questions end.
+  // How reads end.
 
-  test("a question that is never answered has failed at its deadline") {
+  test("a read that is never answered has failed at its deadline") {
     val f = new Fixture
-    val running = f.run(question, timeoutMillis = 2500)
+    val running = f.run(read, timeoutMillis = 2500)
     f.timer.advance(2500)
     assert(running.failure.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-    assert(f.metrics(question).failures == 1)
+    assert(f.metrics(read).failures == 1)
   }
 
-  test("a question whose error no attempt would mend fails at once, though another attempt is silent") {
+  test("a read whose error no attempt would mend fails at once, though another attempt is silent") {
     val f = new Fixture
-    val running = f.run(question)
+    val running = f.run(read)
     f.timer.advance(1000)
     running.attempts.fail(2, denied)
     assert(running.failure.getCause == denied && running.attempts.isCancelled(1))
   }
 
-  test("a question that fails now and then is answered in the end") {
+  test("a read that fails now and then is answered in the end") {
     val f = new Fixture
-    val running = f.run(question)
+    val running = f.run(read)
     running.attempts.fail(1)
     f.timer.advance(500)
     f.timer.advance(1000)
@@ -402,7 +401,7 @@ class RequestsSuite extends AnyFunSuite {
       val f = new Fixture
       val attempts = new ScriptedAttempts
       attempts.refusal = Some(error)
-      val pending = f.requests.run(question, "read of /x", 600000)(attempts)
+      val pending = f.requests.run(read, "read of /x", 600000)(attempts)
       assert(f.requests.underWay == 0)
       if (error.isInstanceOf[IOException]) {
         attempts.refusal = None
@@ -434,9 +433,9 @@ class RequestsSuite extends AnyFunSuite {
 
   // The end.
 
-  test("a cancelled write is unknown, a cancelled question has failed, and later answers change nothing") {
+  test("a cancelled write is unknown, a cancelled read has failed, and later answers change nothing") {
     val f = new Fixture
-    val (writing, asking) = (f.run(), f.run(question))
+    val (writing, asking) = (f.run(), f.run(read))
     Seq(writing, asking).foreach(_.pending.cancel())
     writing.unknown
     asking.failure
@@ -485,22 +484,26 @@ class RequestsSuite extends AnyFunSuite {
 
   test("requests are counted by operation, with their latencies") {
     val f = new Fixture
-    f.observe(10, 30, question)
-    val metrics = f.metrics(question)
+    f.observe(10, 30, read)
+    val metrics = f.metrics(read)
     assert(metrics.requests == 10 && metrics.attempts == 10 && metrics.latencyP99Nanos == 30000000)
     assert(f.requests.metrics.snapshot().keySet == Set("read"))
   }
 }
 
-/** What is due at once it starts on a thread of its own, and goes on when that has ended or waits for a lock. */
+/** What is due it runs on another thread at once, and returns when that thread has ended or waits for a lock. */
 private final class TimerOfAnotherThread extends Timer {
   @volatile var isDue = false
   private var thread = Option.empty[Thread]
 
-  override def nowNanos: Long = 0
+  @volatile private var now = 0L
+
+  override def nowNanos: Long = now
 
   override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = {
     if (isDue) {
+      isDue = false
+      now += delayMillis * 1000000
       val other = new Thread(() => action(), "timer")
       thread = Some(other)
       other.start()

@@ -66,7 +66,7 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
 
   /** Deletes the file as `attempt` does; repeated freely. */
   def delete(file: Path)(attempt: => Unit): Unit = {
-    val request = requests.run(RequestKind.effect("delete"), s"deletion of $file", timeoutMillis)(_ =>
+    val request = requests.run(RequestKind.write("delete"), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt("delete", file)(attempt)
     )
     Waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
@@ -139,7 +139,7 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     def answer(): Either[Throwable, T] =
       try Right(ask)
       catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
-    val outcome = requests.run(RequestKind.question(operation), s"$operation of $about", timeoutMillis)(_ =>
+    val outcome = requests.run(RequestKind.read(operation), s"$operation of $about", timeoutMillis)(_ =>
       store.attempt(operation, about)(answer())
     ).outcome
     Waiting.answer(about, outcome).fold(throw _, identity)

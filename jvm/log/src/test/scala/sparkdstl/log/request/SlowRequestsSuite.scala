@@ -9,8 +9,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.config.RetryPolicyName
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 
-/** What the log says of storage that does not answer, while it does not. */
-class LateRequestsSuite extends AnyFunSuite {
+/** The log's lines about requests that are slow, while they are under way. */
+class SlowRequestsSuite extends AnyFunSuite {
   private val lines = mutable.ArrayBuffer.empty[String]
   private val timer = new ManualTimer
   private val options = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
@@ -19,7 +19,7 @@ class LateRequestsSuite extends AnyFunSuite {
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts
-    requests.run(RequestKind.question("read"), name, timeoutMillis)(attempts): Unit
+    requests.run(RequestKind.read("read"), name, timeoutMillis)(attempts): Unit
     attempts
   }
 
@@ -42,13 +42,13 @@ class LateRequestsSuite extends AnyFunSuite {
     assert(lines.size == 2 && timer.pending == 0)
   }
 
-  test("of many that are late one is named, and the others are counted with the next") {
+  test("of many slow requests one is named, and the others are counted in the next line") {
     lines.clear()
     val first = (1 to 10).map(number => run(s"read of /$number"))
     timer.advance(31000)
     assert(lines.size == 1 && !lines.head.contains("other"), lines)
     timer.advance(30000)
-    assert(lines.size == 2 && lines.last.contains("So are, or were lately, 9 other(s)"), lines)
+    assert(lines.size == 2 && lines.last.contains("9 other request(s) are slow"), lines)
     first.foreach(_.succeed(1))
   }
 

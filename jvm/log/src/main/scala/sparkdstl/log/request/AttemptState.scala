@@ -1,0 +1,99 @@
+package sparkdstl.log.request
+
+import sparkdstl.log.storage.StorageErrors
+
+/** The state of one attempt. Every change goes through [[next]], which refuses what must not happen. */
+private[request] sealed abstract class AttemptState(val name: String) {
+  import AttemptState._
+
+  /** Whether the attempt has taken effect, may have, or may do so yet. */
+  def mayHaveEffect: Boolean = this != Refused
+
+  /** Whether the attempt has no result yet. */
+  def isUnderWay: Boolean = this == Running || this == Aborted
+
+  /** @throws IllegalStateException if an attempt in this state cannot become `to` */
+  def next(to: AttemptState): AttemptState =
+    if (allowed(this -> to)) to
+    else throw new IllegalStateException(s"an attempt that is $name cannot become ${to.name}")
+}
+
+private[request] object AttemptState {
+
+  /** The request waits for its answer. */
+  case object Running extends AttemptState("running")
+
+  /** Another attempt has its place, or the request has an outcome. It may still take effect, and may answer. */
+  case object Aborted extends AttemptState("aborted")
+
+  /** Storage has done what was requested. */
+  case object Succeeded extends AttemptState("succeeded")
+
+  /** Storage has answered that the attempt has no effect. */
+  case object Refused extends AttemptState("refused")
+
+  /** The attempt has ended in an error that is no answer. */
+  case object Unanswered extends AttemptState("unanswered")
+
+  val all: Seq[AttemptState] = Seq(Running, Aborted, Succeeded, Refused, Unanswered)
+
+  private val allowed: Set[(AttemptState, AttemptState)] =
+    (for (from <- Seq(Running, Aborted); to <- Seq(Succeeded, Refused, Unanswered)) yield from -> to).toSet +
+      (Running -> Aborted)
+
+  def of(error: Throwable): AttemptState = if (StorageErrors.isDefinite(error)) Refused else Unanswered
+}
+
+/** How far a request is. Every change goes through [[next]], which refuses what must not happen. */
+private[request] sealed abstract class RequestPhase(val name: String) {
+
+  /** @throws IllegalStateException if a request in this phase cannot come to `to` */
+  def next(to: RequestPhase): RequestPhase =
+    if (this != RequestPhase.Decided && to != RequestPhase.Trying) to
+    else throw new IllegalStateException(s"a request that is $name cannot become ${to.name}")
+}
+
+private[request] object RequestPhase {
+
+  /** Attempts begin. */
+  case object Trying extends RequestPhase("trying")
+
+  /** There was an error that another attempt would not mend: none begins, and only those under way may change the outcome. */
+  case object Refused extends RequestPhase("refused")
+
+  /** The request has its outcome. */
+  case object Decided extends RequestPhase("decided")
+}
+
+/** Why an attempt begins. */
+private[request] sealed trait AttemptReason
+
+private[request] object AttemptReason {
+  case object First extends AttemptReason
+
+  /** The newest attempt is slow, and did not fail. */
+  case object Slow extends AttemptReason
+
+  /** There was an error. */
+  case object Retry extends AttemptReason
+}
+
+/**
+ * @param abortedNanos
+ *   when it was aborted, if it was
+ */
+private[request] final case class RequestAttempt(
+    reason: AttemptReason,
+    begunNanos: Long,
+    state: AttemptState = AttemptState.Running,
+    abortedNanos: Option[Long] = None
+) {
+  def next(to: AttemptState): RequestAttempt = copy(state = state.next(to))
+
+  def aborted(nowNanos: Long): RequestAttempt = next(AttemptState.Aborted).copy(abortedNanos = Some(nowNanos))
+
+  /** How long it took, or had until it was aborted. None for an error in between: that says nothing about latency. */
+  def latencyNanos(nowNanos: Long): Option[Long] =
+    if (state == AttemptState.Succeeded) Some(nowNanos - begunNanos)
+    else abortedNanos.map(_ - begunNanos).filter(_ > 0)
+}

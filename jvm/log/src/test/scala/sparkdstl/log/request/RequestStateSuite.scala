@@ -1,0 +1,130 @@
+package sparkdstl.log.request
+
+import java.io.{FileNotFoundException, IOException}
+
+import org.apache.hadoop.security.AccessControlException
+import org.scalacheck.{Gen, Prop, Test}
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.config.RetryPolicyName
+
+/** The states of a request and its attempts, under any sequence of answers, errors and time. */
+class RequestStateSuite extends AnyFunSuite {
+  import AttemptState._
+  import RequestStateSuite._
+
+  test("an attempt changes its state as the table says, and in no other way") {
+    val ends = Seq(Succeeded, Refused, Unanswered)
+    val table = Map[AttemptState, Seq[AttemptState]](Running -> (Aborted +: ends), Aborted -> ends)
+    for (from <- AttemptState.all; to <- AttemptState.all)
+      if (table.getOrElse(from, Nil).contains(to)) assert(from.next(to) == to)
+      else intercept[IllegalStateException](from.next(to))
+  }
+
+  test("a request that has its outcome has no other, and begins nothing") {
+    val decided = RequestState(RequestKind.read("read"), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
+    intercept[IllegalStateException](decided.decided(6))
+    intercept[IllegalStateException](decided.begin(AttemptReason.Retry, 6, None))
+    assert(decided.wakeNanos.isEmpty && decided.attempts.head.state == Aborted)
+  }
+
+  private val event: Gen[Event] = Gen.frequency(
+    4 -> Gen.choose(1L, 20000L).map(Time(_)),
+    1 -> Gen.zip(Gen.choose(0, 9), error).map { case (choice, error) => Answer(choice, error) }
+  )
+
+  private def error: Gen[Option[Throwable]] = Gen.frequency(
+    1 -> None,
+    5 -> Some(new IOException("reset")),
+    5 -> Some(new FileNotFoundException("no bucket")),
+    1 -> Some(new AccessControlException("denied"))
+  )
+
+  private val kind = Gen.oneOf(RequestKind.read("read"), RequestKind.write("put"), RequestKind.writeOnce("replace", 1))
+
+  private def holds(name: String)(check: Driven => Boolean): Unit = test(name) {
+    val property = Prop.forAll(kind, Gen.listOfN(60, event)) { (kind, events) =>
+      Driven(RequestState(kind, options).begin(AttemptReason.First, 0, Some(100))).run(events).forall(check)
+    }
+    assert(Test.check(Test.Parameters.default.withMinSuccessfulTests(500), property).passed)
+  }
+
+  holds("no more attempts are waited for than allowed") { driven =>
+    driven.state.attempts.count(_.state == Running) <= options.maxAttempts
+  }
+
+  holds("a write has failed only if storage has refused each of its attempts") { driven =>
+    val isFailed = driven.outcome.exists(_.isInstanceOf[Outcome.Failed])
+    !isFailed || !driven.state.kind.isWrite || driven.state.attempts.forall(_.state == Refused)
+  }
+
+  holds("a read is never unknown")(driven =>
+    driven.state.kind.isWrite || !driven.outcome.exists(_.isInstanceOf[Outcome.Unknown])
+  )
+
+  holds("until the deadline another attempt follows, unless one was refused for good or none may follow") { driven =>
+    val isTrying = driven.state.phase == RequestPhase.Trying && driven.state.kind.concurrent
+    // A retry that would come after the deadline is not made.
+    val isLate = driven.nowNanos > deadlineNanos - 20 * 1000000000L
+    !isTrying || isLate || driven.state.wakeNanos.isDefined
+  }
+
+  holds("where attempts may not overlap, one begins only after storage has refused all earlier ones") { driven =>
+    driven.state.kind.concurrent || driven.state.attempts.dropRight(1).forall(_.state == Refused)
+  }
+
+  holds("after a refusal for good, and after the outcome, nothing is due") { driven =>
+    driven.state.phase == RequestPhase.Trying || driven.state.wakeNanos.isEmpty
+  }
+
+  test("while the oldest is aborted for another, the attempts waited for are the newest") {
+    val begun = (1 to 5).foldLeft(RequestState(RequestKind.read("read"), options)) { (state, number) =>
+      state.begin(if (number == 1) AttemptReason.First else AttemptReason.Slow, number.toLong, None)
+    }
+    assert(begun.attempts.map(_.state) == Seq(Aborted, Aborted, Running, Running, Running))
+    assert(begun.attempts.flatMap(_.abortedNanos) == Seq(4, 5))
+  }
+}
+
+private object RequestStateSuite {
+  val options: RequestOptions =
+    RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  val deadlineNanos: Long = 600 * 1000000000L
+
+  /** What happens to a request next; which attempt it concerns depends on how many are under way. */
+  sealed trait Event
+  final case class Time(millis: Long) extends Event
+  final case class Answer(choice: Int, error: Option[Throwable]) extends Event
+
+  /** A request with its clock, as [[RunningRequest]] drives one. */
+  final case class Driven(state: RequestState, nowNanos: Long = 0, outcome: Option[Outcome[Int]] = None) {
+
+    def run(events: Seq[Event]): Seq[Driven] = events.scanLeft(this)(_.after(_))
+
+    private def after(event: Event): Driven = event match {
+      case _ if outcome.isDefined => this
+      case Time(millis) => copy(nowNanos = nowNanos + millis * 1000000).awake
+      case Answer(choice, error) =>
+        val underWay = state.attempts.indices.filter(state.attempts(_).state.isUnderWay)
+        if (underWay.isEmpty) this
+        else {
+          val number = underWay(choice % underWay.size) + 1
+          error match {
+            case None => decided(Outcome.Done(number), state.succeeded(number))
+            case Some(error) =>
+              val failed = state.failed(number, error, nowNanos, deadlineNanos, 0.5)
+              failed.conclusion("it").fold(copy(state = failed))(decided(_, failed))
+          }
+        }
+    }
+
+    private def awake: Driven = state.due(nowNanos, () => true) match {
+      case _ if nowNanos >= deadlineNanos => decided(state.interrupted(_ => new IOException("deadline")), state)
+      case Left(waiting) => copy(state = waiting)
+      case Right(reason) => copy(state = state.begin(reason, nowNanos, Some(100)))
+    }
+
+    private def decided(outcome: Outcome[Int], last: RequestState): Driven =
+      copy(state = last.decided(nowNanos), outcome = Some(outcome))
+  }
+}
