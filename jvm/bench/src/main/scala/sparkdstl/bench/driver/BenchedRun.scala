@@ -36,7 +36,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   private val storage =
     new RequestingStorage(
       new ForgetfulStore(new MemoryObjectStore(() => 0L)),
-      new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
+      new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new StorageHistory)
     )
 
   val coordinator: RunCoordinator = Await.result(

@@ -42,28 +42,26 @@ final class FetchCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weigh
 
   /** The object of `key`, from memory or as `fetch` reads it. */
   def get(key: K)(fetch: => Future[V]): Future[V] = {
-    val (slot, isNew) = synchronized {
-      val known = slots.remove(key)
-      val slot = known.getOrElse(new Slot)
-      slot.usedNanos = runtime.timer.nowNanos
-      slots.put(key, slot)
-      (slot, known.isEmpty)
-    }
+    val (slot, isNew) = use(key)
     (if (isNew) fetched else found).increment()
     if (isNew) begin(key, slot)(fetch)
     else slot.found.future.flatMap {
       // Asked for before this caller came. Whoever joins the next is told what is there after it came.
       case unheld if weightOf(unheld).isEmpty =>
         forget(key, slot)
-        val (next, isNext) = synchronized {
-          val known = slots.get(key)
-          val next = known.getOrElse(new Slot)
-          if (known.isEmpty) slots.put(key, next)
-          (next, known.isEmpty)
-        }
+        val (next, isNext) = use(key)
         if (isNext) begin(key, next)(fetch) else next.found.future
       case found => Future.successful(found)
     }
+  }
+
+  /** The slot of `key`, used now, and whether it is new. */
+  private def use(key: K): (Slot, Boolean) = synchronized {
+    val known = slots.remove(key)
+    val slot = known.getOrElse(new Slot)
+    slot.usedNanos = runtime.timer.nowNanos
+    slots.put(key, slot)
+    (slot, known.isEmpty)
   }
 
   /** What is held of `key` is not what it should be. */

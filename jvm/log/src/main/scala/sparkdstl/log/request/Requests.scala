@@ -34,10 +34,8 @@ trait PendingRequest[T] {
  * With the outcome all other attempts are cancelled and no further one begins. Slow requests are logged while they are under
  * way. Thread-safe; nothing blocks.
  *
- * @param latencies
- *   what is known of the storage asked; may be shared by several of these
- * @param hedges
- *   may be shared by several of these
+ * @param history
+ *   of the storage that all requests go to
  * @param warn
  *   writes a line to the log
  */
@@ -45,8 +43,7 @@ final class Requests(
     val options: RequestOptions,
     val runtime: ProtocolRuntime,
     val metrics: RequestMetrics,
-    latencies: AttemptLatencies,
-    hedges: HedgeBudget,
+    history: StorageHistory,
     warn: String => Unit = Requests.logger.warn(_)
 ) extends AutoCloseable {
 
@@ -77,12 +74,11 @@ final class Requests(
       options,
       runtime,
       metrics,
-      latencies,
-      hedges,
+      history,
       slow,
       accounts
     )
-    hedges.earn()
+    history.hedges.earn()
     val accepted = synchronized {
       if (!closed) undecided += request
       !closed
@@ -148,9 +144,9 @@ object Requests {
   private val logger = LoggerFactory.getLogger(classOf[Requests])
   private val Closed = "no more requests are made here"
 
-  /** With knowledge and a budget of its own. */
+  /** With a history of its own. */
   def apply(options: RequestOptions, runtime: ProtocolRuntime): Requests =
-    new Requests(options, runtime, new RequestMetrics, new AttemptLatencies, new HedgeBudget)
+    new Requests(options, runtime, new RequestMetrics, new StorageHistory)
 }
 
 /** Where requests are accounted for. */

@@ -18,8 +18,7 @@ private[request] final class RunningRequest[T](
     options: RequestOptions,
     runtime: ProtocolRuntime,
     metrics: RequestMetrics,
-    latencies: AttemptLatencies,
-    hedges: HedgeBudget,
+    history: StorageHistory,
     slow: SlowRequests,
     accounts: RequestAccounts
 ) extends PendingRequest[T] {
@@ -71,7 +70,7 @@ private[request] final class RunningRequest[T](
     if (deadlineNanos <= now) expire() else proceed()
   }
 
-  private def proceed(): Unit = proceed(_.due(runtime.timer.nowNanos, () => hedges.take()))
+  private def proceed(): Unit = proceed(_.due(runtime.timer.nowNanos, () => history.hedges.take()))
 
   /** Begins another attempt if one is due, and sees to it that this wakes when the next is. */
   private def proceed(due: RequestState => Either[RequestState, AttemptReason]): Unit = {
@@ -80,7 +79,7 @@ private[request] final class RunningRequest[T](
       if (state.isDecided) (true, None, None)
       else {
         val reason = due(state)
-        val next = reason.fold(identity, state.begin(_, now, options.hedgeMillis(latencies.of(kind))))
+        val next = reason.fold(identity, state.begin(_, now, options.hedgeMillis(history.latencies.of(kind))))
         if (!setAlarm(next, now)) (false, None, None)
         else {
           val aborted = reason.toOption.flatMap(_ => state.oldestToAbort).flatMap(underWay.remove)
@@ -147,7 +146,7 @@ private[request] final class RunningRequest[T](
         }
         state.attempts(number - 1)
       }
-      attempt.latencyNanos(now).foreach(latencies.record(kind, _))
+      attempt.latencyNanos(now).foreach(history.latencies.record(kind, _))
       result match {
         case Success(value) =>
           if (decide(_ => Some(Outcome.Done(value))) && attempt.reason == Slow) counters.hedgesWon.increment()

@@ -25,7 +25,8 @@ class FetchCacheSuite extends AnyFunSuite {
   )
 
   private class Fixture(maxBytes: Long = 1000) {
-    val cache = new FetchCache[String, EntryFound](maxBytes, TestRuntime(new ManualTimer))(EntryFound.weight)
+    val timer = new ManualTimer
+    val cache = new FetchCache[String, EntryFound](maxBytes, TestRuntime(timer))(EntryFound.weight)
     val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
 
     def get(key: String): Future[EntryFound] = cache.get(key) {
@@ -51,6 +52,20 @@ class FetchCacheSuite extends AnyFunSuite {
     assert(all.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
     assert(get("a").isCompleted && fetches.size == 1)
     assert(cache.weight == 266)
+  }
+
+  test("what was fetched again for a second caller counts as used when that one came") {
+    val fixture = new Fixture
+    import fixture._
+    timer.advance(100000)
+    Seq.fill(2)(get("a")): Unit
+    fetches.head._2.success(EntryFound.Absent)
+    fetches.last._2.success(entry(10))
+    cache.forgetIdle(60000L * 1000000)
+    assert(fetches.size == 2 && held("a"))
+    timer.advance(60000)
+    cache.forgetIdle(60000L * 1000000)
+    assert(!held("a"))
   }
 
   test("that nothing is there is not remembered, and neither is a failure") {

@@ -2,6 +2,7 @@ package sparkdstl.log.request
 
 import java.io.{FileNotFoundException, IOException}
 
+import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -21,9 +22,12 @@ class RequestsSuite extends AnyFunSuite {
 
   private val denied = new AccessControlException("denied")
 
-  private class Fixture(options: RequestOptions = hedged) {
-    val timer = new ManualTimer
-    val requests = Requests(options, TestRuntime(timer))
+  private class Fixture(
+      options: RequestOptions = hedged,
+      history: StorageHistory = new StorageHistory,
+      val timer: ManualTimer = new ManualTimer
+  ) {
+    val requests = new Requests(options, TestRuntime(timer), new RequestMetrics, history)
 
     final class Running(kind: RequestKind, timeoutMillis: Long) {
       val attempts = new ScriptedAttempts
@@ -253,6 +257,19 @@ class RequestsSuite extends AnyFunSuite {
     assert(f.metrics().hedges == 10)
     f.timer.advance(1)
     assert(all.forall(_.attempts.begun >= 2))
+  }
+
+  test("a storage that is slow as a whole takes no hedges from another") {
+    val histories = new StorageHistories
+    val timer = new ManualTimer
+    def on(path: String) = new Fixture(history = histories.of(new Path(path)), timer = timer)
+    val (slow, again, healthy) = (on("s3a://slow/a"), on("s3a://slow/b"), on("s3a://healthy/a"))
+    Seq(slow, healthy).foreach(_.observe(100, 40))
+    (1 to 100).foreach(_ => slow.run())
+    timer.advance(900)
+    val (sameSlow, other) = (again.run(), healthy.run())
+    timer.advance(90)
+    assert(slow.metrics().hedges == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
   }
 
   test("attempts that were cancelled count with the time they had, so that hedges do not become ever more") {

@@ -15,7 +15,7 @@ class SlowRequestsSuite extends AnyFunSuite {
   private val timer = new ManualTimer
   private val options = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   private val requests =
-    new Requests(options, TestRuntime(timer), new RequestMetrics, new AttemptLatencies, new HedgeBudget, lines += _)
+    new Requests(options, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _)
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts

@@ -13,13 +13,12 @@ import sparkdstl.log.coordinator.retention.UnownedDeletion
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}
 import sparkdstl.log.request.{
-  AttemptLatencies,
-  HedgeBudget,
   RequestMetrics,
   RequestOptions,
   RequestingStorage,
   Requests,
-  StorageClient
+  StorageClient,
+  StorageHistory
 }
 import sparkdstl.log.storage.KeptFiles
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver}
@@ -98,8 +97,7 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
   val uploadMetrics = new UploadMetrics
   var current: Option[ProtocolDriver] = None
   private val requestMetrics = new RequestMetrics
-  private val latencies = new AttemptLatencies
-  private val hedges = new HedgeBudget()
+  private val history = new StorageHistory
   lazy val unowned = new UnownedDeletion(
     location,
     storage()._1,
@@ -110,7 +108,7 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
 
   /** Storage for one run, and how to end what is under way. */
   def storage(): (StorageClient, Requests) = {
-    val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, latencies, hedges)
+    val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, history)
     (new RequestingStorage(context.storage, requests), requests)
   }
 }

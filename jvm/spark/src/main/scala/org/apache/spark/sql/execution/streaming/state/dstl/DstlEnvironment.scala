@@ -51,8 +51,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     new ProtocolRuntime(timer, Chance, ExecutionContext.fromExecutor(continuations, reportUnlessClosed))
 
   val requestMetrics = new RequestMetrics
-  private val latencies = new ConcurrentHashMap[String, AttemptLatencies]
-  private val hedges = new HedgeBudget
+  private val histories = new StorageHistories
   private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
   private lazy val memory = new MemoryObjectStore(() => System.currentTimeMillis())
 
@@ -157,13 +156,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   }
 
   /** Requests with the options' retries; to be closed by who made it if anybody must wait for what it has under way. */
-  def requests(path: Path, options: LogOptions): Requests = new Requests(
-    RequestOptions(options.retryPolicy, options.uploadTimeoutMs, options.uploadMaxAttempts, options.nextAttemptDelayMs),
-    runtime,
-    requestMetrics,
-    latencies.computeIfAbsent(s"${path.toUri.getScheme}://${path.toUri.getAuthority}", _ => new AttemptLatencies),
-    hedges
-  )
+  def requests(path: Path, options: LogOptions): Requests =
+    new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path))
 
   /** Storage of a query's checkpoint, and of its data files. */
   def storage(location: QueryLocation, configuration: Configuration, options: LogOptions): QueryStorage = {
