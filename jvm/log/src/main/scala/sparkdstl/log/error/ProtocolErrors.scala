@@ -139,6 +139,15 @@ object ProtocolErrors {
       cause
     )
 
+  def sparkStopped(cause: Throwable = null): DstlException =
+    new DstlException(
+      "DSTL_SPARK_STOPPED",
+      Map.empty,
+      "The SparkContext stopped while the log waited for storage or for another process. Writes that had begun may still " +
+        "take effect. Restart the query: it continues from the last committed batch.",
+      cause
+    )
+
   def unreadable(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
     case _ => new DstlException(

@@ -24,7 +24,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   PublishedFileStream,
   ReplayedSegment
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{SparkVersion, Waiting}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 import org.apache.spark.sql.execution.streaming.state.dstl.store.{
   BaseOfChanges,
   LoadErrors,
@@ -50,10 +50,11 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   SparkVersion.check()
 
+  private val environment = DstlEnvironment.get
   private val options = HadoopOptions.parse(configuration)
   private val directory = CheckpointDirectory.of(path, configuration)
   private val logsSnapshots = configuration.getBoolean(DstlCheckpointFileManager.LogsSnapshots, false)
-  private val files = new CheckpointFiles(path, configuration, options)
+  private val files = new CheckpointFiles(path, configuration, options, environment)
 
   // The run that belongs to this file manager, once its query has begun to use it.
   @volatile private var owned: Option[DrivenRun] = None
@@ -61,12 +62,6 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   // What the newest listing of the directory has shown; only a changelog that was listed as a file is deleted as one.
   @volatile private var listed: Option[Set[String]] = None
   @volatile private var newestListed: Option[Long] = None
-
-  // Whoever asks for commits on a driver may be about to run a query: tasks must find the driver's door from then on.
-  directory match {
-    case _: CheckpointDirectory.Commits if DstlEnvironment.get.isDriver => DstlEnvironment.get.driver: Unit
-    case _ =>
-  }
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     (directory, segmentOf(file), batchOf(file)) match {
@@ -105,8 +100,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     }
 
   private def logged(run: WorkedRun, key: SegmentKey): Option[FSDataInputStream] =
-    if (isChangelog(key)) ReplayedSegment.open(run.reader, key, options.downloadThreads)
-    else LoggedSnapshots.find(run, key).map(ReplayedSegment.stream(run.reader, _))
+    if (isChangelog(key)) ReplayedSegment.open(run, key, options.downloadThreads)
+    else LoggedSnapshots.find(run, key).map(ReplayedSegment.stream(run, _))
 
   override def exists(file: Path): Boolean =
     (directory, segmentOf(file), batchOf(file)) match {
@@ -117,7 +112,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (store: CheckpointDirectory.Store, Some(key), _) =>
         if (isChangelog(key))
           !CurrentBatch.isAt(key.batch) &&
-          (Waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
+          (environment.waiting.on(runOf(store).reader.find(key)).nonEmpty || files.exists(file)(super.exists(file)))
         else LoggedSnapshots.find(runOf(store), key).nonEmpty || files.exists(file)(super.exists(file))
       case (CheckpointDirectory.Source(root), _, _) => sourceEntryExists(root, file)
       // Made in the first batch, if directories are anything there; a listing is content without it.
@@ -184,7 +179,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       overwriteIfPossible: Boolean
   ): CancellableFSDataOutputStream = {
     val segment =
-      if (options.logsChanges) runOf(store).worker.flatMap(TaskLog.begin(_, key, BaseOfChanges.get)) else None
+      if (options.logsChanges) TaskLog.begin(runOf(store), key, BaseOfChanges.get) else None
     if (segment.isEmpty && options.logsChanges) PastTheLog.warnOnce(store.root)
     segment.fold(published(file, overwriteIfPossible))(ChangelogStream(_))
   }
@@ -198,7 +193,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
             FailPoints.hit("driver.seals-pending", batch)
             if (!run.coordinator.hasSeals(batch))
               StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch))
-            Waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
+            environment.waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
             FailPoints.hit("driver.after-commit-entry", batch)
           case None =>
             files.refuseIfSealed(root, batch)
@@ -247,15 +242,14 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       () => super.createAtomic(file, overwriteIfPossible)
     )
 
-  private def deleteEntry(root: Path, batch: Long): Unit = {
-    val environment = DstlEnvironment.get
-    val run = if (environment.isDriver) environment.driver.on(root) else None
-    run.filter(_.coordinator.isAtWork) match {
-      case Some(current) => Waiting.on(current.coordinator.deleteEntry(batch))
-      case None if environment.isDriver =>
-        Waiting.on(environment.driver.unownedDeletion(root, configuration, options).delete(batch))
-      case None => super.delete(new Path(new Path(root, "commits"), batch.toString))
-    }
+  private def deleteEntry(root: Path, batch: Long): Unit = environment.driver match {
+    case Some(driver) =>
+      val run = driver.on(root).filter(_.coordinator.isAtWork)
+      environment.waiting.on(run match {
+        case Some(current) => current.coordinator.deleteEntry(batch)
+        case None => driver.unownedDeletion(root, configuration, options).delete(batch)
+      })
+    case None => super.delete(new Path(new Path(root, "commits"), batch.toString))
   }
 
   /** The run that belongs to this file manager; on the thread that drives its query it is begun, if it has not. */
@@ -264,10 +258,8 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     owned
   }
 
-  private def begin(root: Path): Option[DrivenRun] = {
-    val environment = DstlEnvironment.get
-    if (environment.isDriver) environment.driver.beginIfDriven(root, configuration, options) else None
-  }
+  private def begin(root: Path): Option[DrivenRun] =
+    environment.driver.flatMap(_.beginIfDriven(root, configuration, options))
 
   /** The run that was begun when the query's offsets were listed: it belongs to whoever writes its first commit entry. */
   private def ownBegun(root: Path): Option[DrivenRun] = {
@@ -276,16 +268,13 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   }
 
   /** The run on this checkpoint that the calling thread drives. */
-  private def driven(root: Path): Option[DrivenRun] = {
-    val environment = DstlEnvironment.get
-    if (environment.isDriver) environment.driver.drivenHere(root) else None
-  }
+  private def driven(root: Path): Option[DrivenRun] = environment.driver.flatMap(_.drivenHere(root))
 
   private def knowsNoOffsets(root: Path, batch: Long): Boolean =
     newestListed.exists(batch > _) && driven(root).nonEmpty
 
   private def runOf(store: CheckpointDirectory.Store): WorkedRun =
-    DstlEnvironment.get.workers.of(store.root, run, configuration, options)
+    environment.workers.of(store.root, run, configuration, options)
 
   /** Tasks are told their run by the time a store is loaded, which has its file manager to itself. */
   private def run: UUID = told.orElse {

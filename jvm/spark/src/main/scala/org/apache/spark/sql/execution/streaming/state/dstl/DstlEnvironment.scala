@@ -2,9 +2,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.UUID
 import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
-import scala.concurrent.ExecutionContext
+import scala.concurrent.{ExecutionContext, Future}
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
@@ -45,6 +45,10 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCloseable {
   import DstlEnvironment._
 
+  /** Where threads of Spark wait for the log. */
+  val waiting = new Waiting
+
+  private val isClosed = new AtomicBoolean
   private val timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))
   private val continuations = ThreadUtils.newDaemonFixedThreadPool(ContinuationThreads, "dstl-protocol")
   val runtime: ProtocolRuntime =
@@ -85,22 +89,21 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     new HardLinks(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
   )
 
-  /** Whether this process is a driver. */
-  val isDriver: Boolean = env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER
-
-  private val metrics = Option.when(env != null)(new ProcessMetrics(this))
-  metrics.foreach(env.metricsSystem.registerSource)
-
   /** As Spark names this process among the executors. */
   val executorName: String = if (env == null) "none" else env.executorId
 
   val application: String = if (env == null) "none" else env.conf.getOption("spark.app.id").getOrElse("unknown")
 
   /** The driver's side; on executors there is none. */
-  lazy val driver: DriverSide = new DriverSide(env, this)
+  val driver: Option[DriverSide] =
+    Option.when(env != null && env.executorId == SparkContext.DRIVER_IDENTIFIER)(new DriverSide(env, this))
 
   /** The executors' side; a driver in local mode has it as well. */
   val workers = new WorkerSide(env, this)
+
+  private val metrics = Option.when(env != null)(new ProcessMetrics(this))
+  metrics.foreach(env.metricsSystem.registerSource)
+  driver.foreach(_.open())
 
   /** Memory for what is on its way to data files: as much as the most generous query asks for. */
   def uploadBudget(options: LogOptions): MemoryBudget = {
@@ -193,8 +196,11 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     letGoOfIdleEntries()
   }: Unit
 
-  override def close(): Unit = {
+  /** Ends all waits first, so that their errors name the end of Spark and not what it brings about here. */
+  override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
+    waiting.close()
     metrics.foreach(env.metricsSystem.removeSource)
+    Seq(entries, ranges).foreach(_.forgetIdle(0))
     workers.close()
     stores.values.forEach(_.close())
     timer.close()
@@ -219,8 +225,11 @@ private[dstl] final class QueryStorage(
   /** Ends all requests at once. */
   override def close(): Unit = requests.foreach(_.close())
 
-  /** Waits until no attempt of an ended request is under way, or for `millis`. */
-  def awaitQuiet(millis: Long): Unit = requests.foreach(of => Waiting.on(of.whenQuiet(millis)))
+  /** Completes when no attempt of an ended request is under way, or after `millis`. */
+  def whenQuiet(millis: Long): Future[Unit] = {
+    implicit val executor: ExecutionContext = ExecutionContext.parasitic
+    Future.sequence(requests.map(_.whenQuiet(millis))).map(_ => ())
+  }
 }
 
 private[dstl] object DstlEnvironment {
@@ -248,7 +257,10 @@ private[dstl] object DstlEnvironment {
   private var current: DstlEnvironment = _
   private var of: SparkEnv = _
 
-  /** The environment of this process's Spark environment. One of an earlier Spark environment is closed. */
+  /**
+   * The environment of this process's Spark environment, closed if that has ended. One of an earlier Spark environment is
+   * closed. Only where Spark calls in: from there it is passed.
+   */
   def get: DstlEnvironment = synchronized {
     val env = SparkEnv.get
     if (current == null || (of ne env)) {
@@ -257,15 +269,6 @@ private[dstl] object DstlEnvironment {
       of = env
     }
     current
-  }
-
-  /** Closes what belongs to a Spark environment that has ended. */
-  def ended(env: SparkEnv): Unit = synchronized {
-    if (current != null && (of eq env)) {
-      current.close()
-      current = null
-      of = null
-    }
   }
 
   /** Where a query's checkpoint and log are. */

@@ -17,6 +17,7 @@ import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.Payload
 
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{Download, FileDownloads}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 class FileDownloadsSuite extends AnyFunSuite with Eventually {
   override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(20, Seconds), Span(10, Millis))
@@ -29,7 +30,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     val store = new ScriptedStore
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
     private val requests = Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 1, 500), runtime)
-    val downloads = new FileDownloads(new RequestingStorage(store, requests), atOnce, 60000, rangeLength = 10)
+    val downloads = new FileDownloads(new RequestingStorage(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
 
     def put(name: String, length: Int): Download = {
       store.memory.put(path(name), Payload(contentOf(length))): Unit

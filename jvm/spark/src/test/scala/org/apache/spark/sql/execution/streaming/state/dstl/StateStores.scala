@@ -19,7 +19,7 @@ object StateStores {
   }
 
   /** Snapshots that wait for a commit entry, of all queries of this process. */
-  def offeredSnapshots: Int = DstlEnvironment.get.driver.runs.all.map(_.waitingSnapshots).sum
+  def offeredSnapshots: Int = DstlEnvironment.get.driver.get.runs.all.map(_.waitingSnapshots).sum
 
   /** Closes them; who needs one afterwards loads it again, with what is configured then. */
   def close(): Unit = StateStore.stop()

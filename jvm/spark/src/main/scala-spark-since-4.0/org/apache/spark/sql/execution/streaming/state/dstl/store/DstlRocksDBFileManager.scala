@@ -23,7 +23,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   Piece,
   StoreSnapshots
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -190,7 +189,7 @@ private[store] final class DstlRocksDBFileManager(
           worked <- run()
           store <- storeDirectory
           key <- LoggedSnapshots.key(store, snapshot.version, snapshot.id)
-          zip <- Waiting.on(worked.reader.held(key, batch))
+          zip <- worked.waiting.on(worked.reader.held(key, batch))
         } yield (worked, store, zip)
         val (worked, store, zip) = found.getOrElse(
           throw LogErrors.missingObject(

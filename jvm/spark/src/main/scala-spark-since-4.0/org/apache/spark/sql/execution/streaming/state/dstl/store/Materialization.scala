@@ -20,7 +20,6 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.RocksDBImmutableFile
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedSnapshots
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -89,7 +88,7 @@ private[store] final class Materialization(
 
   /** Whatever is not in data files yet goes there, then the driver is asked. */
   private def upload(work: Work): Unit =
-    run().flatMap(_.worker).flatMap(worker => Waiting.on(worker.snapshotUploads())) match {
+    run().flatMap(_.worker).flatMap(worker => environment.waiting.on(worker.snapshotUploads())) match {
       case None => ended(work)
       case Some(uploads) =>
         work.discard()
@@ -134,13 +133,13 @@ private[store] final class Materialization(
       uploads: SnapshotUploads
   ): () => SealedSegment = {
     val pending = chunks.map { chunk =>
-      val pending = Waiting.on(uploads.put(key, chunk))
+      val pending = environment.waiting.on(uploads.put(key, chunk))
       work.chunks :+= pending
       work.uploadedBytes += chunk.length
       pending
     }.toVector
     () =>
-      SealedSegment(key, None, pending.map(chunk => SealedPart.Stored(SegmentChunk.part(Waiting.on(chunk.location)))))
+      SealedSegment(key, None, pending.map(chunk => SealedPart.Stored(SegmentChunk.part(environment.waiting.on(chunk.location)))))
   }
 
   private def offer(work: Work, segments: Vector[SealedSegment], uploads: SnapshotUploads): Unit =

@@ -12,6 +12,7 @@ import sparkdstl.log.error.LogErrors
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointFiles, CurrentLoad, Download}
 import org.apache.spark.util.Utils
 
@@ -37,7 +38,7 @@ private[store] object PartOfCommit {
 private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configuration: Configuration)
     extends FilterFileSystem(files) {
   private lazy val manager = CheckpointFileManager.create(root, configuration)
-  private lazy val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration))
+  private lazy val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), DstlEnvironment.get)
 
   // What the snapshot that is being loaded consists of, by its name on storage; most of it was fetched ahead.
   @volatile private var wanted = Map.empty[String, Download]

@@ -26,7 +26,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
 
 /** A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives. */
@@ -43,13 +42,14 @@ private[dstl] final class DrivenRun(
   /** Makes the run that of the file manager that asks, which writes its commit entries. False if it is another's. */
   def own(): Boolean = isOwned.compareAndSet(false, true)
 
-  /** Ends what is under way, and waits a while for attempts that take no notice. */
+  /** Ends what is under way; attempts that cannot be interrupted continue (see [[whenQuiet]]). */
   def end(): Unit = {
     coordinator.close(): Unit
     storage.close()
   }
 
-  def awaitQuiet(millis: Long): Unit = storage.awaitQuiet(millis)
+  /** Completes when no attempt of the run is under way, or after `millis`. */
+  def whenQuiet(millis: Long): Future[Unit] = storage.whenQuiet(millis)
 }
 
 /** The driver's side of a process: its door, and the runs that it coordinates. */
@@ -64,11 +64,14 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   private val driven = mutable.HashMap.empty[String, DrivenRun]
   private val unowned = mutable.LinkedHashMap.empty[String, UnownedDeletion]
 
-  env.rpcEnv.setupEndpoint(
-    Rpc.DriverEndpoint,
-    new DriverDoor(env.rpcEnv, answer, runs, executors, () => DstlEnvironment.ended(env))
-  ): Unit
-  watchOver()
+  /** Lets executors ask, and closes the environment when Spark ends. */
+  def open(): Unit = {
+    val door = new DriverDoor(env.rpcEnv, answer, runs, executors, () => environment.close())
+    try {
+      env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, door): Unit
+      watchOver()
+    } catch { case _: IllegalStateException => environment.close() } // Spark has ended already.
+  }
 
   /** The run on a checkpoint whose query is still driven. */
   def on(root: Path): Option[DrivenRun] = synchronized(driven.get(root.toString).filterNot(_.isOver))
@@ -112,7 +115,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   ): DrivenRun = {
     synchronized(driven.remove(root.toString)).foreach { before =>
       endOf(before)
-      before.awaitQuiet(PredecessorMillis)
+      environment.waiting.on(before.whenQuiet(PredecessorMillis))
     }
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options)
@@ -123,10 +126,10 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       options.commitTimeoutMs,
       environment.runtime
     )
-    Waiting.on(basePathOwner.claim())
+    environment.waiting.on(basePathOwner.claim())
     val context = SparkContext.getOrCreate()
     val reports = new AttemptReports(context)
-    val coordinator = Waiting.on(RunCoordinator.begin(
+    val coordinator = environment.waiting.on(RunCoordinator.begin(
       location,
       options,
       run,
@@ -158,7 +161,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options).checkpoint
     val file = new Path(root, "metadata")
-    Waiting.answer(file, storage.read(file, MaxMetadataLength, options.commitTimeoutMs)).flatMap { content =>
+    environment.waiting.answer(file, storage.read(file, MaxMetadataLength, options.commitTimeoutMs)).flatMap { content =>
       JsonMethods.parseOpt(new String(content, UTF_8)).collect {
         case fields: JObject => fields \ "id"
       }.collect { case JString(id) => id }.flatMap(id => scala.util.Try(UUID.fromString(id)).toOption)

@@ -14,7 +14,6 @@ import org.apache.hadoop.fs.{
   Seekable
 }
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.NewestEpoch
@@ -28,13 +27,18 @@ import sparkdstl.log.storage.{ObjectTail, Payload, StorageErrors}
  *
  * Questions that only Spark's own file manager knows how to ask are passed in, and may be asked more than once.
  */
-private[dstl] final class CheckpointFiles(path: Path, configuration: Configuration, options: LogOptions) {
-  private lazy val fileSystem = path.getFileSystem(configuration)
-  private lazy val store = DstlEnvironment.get.store(path, configuration, options)
-  private lazy val requests = DstlEnvironment.get.requests(path, options)
-  private lazy val storage: StorageClient = new RequestingStorage(store, requests)
+private[dstl] final class CheckpointFiles(
+    path: Path,
+    configuration: Configuration,
+    options: LogOptions,
+    environment: DstlEnvironment
+) {
+  private val fileSystem = path.getFileSystem(configuration)
+  private val store = environment.store(path, configuration, options)
+  private val requests = environment.requests(path, options)
+  private val storage: StorageClient = new RequestingStorage(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
-  private lazy val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis)
+  private val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis, environment.waiting)
 
   /**
    * The file in memory; one larger than [[PublishedFileStream.Limit]] as `large` opens it.
@@ -45,10 +49,10 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     val qualified = fileSystem.makeQualified(file)
     length match {
       case Some(known) if known <= PublishedFileStream.Limit =>
-        val bytes = Waiting.found(qualified, storage.readRange(qualified, 0, known.toInt, timeoutMillis))
+        val bytes = environment.waiting.found(qualified, storage.readRange(qualified, 0, known.toInt, timeoutMillis))
         new FSDataInputStream(new SeekableBytes(bytes))
       case _ =>
-        val tail = Waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
+        val tail = environment.waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
         if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
     }
   }
@@ -69,7 +73,7 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     val request = requests.run(RequestKind.write("delete"), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt("delete", file)(attempt)
     )
-    Waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
+    environment.waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
   }
 
   /**
@@ -80,12 +84,12 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     if (store.deletionPageSize == 1) delete(file)(attempt)
     else {
       val outcome = storage.delete(Seq(fileSystem.makeQualified(file)), timeoutMillis)
-      Waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
+      environment.waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
     }
 
   def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)
-    done(qualified, Waiting.on(storage.replace(qualified, Payload(content), timeoutMillis)))
+    done(qualified, environment.waiting.on(storage.replace(qualified, Payload(content), timeoutMillis)))
   }
 
   /**
@@ -108,24 +112,22 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     }
 
   /** Run and host of the driver that was the last to claim the checkpoint. */
-  def newestClaimant(root: Path): Option[(UUID, String)] = Waiting.on(NewestEpoch.claimant(
+  def newestClaimant(root: Path): Option[(UUID, String)] = environment.waiting.on(NewestEpoch.claimant(
     DstlEnvironment.location(root, configuration, options),
     storage,
     timeoutMillis,
-    DstlEnvironment.get.runtime
+    environment.runtime
   ))
 
   /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */
-  def refuseIfSealed(root: Path, batch: Long): Unit = {
-    val environment = DstlEnvironment.get
-    if (environment.isDriver && environment.driver.on(root).exists(_.coordinator.hasSeals(batch)))
+  def refuseIfSealed(root: Path, batch: Long): Unit =
+    if (environment.driver.flatMap(_.on(root)).exists(_.coordinator.hasSeals(batch)))
       throw ProtocolErrors.unknownRun(batch)
-  }
 
   private def creation(file: Path, content: Array[Byte]): Creation = {
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
-    done(qualified, Waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
+    done(qualified, environment.waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
   }
 
   private def done[T](file: Path, outcome: Outcome[T]): T = outcome match {
@@ -142,7 +144,7 @@ private[dstl] final class CheckpointFiles(path: Path, configuration: Configurati
     val outcome = requests.run(RequestKind.read(operation), s"$operation of $about", timeoutMillis)(_ =>
       store.attempt(operation, about)(answer())
     ).outcome
-    Waiting.answer(about, outcome).fold(throw _, identity)
+    environment.waiting.answer(about, outcome).fold(throw _, identity)
   }
 }
 

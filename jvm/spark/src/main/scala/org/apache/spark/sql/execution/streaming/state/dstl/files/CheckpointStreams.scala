@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import java.io.{ByteArrayOutputStream, OutputStream}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.OpenSegment
 
 /** Takes a changelog's bytes in chunks of bounded size. */
@@ -81,7 +80,7 @@ private[dstl] object ChangelogStream {
 
   /** Waits, while a chunk is written, for memory to hold it. */
   def apply(segment: OpenSegment): ChangelogStream = new ChangelogStream(
-    new ChunkingOutputStream(segment.writer.chunkSize, chunk => Waiting.on(segment.writer.add(chunk))),
+    new ChunkingOutputStream(segment.chunkSize, segment.add),
     segment
   )
 }

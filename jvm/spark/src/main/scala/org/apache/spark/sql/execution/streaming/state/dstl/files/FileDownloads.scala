@@ -52,6 +52,7 @@ private[dstl] final class FileDownloads(
     storage: StorageClient,
     atOnce: Int,
     timeoutMillis: Long,
+    waiting: Waiting,
     rangeLength: Int = FileDownloads.RangeLength
 ) {
 
@@ -83,7 +84,7 @@ private[dstl] final class FileDownloads(
     (1 to atOnce).foreach(_ => startNext())
     while (underWay.nonEmpty) {
       val (to, piece, bytes) = underWay.dequeue()
-      write(to, piece.offset, Waiting.on(bytes))
+      write(to, piece.offset, waiting.on(bytes))
       CurrentLoad.get.foreach(_.fetched(piece.length.toLong))
       startNext()
     }

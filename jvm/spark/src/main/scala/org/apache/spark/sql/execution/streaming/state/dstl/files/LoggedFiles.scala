@@ -3,13 +3,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.read.{FoundSegment, SegmentInputStream, SegmentReader}
+import sparkdstl.log.read.{FoundSegment, SegmentInputStream}
 import sparkdstl.log.transport.FromDriver
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.store.LoadErrors
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
@@ -27,7 +25,7 @@ private[dstl] object LoggedFiles {
    */
   def of(run: WorkedRun, storeDirectory: String, directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] =
     if (kinds.isEmpty) Nil
-    else run.worker.flatMap(worker => Waiting.on(worker.versions(storeDirectory))) match {
+    else run.worker.flatMap(worker => run.waiting.on(worker.versions(storeDirectory))) match {
       case Some(FromDriver.Versions(changelogs, snapshots, _)) =>
         val ofChangelogs = changelogs.filter(_ => kinds(SegmentKind.Changelog))
           .map(version => s"$version${SegmentKind.Changelog.suffix}")
@@ -37,8 +35,8 @@ private[dstl] object LoggedFiles {
       case None =>
         val others = kinds - SegmentKind.Snapshot
         val segments =
-          if (others.isEmpty) Vector.empty else Waiting.on(run.reader.allSegmentsOf(storeDirectory, others))
-        val snapshots = if (kinds(SegmentKind.Snapshot)) Waiting.on(run.reader.snapshots()).held else Vector.empty
+          if (others.isEmpty) Vector.empty else run.waiting.on(run.reader.allSegmentsOf(storeDirectory, others))
+        val snapshots = if (kinds(SegmentKind.Snapshot)) run.waiting.on(run.reader.snapshots()).held else Vector.empty
         segments.map(segment => status(new Path(directory, segment.key.fileName), segment.length)) ++
           snapshots.map(_.key).filter(_.storeDirectory == storeDirectory)
             .map(key => status(new Path(directory, key.fileName), 0))
@@ -61,24 +59,24 @@ private[dstl] object CurrentBatch {
 private[dstl] object ReplayedSegment {
 
   /** The segment, if it is in the log; those that follow are fetched meanwhile, as far as they are committed. */
-  def open(reader: SegmentReader, key: SegmentKey, ahead: Int): Option[FSDataInputStream] = {
+  def open(run: WorkedRun, key: SegmentKey, ahead: Int): Option[FSDataInputStream] = {
     CurrentBatch.get.foreach { batch =>
-      reader.prefetch((key.batch + 1) until math.min(key.batch + 1 + ahead, batch))
+      run.reader.prefetch((key.batch + 1) until math.min(key.batch + 1 + ahead, batch))
     }
-    Waiting.on(reader.open(key)).map(stream(reader, _))
+    run.waiting.on(run.reader.open(key)).map(stream(run, _))
   }
 
   /** A segment that was found. */
-  def stream(reader: SegmentReader, found: FoundSegment): FSDataInputStream = {
+  def stream(run: WorkedRun, found: FoundSegment): FSDataInputStream = {
     val counters = ReplayCounters.current
-    val metrics = DstlEnvironment.get.replayMetrics
+    val metrics = run.environment.replayMetrics
     metrics.opened()
     if (found.segment.key.kind == SegmentKind.Changelog) CurrentLoad.get.foreach(_.reached(found.segment.key.version))
     counters.segments += 1
     new FSDataInputStream(new SegmentInputStream(
       found.segment.parts.map(_.length),
       index => {
-        val bytes = LoadErrors.inFront(Waiting.on(reader.part(found, index)))
+        val bytes = LoadErrors.inFront(run.waiting.on(run.reader.part(found, index)))
         counters.bytes += bytes.length
         metrics.read(bytes.length.toLong)
         bytes

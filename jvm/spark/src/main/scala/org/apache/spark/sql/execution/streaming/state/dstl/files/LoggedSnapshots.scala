@@ -4,7 +4,6 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.transport.{FromDriver, SnapshotPlace}
 
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
@@ -19,10 +18,10 @@ private[dstl] object LoggedSnapshots {
 
   /** The driver knows, where it coordinates the run; else the newest commit entry does. */
   def of(run: WorkedRun, storeDirectory: String): StoreSnapshots =
-    run.worker.flatMap(worker => Waiting.on(worker.versions(storeDirectory))) match {
+    run.worker.flatMap(worker => run.waiting.on(worker.versions(storeDirectory))) match {
       case Some(FromDriver.Versions(_, snapshots, plainUpTo)) => StoreSnapshots(snapshots, plainUpTo)
       case None =>
-        val all = Waiting.on(run.reader.snapshots())
+        val all = run.waiting.on(run.reader.snapshots())
         val places = all.held.filter(_.key.storeDirectory == storeDirectory).sortBy(_.key.version)
           .map(SnapshotPlace.of)
         StoreSnapshots(places, all.plainUpTo)
@@ -31,12 +30,12 @@ private[dstl] object LoggedSnapshots {
   /** The zip of a snapshot, if a commit entry holds it. */
   def find(run: WorkedRun, key: SegmentKey): Option[FoundSegment] =
     of(run, key.storeDirectory).logged.find(place => place.version == key.version && place.id == key.checkpointId)
-      .flatMap(place => Waiting.on(run.reader.held(key, place.batch)))
+      .flatMap(place => run.waiting.on(run.reader.held(key, place.batch)))
 
   def key(storeDirectory: String, version: Long, id: Option[String]): Option[SegmentKey] =
     SegmentKey.parse(storeDirectory, s"$version${id.fold("")("_" + _)}${SegmentKind.Snapshot.suffix}")
 
   /** All of a segment, verified. */
   def content(run: WorkedRun, found: FoundSegment): Array[Byte] =
-    found.segment.parts.indices.map(index => Waiting.on(run.reader.part(found, index))).toArray.flatten
+    found.segment.parts.indices.map(index => run.waiting.on(run.reader.part(found, index))).toArray.flatten
 }

@@ -6,6 +6,7 @@ import com.codahale.metrics.{Gauge, MetricRegistry}
 
 import org.apache.spark.metrics.source.Source
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
 
 /**
  * What this process does for the log, over all its queries, as Spark's metrics source `dstl`: in JMX, Prometheus and wherever
@@ -22,7 +23,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   held()
   recovery()
   materializations()
-  if (environment.isDriver) commits()
+  environment.driver.foreach(commits)
 
   private def requests(operation: String): Unit = {
     val figure = new Figures(s"requests.$operation", environment.requestMetrics.snapshotOf(operation))
@@ -90,8 +91,8 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("materializations.lastMs")(of.newest._2)
   }
 
-  private def commits(): Unit = {
-    val figure = new Figures("commits", environment.driver.metrics.snapshot())
+  private def commits(driver: DriverSide): Unit = {
+    val figure = new Figures("commits", driver.metrics.snapshot())
     figure("count")(_.commits)
     figure("failures")(_.failures)
     figure("refusedSeals")(_.refusedSeals)
@@ -104,11 +105,11 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     figure("entryWriteP99Ms")(f => millis(f.writeP99Nanos))
     figure("failedDeletions")(_.failedDeletions)
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
-    gauge("commits.retainedEntries")(environment.driver.runs.all.map(_.retainedEntries.toLong).sum)
-    gauge("commits.retainedBytes")(environment.driver.runs.all.map(_.retainedBytes).sum)
-    gauge("commits.waitingSnapshots")(environment.driver.runs.all.map(_.waitingSnapshots.toLong).sum)
-    gauge("recovery.storesAwaited")(environment.driver.runs.all.map(_.awaitedStores.toLong).sum)
-    gauge("commits.runs")(environment.driver.runs.all.size.toLong)
+    gauge("commits.retainedEntries")(driver.runs.all.map(_.retainedEntries.toLong).sum)
+    gauge("commits.retainedBytes")(driver.runs.all.map(_.retainedBytes).sum)
+    gauge("commits.waitingSnapshots")(driver.runs.all.map(_.waitingSnapshots.toLong).sum)
+    gauge("recovery.storesAwaited")(driver.runs.all.map(_.awaitedStores.toLong).sum)
+    gauge("commits.runs")(driver.runs.all.size.toLong)
   }
 
   /** Gauges that show parts of a snapshot, which is taken anew for each of them. */

@@ -2,43 +2,86 @@ package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.FileNotFoundException
 
-import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.collection.mutable
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
 import scala.concurrent.duration.Duration
+import scala.util.control.{NoStackTrace, NonFatal}
 
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.Outcome
 
-/** Where Spark expects to block. Every future of the log has a deadline of its own; an interrupt ends the wait. */
-private[dstl] object Waiting {
+/**
+ * Blocks threads of Spark until a future has its value. A wait ends with the answer, with an interrupt, or with the end of the
+ * Spark environment, after which it fails with `DSTL_SPARK_STOPPED` and no further wait begins. Thread-safe.
+ */
+private[dstl] final class Waiting extends AutoCloseable {
+  import Waiting._
+
+  // Guarded by this.
+  private val waits = mutable.HashSet.empty[Promise[_]]
+  private var ended = false
 
   /**
-   * What the future holds; its own error is thrown as it is.
+   * The value of the future; its own error is thrown as it is.
    *
-   * @throws InterruptedException if the thread is interrupted; what was waited for goes on
+   * @throws InterruptedException if the thread is interrupted; the operation continues
    */
-  def on[T](future: Future[T]): T = {
-    // Unlike Spark's own way of waiting this does not wrap the error, whose text is meant for the user.
-    Await.ready(future, Duration.Inf)
-    future.value.get.get
+  def on[T](future: => Future[T]): T = {
+    if (isEnded) throw ProtocolErrors.sparkStopped()
+    try await(future)
+    catch {
+      case Ended => throw ProtocolErrors.sparkStopped()
+      case NonFatal(error) if isEnded => throw ProtocolErrors.sparkStopped(error)
+    }
   }
 
-  /** The answer to a question, or the error that explains why there is none. */
-  def answer[T](path: Path, outcome: Future[Outcome[T]]): T = on(willBeAnswered(path, outcome))
+  /** The answer to a read, or the error that explains why there is none. */
+  def answer[T](path: Path, outcome: => Future[Outcome[T]]): T = on(willBeAnswered(path, outcome))
 
-  /** What came of a request, or the error that is made of its own. */
-  def answer[T](outcome: Future[Outcome[T]], explain: Throwable => Throwable): T =
+  /** The result of a request, or the error that `explain` makes of its own. */
+  def answer[T](outcome: => Future[Outcome[T]], explain: Throwable => Throwable): T =
     on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
 
-  private def willBeAnswered[T](path: Path, outcome: Future[Outcome[T]]): Future[T] =
-    outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic)
+  /** The answer to a read of something that has to exist. */
+  def found[T](path: Path, outcome: => Future[Outcome[Option[T]]]): T = on(willBeFound(path, outcome))
 
-  /** The answer to a question about something that has to be there. */
-  def found[T](path: Path, outcome: Future[Outcome[Option[T]]]): T = on(willBeFound(path, outcome))
+  override def close(): Unit = {
+    val open = synchronized {
+      ended = true
+      val open = waits.toVector
+      waits.clear()
+      open
+    }
+    open.foreach(_.tryFailure(Ended))
+  }
 
-  /** The same, for whoever does not wait yet. */
+  private def isEnded: Boolean = synchronized(ended)
+
+  private def await[T](future: Future[T]): T = {
+    val answer = Promise[T]()
+    future.onComplete(answer.tryComplete(_))(ExecutionContext.parasitic)
+    val begins = synchronized {
+      if (!ended) waits += answer
+      !ended
+    }
+    if (!begins) answer.tryFailure(Ended): Unit
+    // Unlike Spark's own way of waiting this does not wrap the error, whose text is meant for the user.
+    try Await.ready(answer.future, Duration.Inf)
+    finally synchronized(waits -= answer): Unit
+    answer.future.value.get.get
+  }
+}
+
+private[dstl] object Waiting {
+  private object Ended extends Exception with NoStackTrace
+
+  /** As [[Waiting.found]], without a wait. */
   def willBeFound[T](path: Path, outcome: Future[Outcome[Option[T]]]): Future[T] =
     willBeAnswered(path, outcome)
       .map(_.getOrElse(throw new FileNotFoundException(s"File $path does not exist")))(ExecutionContext.parasitic)
+
+  private def willBeAnswered[T](path: Path, outcome: Future[Outcome[T]]): Future[T] =
+    outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic)
 }

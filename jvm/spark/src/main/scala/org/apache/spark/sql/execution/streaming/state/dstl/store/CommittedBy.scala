@@ -3,7 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /** Whose changes led to a version that may be committed. */
@@ -23,8 +22,8 @@ private[store] object CommittedBy {
       key <- SegmentKey.parse(store, s"$version${SegmentKind.Changelog.suffix}")
     } yield
       // Not from the cache: that an entry is missing may have changed.
-      if (!Waiting.on(worked.reader.isCommitted(key.batch))) Nobody
-      else Waiting.on(worked.reader.find(key)) match {
+      if (!worked.waiting.on(worked.reader.isCommitted(key.batch))) Nobody
+      else worked.waiting.on(worked.reader.find(key)) match {
         case Some(FoundSegment(_, segment)) => Attempt(segment.attempt)
         case None => PlainFile
       }).getOrElse(PlainFile)

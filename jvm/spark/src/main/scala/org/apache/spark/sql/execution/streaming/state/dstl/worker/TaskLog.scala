@@ -20,14 +20,22 @@ import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 /**
  * A changelog on its way into the log.
  *
- * @param end   the segment is complete with these last bytes
- * @param abort it will not be completed
+ * @param chunkSize of what is added, in bytes
+ * @param add       adds a chunk; waits for memory to hold it
+ * @param end       the segment is complete with these last bytes
+ * @param abort     it will not be completed
  */
-private[dstl] final class OpenSegment(
-    val writer: SegmentWriter,
-    val end: Array[Byte] => Unit,
-    val abort: () => Unit
+private[dstl] final case class OpenSegment(
+    chunkSize: Int,
+    add: Array[Byte] => Unit,
+    end: Array[Byte] => Unit,
+    abort: () => Unit
 )
+
+private object OpenSegment {
+  def apply(segment: SegmentWriter, waiting: Waiting)(end: Array[Byte] => Unit, abort: () => Unit): OpenSegment =
+    OpenSegment(segment.chunkSize, chunk => waiting.on(segment.add(chunk)), end, abort)
+}
 
 /**
  * Ties what stores write to the Spark task that writes it: everything that a task attempt has written is handed to the
@@ -43,26 +51,33 @@ private[dstl] object TaskLog extends Logging {
    *
    * @param base the task attempt that left the local state which the changes are based on
    */
-  def begin(worker: RunWorker, key: SegmentKey, base: Option[Long]): Option[OpenSegment] =
-    Option(TaskContext.get()) match {
-      case Some(context) => writerOf(context, worker, key.batch).map { writer =>
-          val segment = writer.segment(key, base)
-          new OpenSegment(segment, writer.end(segment, _), () => writer.abort(segment))
-        }
-      case None => begunWithoutTask(worker, key, base)
+  def begin(run: WorkedRun, key: SegmentKey, base: Option[Long]): Option[OpenSegment] =
+    run.worker.flatMap { worker =>
+      Option(TaskContext.get()) match {
+        case Some(context) => writerOf(context, worker, key.batch, run.waiting).map { writer =>
+            val segment = writer.segment(key, base)
+            OpenSegment(segment, run.waiting)(writer.end(segment, _), () => writer.abort(segment))
+          }
+        case None => begunWithoutTask(worker, key, base, run.waiting)
+      }
     }
 
-  private def writerOf(context: TaskContext, worker: RunWorker, batch: Long): Option[TaskWriter] = {
+  private def writerOf(
+      context: TaskContext,
+      worker: RunWorker,
+      batch: Long,
+      waiting: Waiting
+  ): Option[TaskWriter] = {
     val known = synchronized(Option(tasks.get(context)).flatMap(_.get(worker)))
     known.orElse {
-      Waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
+      waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
         synchronized {
           tasks.put(
             context,
             Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer)
           )
         }
-        context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer)): Unit
+        context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer, waiting)): Unit
         // A listener that runs after ours may still fail the task.
         context.addTaskFailureListener((_: TaskContext, _: Throwable) => giveUp(worker, writer)): Unit
         writer
@@ -70,14 +85,14 @@ private[dstl] object TaskLog extends Logging {
     }
   }
 
-  private def complete(context: TaskContext, worker: RunWorker, writer: TaskWriter): Unit =
+  private def complete(context: TaskContext, worker: RunWorker, writer: TaskWriter, waiting: Waiting): Unit =
     if (context.isFailed() || context.isInterrupted()) giveUp(worker, writer)
     else if (!writer.isEmpty) {
       val started = System.nanoTime()
       try {
         FailPoints.hit("executor.mid-task", writer.batch)
-        Waiting.on(writer.seal())
-        report(context, worker, writer)
+        waiting.on(writer.seal())
+        report(context, worker, writer, waiting)
         val sealNanos = System.nanoTime() - started
         LogMetrics.report(context, writer.storeDirectories, sealNanos, writer.blockedNanos, worker.lastBarrier)
       } catch {
@@ -95,8 +110,8 @@ private[dstl] object TaskLog extends Logging {
       FailPoints.hit("executor.after-seal", writer.batch)
     }
 
-  private def report(context: TaskContext, worker: RunWorker, writer: TaskWriter): Unit =
-    Waiting.on(worker.opened()) match {
+  private def report(context: TaskContext, worker: RunWorker, writer: TaskWriter, waiting: Waiting): Unit =
+    waiting.on(worker.opened()) match {
       case FromDriver.Opened(accumulator, _, _) => AttemptReports.report(context, accumulator, writer.batch)
       case _ =>
     }
@@ -111,15 +126,19 @@ private[dstl] object TaskLog extends Logging {
    * On a thread that is not the task's: a wrapper of Spark's opens and closes files on a pool of its own. Nobody tells then when
    * the task ends, so each segment is sealed for itself, as an attempt of its own.
    */
-  private def begunWithoutTask(worker: RunWorker, key: SegmentKey, base: Option[Long]): Option[OpenSegment] = {
+  private def begunWithoutTask(
+      worker: RunWorker,
+      key: SegmentKey,
+      base: Option[Long],
+      waiting: Waiting
+  ): Option[OpenSegment] = {
     val attempt = -1L - (java.util.concurrent.ThreadLocalRandom.current().nextLong() >>> 1)
-    Waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
+    waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
       val segment = writer.segment(key, base)
-      new OpenSegment(
-        segment,
+      OpenSegment(segment, waiting)(
         rest => {
           writer.end(segment, rest)
-          try Waiting.on(writer.seal())
+          try waiting.on(writer.seal())
           catch {
             case e: Throwable =>
               writer.giveUp()

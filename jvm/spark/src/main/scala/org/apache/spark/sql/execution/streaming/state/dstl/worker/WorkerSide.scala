@@ -22,6 +22,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{ExecutorDoor, Rpc, RpcDriverLink}
 
 /**
@@ -33,8 +34,10 @@ private[dstl] final class WorkedRun(
     val id: RunId,
     val worker: Option[RunWorker],
     val reader: SegmentReader,
-    storage: QueryStorage
+    storage: QueryStorage,
+    val environment: DstlEnvironment
 ) {
+  def waiting: Waiting = environment.waiting
 
   /** Ends what is under way. */
   def end(): Unit = {
@@ -61,7 +64,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
 
   // An executor that goes takes along what it has not uploaded. Spark tells nobody that it decommissions one. A driver
   // that goes takes the batch along as well.
-  private val isExecutor = env != null && !environment.isDriver
+  private val isExecutor = env != null && environment.driver.isEmpty
   private val beforeExit = Option.when(isExecutor) {
     ShutdownHookManager.addShutdownHook(BeforeExecutorStops)(() => uploadAndWait())
   }
@@ -151,7 +154,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
         runtime
       )
     }
-    new WorkedRun(id, worker, reader, storage)
+    new WorkedRun(id, worker, reader, storage, environment)
   }
 
   private def uploader(

@@ -1,0 +1,154 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.concurrent.Eventually
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import sparkdstl.testing.GatedFileSystem
+
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
+
+/**
+ * When the SparkContext stops, every wait for the log ends: the query fails within seconds, by name where its own thread waits
+ * for the log, and no thread stays behind. Where it waits for a job of Spark the error is Spark's.
+ */
+class ContextStopSuite extends QuerySuite with Eventually {
+  import ContextStopSuite._
+
+  implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
+
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.hadoop." + GatedFileSystem.entry._1 -> GatedFileSystem.entry._2
+  )
+
+  private val uploads = Map(option("inline.maxSegmentSize") -> "0")
+
+  // A chunk waits for the memory of the one before it, so tasks wait in the middle of their changes.
+  private val littleMemory = uploads ++ Map(
+    option("upload.maxInFlight") -> "1m",
+    option("preemptivePersistThreshold") -> "64k",
+    option("batch.persistSizeThreshold") -> "64k"
+  )
+
+  private val snapshots = Map(
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+    option("materialize.replayCost") -> "100000",
+    option("batch.persistDelay") -> "10ms"
+  )
+
+  override def afterEach(): Unit = {
+    GatedFileSystem.open()
+    super.afterEach()
+  }
+
+  /** A query of a context that was stopped cannot be stopped any more. */
+  override protected def stopSpark(): Unit = if (spark.sparkContext.isStopped) StateStore.stop() else super.stopSpark()
+
+  /** A running count of keys. */
+  private final class Counting(fed: Int = 0) {
+    private val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    (1 to fed).foreach(batch => feed(1 to 10 * batch))
+    val query: StreamingQuery = begin(input.toDF().groupBy(concat(col("value"), lit("-" * 60)).as("key")).count())
+
+    def feed(values: Range): Unit = input.addData(values): Unit
+  }
+
+  private def begin(result: DataFrame, afterwards: DataFrame => Unit = _ => ()): StreamingQuery = {
+    val sink = (batch: DataFrame, _: Long) => {
+      batch.count(): Unit
+      afterwards(batch)
+    }
+    result.writeStream.outputMode(OutputMode.Update()).option("checkpointLocation", s"gated://$checkpoint")
+      .foreachBatch(sink).start()
+  }
+
+  private def awaitStall(): Unit = eventually { assert(GatedFileSystem.waitingRequests >= 1); () }
+
+  /** The context stops while storage is silent. */
+  private def endOf(query: StreamingQuery): String = {
+    spark.stop()
+    failureOf(query)
+  }
+
+  private def failureOf(query: StreamingQuery): String = {
+    val failure = intercept[StreamingQueryException] {
+      assert(query.awaitTermination(EndsWithinMillis), s"${query.name} still waits:\n${waits.mkString("\n\n")}")
+    }
+    eventually { assert(waits == Nil); () }
+    messages(failure)
+  }
+
+  /** Stacks of the threads that wait for the log. */
+  private def waits: Seq[String] = Thread.getAllStackTraces.asScala.toSeq.collect {
+    case (thread, stack) if stack.exists(_.getClassName.contains(".dstl.runtime.Waiting")) =>
+      s"${thread.getName}\n  ${stack.mkString("\n  ")}"
+  }
+
+  for (
+    (what, path, more, values, isNamed) <- Seq(
+      ("offsets", "/offsets/1$", Map.empty[String, String], 1 to 10, true),
+      ("a commit entry", "/commits/1$", Map.empty[String, String], 1 to 10, true),
+      ("uploads of changes", "/dstl/data/", uploads, 1 to 10, true),
+      ("memory for uploads, in its tasks,", "/dstl/data/", littleMemory, 1 to 40000, false)
+    )
+  ) test(s"a query that waits for $what fails when the context stops") {
+    stopSpark()
+    startSpark(more.toSeq: _*)
+    val counting = new Counting
+    counting.feed(1 to 10)
+    counting.query.processAllAvailable()
+    GatedFileSystem.shutAt(path.r)
+    counting.feed(values)
+    awaitStall()
+    val end = endOf(counting.query)
+    assert(end.contains("DSTL_SPARK_STOPPED") || !isNamed, end)
+  }
+
+  for ((what, path, isNamed) <- Seq(("its start", "/dstl/epochs", true), ("state, in its tasks,", "/commits/0$", false)))
+    test(s"a query that waits for $what fails when the context stops") {
+      val counting = new Counting
+      (1 to 3).foreach { batch =>
+        counting.feed(1 to 10 * batch)
+        counting.query.processAllAvailable()
+      }
+      counting.query.stop()
+      GatedFileSystem.shutAt(path.r)
+      stopSpark()
+      startSpark()
+      val again = new Counting(fed = 4)
+      awaitStall()
+      val end = endOf(again.query)
+      assert(end.contains("DSTL_SPARK_STOPPED") || !isNamed, end)
+    }
+
+  test("a snapshot that waits for storage ends with the context") {
+    stopSpark()
+    startSpark(snapshots.toSeq: _*)
+    val counting = new Counting
+    GatedFileSystem.shutAt("/dstl/data/".r)
+    eventually {
+      counting.feed(1 to 100)
+      assert(GatedFileSystem.waitingRequests >= 1)
+      ()
+    }
+    spark.stop()
+    eventually { assert(waits == Nil); () }
+  }
+
+  test("a query whose own thread stops the context fails, and does not commit the batch") {
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    input.addData(1 to 10)
+    val query = begin(input.toDF().groupBy("value").count(), _.sparkSession.sparkContext.stop())
+    failureOf(query): Unit
+    assert(!files().contains("commits/0"))
+  }
+}
+
+private object ContextStopSuite {
+  val EndsWithinMillis = 10000L
+}
