@@ -16,8 +16,11 @@ object CountingFileSystem {
   /** The configuration entry that makes Hadoop find this file system. */
   val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[CountingFileSystem].getName
 
-  /** What has been asked for since the last reset. */
-  final case class Counts(paths: Map[Operation, Seq[Path]]) {
+  /** What has been asked for since the last reset, in order. */
+  final case class Counts(requests: Vector[(Operation, Path)]) {
+    val paths: Map[Operation, Seq[Path]] =
+      requests.groupBy(_._1).map { case (operation, of) => operation -> of.map(_._2) }
+
     def apply(operation: Operation): Int = pathsOf(operation).size
 
     def pathsOf(operation: Operation): Seq[Path] = paths.getOrElse(operation, Nil)
@@ -28,18 +31,18 @@ object CountingFileSystem {
   }
 
   // Guarded by this.
-  private var paths = Map.empty[Operation, Vector[Path]]
+  private var requests = Vector.empty[(Operation, Path)]
 
   def configure(configuration: Configuration): Configuration = {
     configuration.set(entry._1, entry._2)
     configuration
   }
 
-  def snapshot(): Counts = synchronized(Counts(paths))
+  def snapshot(): Counts = synchronized(Counts(requests))
 
-  def reset(): Unit = synchronized { paths = Map.empty }
+  def reset(): Unit = synchronized { requests = Vector.empty }
 
   private def record(operation: Operation, path: Path): Unit = synchronized {
-    paths = paths.updated(operation, paths.getOrElse(operation, Vector.empty) :+ path)
+    requests :+= operation -> path
   }
 }

@@ -123,10 +123,14 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   override def list(directoryListed: Path, filter: PathFilter): Array[FileStatus] = {
     val isOwnDirectory = isOwn(directoryListed)
+    // What is listed decides which batch comes next, so the run is claimed before.
+    directory match {
+      case CheckpointDirectory.Commits(root) => owner(root): Unit
+      case _ =>
+    }
     val found = listFiles(directoryListed, filter, mayBeMissing = isOwnDirectory)
     directory match {
-      case CheckpointDirectory.Commits(root) =>
-        owner(root): Unit
+      case _: CheckpointDirectory.Commits =>
         // Spark deletes in the order in which it is told: a purge of everything that met the newest before the oldest would
         // look like somebody who goes back.
         found.sortBy(status => batchOf(status.getPath))

@@ -109,7 +109,9 @@ class ContextStopSuite extends QuerySuite with Eventually {
     assert(end.contains("DSTL_SPARK_STOPPED") || !isNamed, end)
   }
 
-  for ((what, path, isNamed) <- Seq(("its start", "/dstl/epochs", true), ("state, in its tasks,", "/commits/0$", false)))
+  for (
+    (what, path, isNamed) <- Seq(("its start", "/dstl/epochs", true), ("state, in its tasks,", "/commits/0$", false))
+  )
     test(s"a query that waits for $what fails when the context stops") {
       val counting = new Counting
       (1 to 3).foreach { batch =>

@@ -30,7 +30,8 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     val store = new ScriptedStore
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
     private val requests = Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 1, 500), runtime)
-    val downloads = new FileDownloads(new RequestingStorage(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
+    val downloads =
+      new FileDownloads(new RequestingStorage(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
 
     def put(name: String, length: Int): Download = {
       store.memory.put(path(name), Payload(contentOf(length))): Unit

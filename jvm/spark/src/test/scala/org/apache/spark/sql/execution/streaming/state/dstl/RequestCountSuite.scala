@@ -80,6 +80,24 @@ class RequestCountSuite extends QuerySuite {
     assert(durable.paths.keySet == Set[Operation](Operation.Write), durable.paths)
   }
 
+  test("a start claims the checkpoint before Spark learns which batches are committed") {
+    val input = MemoryStream[(Int, Timestamp)](Encoders.product[(Int, Timestamp)], spark)
+    (1 to 2).foreach { run =>
+      input.addData((1 to 50).map(value => (value, new Timestamp(run * 1000L))))
+      CountingFileSystem.reset()
+      val query = start(oneOperator(input.toDF()), s"run$run", at = s"counting://$directory/checkpoint")
+      try query.processAllAvailable()
+      finally query.stop()
+    }
+    val beforeClaim = CountingFileSystem.snapshot().requests.takeWhile { case (operation, path) =>
+      operation != Operation.Write || !path.toString.contains("/dstl/epochs/")
+    }
+    val lists = beforeClaim.count { case (operation, path) =>
+      operation == Operation.List && path.toString.endsWith("/commits")
+    }
+    assert(lists == 1, s"one is the claim's own: ${beforeClaim.mkString(", ")}")
+  }
+
   // Where local state does not stay, nothing goes without durable state.
   if (SparkFacts.KeepsLocalState)
     test("without durable state a batch costs as many object writes, and questions besides") {

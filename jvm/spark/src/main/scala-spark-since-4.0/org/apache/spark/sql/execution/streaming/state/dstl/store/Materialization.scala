@@ -139,7 +139,11 @@ private[store] final class Materialization(
       pending
     }.toVector
     () =>
-      SealedSegment(key, None, pending.map(chunk => SealedPart.Stored(SegmentChunk.part(environment.waiting.on(chunk.location)))))
+      SealedSegment(
+        key,
+        None,
+        pending.map(chunk => SealedPart.Stored(SegmentChunk.part(environment.waiting.on(chunk.location))))
+      )
   }
 
   private def offer(work: Work, segments: Vector[SealedSegment], uploads: SnapshotUploads): Unit =

@@ -38,7 +38,8 @@ private[store] object PartOfCommit {
 private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configuration: Configuration)
     extends FilterFileSystem(files) {
   private lazy val manager = CheckpointFileManager.create(root, configuration)
-  private lazy val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), DstlEnvironment.get)
+  private lazy val storage =
+    new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), DstlEnvironment.get)
 
   // What the snapshot that is being loaded consists of, by its name on storage; most of it was fetched ahead.
   @volatile private var wanted = Map.empty[String, Download]

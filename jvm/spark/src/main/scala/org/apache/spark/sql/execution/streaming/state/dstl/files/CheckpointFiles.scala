@@ -52,7 +52,8 @@ private[dstl] final class CheckpointFiles(
         val bytes = environment.waiting.found(qualified, storage.readRange(qualified, 0, known.toInt, timeoutMillis))
         new FSDataInputStream(new SeekableBytes(bytes))
       case _ =>
-        val tail = environment.waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
+        val tail =
+          environment.waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
         if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
     }
   }

@@ -54,7 +54,7 @@ private[dstl] object TaskLog extends Logging {
   def begin(run: WorkedRun, key: SegmentKey, base: Option[Long]): Option[OpenSegment] =
     run.worker.flatMap { worker =>
       Option(TaskContext.get()) match {
-        case Some(context) => writerOf(context, worker, key.batch, run.waiting).map { writer =>
+        case Some(context) => writerOf(context, run, worker, key.batch).map { writer =>
             val segment = writer.segment(key, base)
             OpenSegment(segment, run.waiting)(writer.end(segment, _), () => writer.abort(segment))
           }
@@ -64,20 +64,24 @@ private[dstl] object TaskLog extends Logging {
 
   private def writerOf(
       context: TaskContext,
+      run: WorkedRun,
       worker: RunWorker,
-      batch: Long,
-      waiting: Waiting
+      batch: Long
   ): Option[TaskWriter] = {
     val known = synchronized(Option(tasks.get(context)).flatMap(_.get(worker)))
     known.orElse {
-      waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
+      run.waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
         synchronized {
           tasks.put(
             context,
             Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer)
           )
         }
-        context.addTaskCompletionListener[Unit](ended => complete(ended, worker, writer, waiting)): Unit
+        run.taskBegins()
+        context.addTaskCompletionListener[Unit] { ended =>
+          try complete(ended, worker, writer, run.waiting)
+          finally run.taskEnds()
+        }: Unit
         // A listener that runs after ours may still fail the task.
         context.addTaskFailureListener((_: TaskContext, _: Throwable) => giveUp(worker, writer)): Unit
         writer

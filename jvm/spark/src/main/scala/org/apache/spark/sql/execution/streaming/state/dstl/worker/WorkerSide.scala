@@ -2,8 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.UUID
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
 
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -15,7 +15,7 @@ import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.transport.{RunId, ToExecutor}
 import sparkdstl.log.upload.{LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
-import sparkdstl.log.worker.{DataFileEncoder, RunWorker, SegmentChunk}
+import sparkdstl.log.worker.{DataFileEncoder, RememberedRuns, RunWorker, SegmentChunk}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
@@ -34,16 +34,18 @@ private[dstl] final class WorkedRun(
     val id: RunId,
     val worker: Option[RunWorker],
     val reader: SegmentReader,
-    storage: QueryStorage,
     val environment: DstlEnvironment
 ) {
+  private val tasks = new AtomicInteger
+
   def waiting: Waiting = environment.waiting
 
-  /** Ends what is under way. */
-  def end(): Unit = {
-    worker.foreach(_.close())
-    storage.close()
-  }
+  /** Whether no task writes for the run, nothing of it is on its way, and no store of it is loaded. */
+  def isIdle: Boolean = tasks.get == 0 && worker.forall(_.isIdle)
+
+  def taskBegins(): Unit = tasks.incrementAndGet(): Unit
+
+  def taskEnds(): Unit = tasks.decrementAndGet(): Unit
 }
 
 private[dstl] object WorkedRun {
@@ -57,8 +59,7 @@ private[dstl] object WorkedRun {
 private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment) extends AutoCloseable with Logging {
   import WorkerSide._
 
-  // Guarded by this; the least recently used first.
-  private val runs = mutable.LinkedHashMap.empty[RunId, WorkedRun]
+  private val runs = new RememberedRuns[WorkedRun](RememberedIdleRuns, _.isIdle)
   private lazy val door: RpcEndpointRef =
     env.rpcEnv.setupEndpoint(Rpc.ExecutorEndpoint, new ExecutorDoor(env.rpcEnv, receive))
 
@@ -73,24 +74,11 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
   /** The run, with the way to its driver. Asks the driver when it is first used. */
   def of(root: Path, run: UUID, configuration: Configuration, options: LogOptions): WorkedRun = {
     val id = RunId(root.toString, run)
-    synchronized(touch(id)).getOrElse {
-      // Asking for the driver's endpoint takes a while, and is done without the lock.
-      val made = make(id, root, configuration, options)
-      val (kept, over) = synchronized {
-        touch(id) match {
-          case Some(other) => (other, Some(made))
-          case None =>
-            runs.put(id, made)
-            (made, idleRun())
-        }
-      }
-      over.foreach(_.end())
-      kept
-    }
+    runs.of(id)(make(id, root, configuration, options))
   }
 
   /** Uploads what waits, of all runs. Nobody waits for it. */
-  def uploadNow(): Unit = synchronized(runs.values.toVector).foreach(_.worker.foreach(_.flush()))
+  def uploadNow(): Unit = runs.all.foreach(_.worker.foreach(_.flush()))
 
   override def close(): Unit = beforeExit.foreach(ShutdownHookManager.removeShutdownHook(_): Unit)
 
@@ -103,22 +91,12 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
   private def uploadAndWait(): Unit = {
     uploadNow()
     val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(MaxExitDelayMillis)
-    while (synchronized(runs.values.exists(_.worker.exists(_.isUploading))) && System.nanoTime() < until)
+    while (runs.all.exists(_.worker.exists(_.isUploading)) && System.nanoTime() < until)
       Thread.sleep(10)
   }
 
-  private def touch(id: RunId): Option[WorkedRun] = runs.remove(id).map { run =>
-    runs.put(id, run)
-    run
-  }
-
-  /** The run that was not used for longest, when there are too many and it has nothing under way. Lock held. */
-  private def idleRun(): Option[WorkedRun] =
-    if (runs.size <= RememberedRuns) None
-    else runs.collectFirst { case (id, run) if run.worker.forall(_.isIdle) => id }.flatMap(runs.remove)
-
   private def receive(id: RunId, message: ToExecutor): Unit =
-    synchronized(runs.get(id)).flatMap(_.worker).foreach(_.receive(message))
+    runs.get(id).flatMap(_.worker).foreach(_.receive(message))
 
   private def make(id: RunId, root: Path, configuration: Configuration, options: LogOptions): WorkedRun = {
     val location = DstlEnvironment.location(root, configuration, options)
@@ -154,7 +132,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
         runtime
       )
     }
-    new WorkedRun(id, worker, reader, storage, environment)
+    new WorkedRun(id, worker, reader, environment)
   }
 
   private def uploader(
@@ -199,8 +177,8 @@ private object WorkerSide {
   /** How long a process that is told to exit stays for the sake of uploads. */
   private val MaxExitDelayMillis = 10000L
 
-  /** Runs that have nothing under way go beyond this; each scan of state is one. */
-  private val RememberedRuns = 64
+  /** Each scan of state is a run. */
+  private val RememberedIdleRuns = 64
 
   /** What is fetched of a commit entry at once: most are shorter, and come whole. */
   private val EntryFetchLength = 4 * 1024 * 1024

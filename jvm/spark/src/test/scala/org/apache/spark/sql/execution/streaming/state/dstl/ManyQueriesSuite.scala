@@ -1,0 +1,46 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.streaming.OutputMode
+
+/** One process takes any number of stateful queries, whose stores stay loaded. */
+class ManyQueriesSuite extends QuerySuite {
+  private val queries = if (sys.env.contains("SPARK_DSTL_TEST_WHOLE")) 300 else 70
+
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.sql.shuffle.partitions" -> "1",
+    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
+  )
+
+  private def checkpoint(number: Int): String = directory.resolve(s"query-$number").toString
+
+  private def run(number: Int, batches: Int)(sink: DataFrame => Unit): Unit = {
+    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    (1 to batches).foreach(_ => input.addData(number))
+    val query = input.toDF().groupBy("value").count().writeStream.outputMode(OutputMode.Update())
+      .option("checkpointLocation", checkpoint(number))
+      .foreachBatch((rows: DataFrame, _: Long) => sink(rows)).start()
+    try query.processAllAvailable()
+    finally query.stop()
+  }
+
+  test("each query restarts on its state, and one reads the state of all others") {
+    (1 to queries).foreach(run(_, batches = 1)(_.count(): Unit))
+    val seen = new ConcurrentLinkedQueue[(Int, Long)]
+    (1 to queries).foreach(run(_, batches = 2) { rows =>
+      rows.collect().foreach(row => seen.add((row.getInt(0), row.getLong(1))))
+    })
+    assert(seen.asScala.toSeq == (1 to queries).map((_, 2L)))
+    val states = new ConcurrentLinkedQueue[Seq[String]]
+    run(0, batches = 1) { rows =>
+      rows.count(): Unit
+      (1 to queries).foreach(number => states.add(StoredStates.read(rows.sparkSession, checkpoint(number), Map.empty)))
+    }
+    assert(states.size == queries && states.asScala.forall(_.size == 1))
+  }
+}
