@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import query_driver
+import spark_dstl
 from harness import Run
 from scenarios import Aggregation
-from settings import STATE_STORE, dstl, log_confs, stock_confs
+from settings import STATE_STORE, log_confs, stock_confs
 from shared_session import contender
 
 COMMITTED = 4
 PARTITIONS = 2
-# Left to Spark, so that there is one of a known version at a known time.
+# Stores that are unloaded after each batch make them part of commits, so that there is one at a known time.
 SNAPSHOTS = {
-    **dstl(materialize__enabled="false"),
     "spark.sql.shuffle.partitions": str(PARTITIONS),
+    f"{STATE_STORE}.unloadOnCommit": "true",
     f"{STATE_STORE}.minDeltasForSnapshot": "2",
     f"{STATE_STORE}.maintenanceInterval": "100ms",
 }
@@ -48,14 +48,10 @@ def changes(session: SparkSession, checkpoint: str) -> list[str]:
 
 
 def snapshot_of(checkpoint: str, partition: int) -> int:
-    """The version of the first snapshot of a partition; waits for it, because it is uploaded in the background."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = sorted(int(path.stem) for path in Path(checkpoint, "state", "0", str(partition)).glob("*.zip"))
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"no snapshot of partition {partition}")
+    """The version of the first snapshot of a partition."""
+    with spark_dstl.open(checkpoint) as opened:
+        found = [row["version"] for row in opened.snapshots().to_pylist() if row["partition"] == partition]
+    return int(min(found))
 
 
 def from_snapshots(session: SparkSession, checkpoint: str) -> list[str]:

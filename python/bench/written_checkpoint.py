@@ -244,7 +244,7 @@ class WrittenCheckpoint:
 
     def claim(self) -> None:
         """Write the claim of the epoch."""
-        (self.root / f"dstl/epochs/{self.epoch}").write_text(f"claim {RUN} driver.example\n")
+        (self.root / f"dstl/epochs/{self.epoch}").write_text(f"claim {RUN} driver.example 0 0\n")
 
     def offsets(self, batch: int) -> None:
         """Write the entry of a batch that is begun."""

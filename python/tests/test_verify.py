@@ -329,10 +329,11 @@ def test_what_nothing_names_is_left_over_and_no_damage(written: WrittenCheckpoin
     (written.root / "state/0/0/12.zip").write_bytes(zip_of({}))
     written.epoch = 2
     written.claim()
+    (written.root / "dstl/epochs/1.ended").write_bytes(b"ended\n")
     found = verified(written.root)
     assert found.is_intact
     assert {Path(one.object).name for one in found.leftovers} == {
-        "1-4-5eed.log", ".1-9-5eed.log.abc.tmp", "1-5eed.trial", ".10.abc.tmp", "12.zip", "1",
+        "1-4-5eed.log", ".1-9-5eed.log.abc.tmp", "1-5eed.trial", ".10.abc.tmp", "12.zip",
     }  # fmt: skip
     assert found.running is not None
     result = dstl("verify", str(written.root))

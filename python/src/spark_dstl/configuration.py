@@ -31,8 +31,6 @@ def configure(
     preemptive_persist_threshold: Size | None = None,
     batch_persist_size_threshold: Size | None = None,
     batch_persist_delay: Duration | None = None,
-    fencing_relist_after: Duration | None = None,
-    materialize_enabled: bool | None = None,
     materialize_interval: Duration | None = None,
     materialize_replay_cost: int | None = None,
     materialize_max_failures: int | None = None,
@@ -117,12 +115,6 @@ def configure(
     - `batch_persist_delay`: How long a segment waits on its executor for others to be grouped with before it is
       uploaded all the same. This is what may be lost with an executor while tasks still run. A duration such as 500ms,
       10s or 5min, or a number of milliseconds, at least 10ms, at most 1h; by default 1s.
-    - `fencing_relist_after`: A run that has committed nothing for so long lists `commits/` before and after it creates
-      an entry, to find out whether another run has taken the query over and moved on. A duration such as 500ms, 10s or
-      5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
-    - `materialize_enabled`: Whether snapshots of stores go to the log as well. When false, they are left to Spark:
-      plain files, every `spark.sql.streaming.stateStore.minDeltasForSnapshot` versions, uploaded by its maintenance.
-      True or false; by default true.
     - `materialize_interval`: After how long a store that has changed is snapshotted, in the background, so that its
       log can be let go. Each store begins at a time of its own. A duration such as 500ms, 10s or 5min, or a number of
       milliseconds, at least 1s, at most 24h; by default 10min.
@@ -190,8 +182,6 @@ def configure_session(
     preemptive_persist_threshold: Size | None = None,
     batch_persist_size_threshold: Size | None = None,
     batch_persist_delay: Duration | None = None,
-    fencing_relist_after: Duration | None = None,
-    materialize_enabled: bool | None = None,
     materialize_interval: Duration | None = None,
     materialize_replay_cost: int | None = None,
     materialize_max_failures: int | None = None,
@@ -242,8 +232,6 @@ def conf(
     preemptive_persist_threshold: Size | None = None,
     batch_persist_size_threshold: Size | None = None,
     batch_persist_delay: Duration | None = None,
-    fencing_relist_after: Duration | None = None,
-    materialize_enabled: bool | None = None,
     materialize_interval: Duration | None = None,
     materialize_replay_cost: int | None = None,
     materialize_max_failures: int | None = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage, StoredObject
-from spark_dstl.checkpoint.survey import Survey, numbered
+from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import DstlError
 
 if TYPE_CHECKING:
@@ -85,12 +85,9 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
 
 def _in_checkpoint(survey: Survey, storage: Storage) -> Iterator[tuple[StoredObject, str]]:
     claims = storage.objects("dstl/epochs")
-    newest_claim = max(numbered(claims), default=0)
+    # A claim fences the run before it, which may be paused: the next run deletes it when that is over.
     for stored in claims:
-        epoch = names.number(stored.last_name)
-        if epoch is not None and epoch < newest_claim:
-            yield stored, "a claim of a run that has ended"
-        elif names.trial(stored.last_name) is not None:
+        if names.trial(stored.last_name) is not None:
             yield stored, "left of a try how the storage creates"
     for stored in (*claims, *storage.objects("commits"), *storage.objects("offsets")):
         if names.is_unfinished(stored.name):

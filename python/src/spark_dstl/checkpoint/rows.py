@@ -217,7 +217,11 @@ def kind_of(name: str) -> str:
 def _kind_in_log(name: str) -> str:
     directory, _, last = name.partition("/")
     if directory == "epochs":
-        return "claim" if names.number(last) is not None else "trial" if names.trial(last) is not None else "other"
+        if names.number(last) is not None:
+            return "claim"
+        if names.end_of_epoch(last) is not None:
+            return "end of run"
+        return "trial" if names.trial(last) is not None else "other"
     if name == "owner.json":
         return "owner"
     return "data file" if names.data_file(name) else "other"

@@ -120,7 +120,7 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
     if content is None:
         return None
     words = content.decode("utf-8", "replace").split()
-    if len(words) != 3 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
+    if len(words) != 5 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
         return Claim(epoch, None, None)
     return Claim(epoch, words[1], words[2])
 

@@ -24,8 +24,8 @@ Examples:
 def gc(path: str, base_path: str | None, storage: StorageOptions, dry: bool, stopped: bool, output: str) -> None:
     """Remove what a stopped query has left behind in the checkpoint at PATH.
 
-    Data files that no commit entry names, objects that were never finished, claims of runs that have ended, and plain
-    snapshots of versions that are not committed. A query does that itself after its first batch, where storage creates
+    Data files that no commit entry names, objects that were never finished, and plain snapshots of versions that are
+    not committed. A query does that itself after its first batch, where storage creates
     exclusively; this is for queries that do not run any more, and for other storage.
 
     Refused with exit code 4 if a query seems to run, as dstl rollback has it; with 1 if a commit entry cannot be read,

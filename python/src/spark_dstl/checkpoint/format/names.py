@@ -13,6 +13,7 @@ _NUMBER_NAME = re.compile(_NUMBER, re.ASCII)
 _DATA_FILE = re.compile(
     rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_RUN})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
 )
+_END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended", re.ASCII)
 _TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial", re.ASCII)
 _UNFINISHED = re.compile(r"\..*\.tmp(?:\.crc)?", re.ASCII)
 _PLAIN = re.compile(
@@ -57,6 +58,12 @@ def data_file(name: str) -> tuple[int, str] | None:
 def is_run(text: str) -> bool:
     """Whether it is the id of a run."""
     return re.fullmatch(_RUN, text) is not None
+
+
+def end_of_epoch(name: str) -> int | None:
+    """Return the epoch whose run has ended, by the name of the mark in `dstl/epochs`; None if it is none."""
+    match = _END.fullmatch(name)
+    return int(match["epoch"]) if match else None
 
 
 def trial(name: str) -> int | None:

@@ -149,7 +149,8 @@ def check_leftovers(survey: Survey, storage: Storage, base: Storage, listed: lis
             _foreign(base, stored, found)
     for directory in ("commits", "offsets", "dstl/epochs"):
         for stored in storage.objects(directory):
-            if names.number(stored.last_name) is None and names.trial(stored.last_name) is None:
+            known = (names.number, names.trial, names.end_of_epoch)
+            if all(kind(stored.last_name) is None for kind in known):
                 _foreign(storage, stored, found)
 
 

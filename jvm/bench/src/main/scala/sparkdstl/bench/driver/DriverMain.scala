@@ -120,7 +120,7 @@ private final class DirectPart(emit: ObjectNode => Unit) {
 
 private object DirectPart {
   def check(answer: FromDriver): Unit = answer match {
-    case FromDriver.Accepted(_) | FromDriver.Noted =>
+    case _: FromDriver.Accepted | FromDriver.Noted =>
     case other => throw new IllegalStateException(s"the driver answered $other")
   }
 }

@@ -5,8 +5,10 @@ import java.nio.file.{Files, Path, Paths}
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
+import sparkdstl.log.format.SegmentKind
+
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.execution.streaming.state.dstl.StateStores
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, StateStores}
 
 /** Makes a checkpoint whose newest snapshots are of a known version. */
 private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
@@ -15,7 +17,7 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
 
   def run(): Unit = if (spec.contender.usesLog) inTheLog() else asFiles()
 
-  /** Snapshots of all stores at once, which the next commit entries hold: as many as it takes. */
+  /** Snapshots of all stores at once, which later seals carry into as many commit entries as it takes. */
   private def inTheLog(): Unit = {
     val query = new RestartedQuery(spec, spark)
     query.configure(Never: _*)
@@ -24,10 +26,11 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
     StateStores.close()
     query.configure(ReplayCost -> "100000")
     var further = 0
+    val before = StateStores.uploadedSnapshots
     query.runWhile(spec.batchesBefore - 1) {
       further += 1
-      if (further == 1) awaitOffers()
-      StateStores.offeredSnapshots > 0
+      if (further == 1) awaitUploads(before)
+      storesWithSnapshot < spec.stores && further <= spec.batchesSince + 1
     }
     if (further > spec.batchesSince + 1)
       throw new IllegalStateException(s"it took ${further - 1} batches until commit entries held all snapshots")
@@ -37,13 +40,19 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
     if (left > 0) query.run(spec.batchesBefore - 1 + further, left)(()): Unit
   }
 
-  private def awaitOffers(): Unit = {
-    val until = System.nanoTime() + OffersWithinNanos
-    while (StateStores.offeredSnapshots < spec.stores && System.nanoTime() < until) Thread.sleep(50)
-    if (StateStores.offeredSnapshots < spec.stores)
-      throw new IllegalStateException(
-        s"${StateStores.offeredSnapshots} of ${spec.stores} stores have offered a snapshot"
-      )
+  private def awaitUploads(before: Long): Unit = {
+    val until = System.nanoTime() + UploadsWithinNanos
+    def uploaded = StateStores.uploadedSnapshots - before
+    while (uploaded < spec.stores && System.nanoTime() < until) Thread.sleep(50)
+    if (uploaded < spec.stores)
+      throw new IllegalStateException(s"$uploaded of ${spec.stores} stores have uploaded a snapshot")
+  }
+
+  /** In commit entries. */
+  private def storesWithSnapshot: Int = {
+    val checkpoint = Paths.get(spec.root, spec.contender.name)
+    LoggedBatches.entries(checkpoint).flatMap(LoggedBatches.index(checkpoint, _)).flatMap(_.entries).map(_.key)
+      .filter(_.kind == SegmentKind.Snapshot).map(_.storeDirectory).distinct.size
   }
 
   private def asFiles(): Unit = {
@@ -71,6 +80,6 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
 }
 
 private object Preparation {
-  private val OffersWithinNanos = 600L * 1000 * 1000 * 1000
+  private val UploadsWithinNanos = 600L * 1000 * 1000 * 1000
   private val SnapshotName = """(\d+)(?:_[^.]+)?\.zip""".r
 }

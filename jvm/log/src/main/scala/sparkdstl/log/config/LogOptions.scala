@@ -33,8 +33,6 @@ final case class LogOptions(
     preemptivePersistThreshold: Long,
     persistSizeThreshold: Long,
     persistDelayMs: Long,
-    fencingRelistAfterMs: Long,
-    materializeEnabled: Boolean,
     materializeIntervalMs: Long,
     materializeReplayCost: Int,
     materializeMaxFailures: Int,
@@ -178,23 +176,6 @@ object LogOptions {
     "1s",
     "How long a segment waits on its executor for others to be grouped with before it is uploaded all the same. This is " +
       "what may be lost with an executor while tasks still run."
-  )
-
-  val FencingRelistAfter: LogOption[Long] = LogOption(
-    "fencing.relistAfter",
-    Duration(Second, 24 * Hour),
-    "1min",
-    "A run that has committed nothing for so long lists `commits/` before and after it creates an entry, to find out " +
-      "whether another run has taken the query over and moved on."
-  )
-
-  val MaterializeEnabled: LogOption[Boolean] = LogOption(
-    "materialize.enabled",
-    Flag,
-    "true",
-    "Whether snapshots of stores go to the log as well. When false, they are left to Spark: plain files, every " +
-      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions, uploaded by its maintenance.",
-    "state.changelog.periodic-materialize.enabled"
   )
 
   val MaterializeInterval: LogOption[Long] = LogOption(
@@ -346,8 +327,6 @@ object LogOptions {
     PreemptivePersistThreshold,
     PersistSizeThreshold,
     PersistDelay,
-    FencingRelistAfter,
-    MaterializeEnabled,
     MaterializeInterval,
     MaterializeReplayCost,
     MaterializeMaxFailures,
@@ -399,8 +378,6 @@ object LogOptions {
       preemptivePersistThreshold = value(PreemptivePersistThreshold),
       persistSizeThreshold = value(PersistSizeThreshold),
       persistDelayMs = value(PersistDelay),
-      fencingRelistAfterMs = value(FencingRelistAfter),
-      materializeEnabled = value(MaterializeEnabled),
       materializeIntervalMs = value(MaterializeInterval),
       materializeReplayCost = value(MaterializeReplayCost),
       materializeMaxFailures = value(MaterializeMaxFailures),

@@ -16,28 +16,19 @@ import sparkdstl.log.transport.{ExecutorLink, RunId, ToExecutor}
  * sealed is durable.
  *
  * Executors that still hold something are asked to upload it at once, again and again until all is settled: one that
- * does not answer may still be at it, and only word that it is gone makes what it holds lost.
+ * does not answer may still be at it; what it holds is lost only when Spark reports that the executor is gone.
+ *
+ * @param ended
+ *   completes when the run ends, with the error that ends each wait
  */
 private[coordinator] final class Barrier(
     run: RunId,
     ledger: AttemptLedger,
     executors: ExecutorLink,
+    ended: Future[Throwable],
     runtime: ProtocolRuntime
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
-
-  // Guarded by this: what is waited with, and why there is nothing to wait for any more.
-  private var waiting: Option[Promise[Unit]] = None
-  private var endedBy: Option[Throwable] = None
-
-  /** Ends the wait, and each that comes, with this error. */
-  def end(error: Throwable): Unit = {
-    val ended = synchronized {
-      endedBy = Some(error)
-      waiting
-    }
-    ended.foreach(_.tryFailure(error))
-  }
 
   /**
    * What the commit entry of the closed batch is to carry.
@@ -47,10 +38,6 @@ private[coordinator] final class Barrier(
   def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
     val settled = ledger.whenSettled
     val inTime = Promise[Unit]()
-    val ended = synchronized {
-      waiting = Some(inTime)
-      endedBy
-    }
     ended.foreach(inTime.tryFailure)
     val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
     settled.foreach(_ => inTime.trySuccess(()))
@@ -69,12 +56,12 @@ private[coordinator] final class Barrier(
     }
   }
 
-  private def askToFlush(ended: Future[Unit]): Unit = {
+  private def askToFlush(settled: Future[Unit]): Unit = {
     val holders = ledger.holders
-    if (holders.nonEmpty && !ended.isCompleted) {
+    if (holders.nonEmpty && !settled.isCompleted) {
       holders.foreach(executors.tell(_, run, ToExecutor.Flush))
-      val again = runtime.timer.schedule(Barrier.AskAgainMillis)(() => askToFlush(ended))
-      ended.onComplete(_ => again.cancel())
+      val again = runtime.timer.schedule(Barrier.AskAgainMillis)(() => askToFlush(settled))
+      settled.onComplete(_ => again.cancel())
     }
   }
 }

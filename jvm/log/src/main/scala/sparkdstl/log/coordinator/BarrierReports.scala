@@ -6,18 +6,15 @@ import sparkdstl.log.transport.BarrierReport
 private[coordinator] object BarrierReports {
 
   /**
-   * How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are none of the barrier's.
+   * How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are not part of it.
    *
    * @param logBytes
-   *   tells how large the log is, given the bytes that the batch has added
+   *   how large the log is with the entry
    */
-  def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long)(
-      logBytes: Long => Long
-  ): BarrierReport = {
+  def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long, logBytes: Long): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)
     val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)
-    val (ofSnapshots, ofChanges) = entry.index.entries.partition(isOfSnapshot)
-    val changesOutside = ofChanges.iterator.flatMap(_.parts).filter(_.file.nonEmpty).map(_.length.toLong).sum
+    val ofSnapshots = entry.index.entries.filter(isOfSnapshot)
     BarrierReport(
       batch,
       waitMillis,
@@ -25,12 +22,17 @@ private[coordinator] object BarrierReports {
       entry.payload.length,
       inside.iterator.map(_.length.toLong).sum,
       outside.iterator.map(_.length.toLong).sum,
-      logBytes(entry.payload.length + changesOutside),
+      logBytes,
       newIn(ofSnapshots).flatMap(_.parts).map(_.length.toLong).sum,
       segments.size,
       ofSnapshots.count(_.key.kind == SegmentKind.Snapshot)
     )
   }
+
+  /** Bytes that an entry adds to the log, with the changes that it names in data files. */
+  def size(entry: EncodedEntry): Long =
+    entry.payload.length + entry.index.entries.iterator.filterNot(isOfSnapshot).flatMap(_.parts).filter(_.file.nonEmpty)
+      .map(_.length.toLong).sum
 
   /** Without the files that an earlier snapshot of the store has brought: these have its version. */
   private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {

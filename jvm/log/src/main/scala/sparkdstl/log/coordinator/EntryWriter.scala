@@ -5,7 +5,7 @@ import java.util.UUID
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.error.{FencedException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, LogLayout, QueryLocation}
+import sparkdstl.log.format.{CommitEntry, EncodedEntry, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -26,41 +26,27 @@ private[coordinator] final class EntryWriter(
   private implicit val executor: ExecutionContext = runtime.executor
 
   /**
-   * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that nobody knows whether the entry
-   * counts; with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything
-   * else the entry is not there and never will be.
+   * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that it is unknown whether the entry counts;
+   * with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything else the entry
+   * does not exist and never will.
    *
    * @param previous
    *   the entry that this one is built on
-   * @param relist
-   *   whether to look for newer batches, asked before and again afterwards, because this run has been silent for long: the entry's own name
-   *   may be free only because it was purged
    */
-  def write(
-      batch: Long,
-      entry: EncodedEntry,
-      previous: Option[UUID],
-      relist: () => Boolean,
-      timeoutMillis: Long
-  ): Future[Unit] =
-    for {
-      _ <- if (relist()) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
-      _ <- if (exclusive) Future.unit else refuseIfReplaced(batch, previous)
+  def write(batch: Long, entry: EncodedEntry, previous: Option[UUID], timeoutMillis: Long): Future[Unit] =
+    if (exclusive) create(batch, entry, timeoutMillis)
+    else for {
+      _ <- refuseIfReplaced(batch, previous)
       _ <- create(batch, entry, timeoutMillis)
-      _ <- lookAgain(batch, entry, relist, timeoutMillis)
+      _ <- lookAgain(batch, entry, timeoutMillis)
     } yield ()
 
-  /** Once the entry is there, an error means that nobody knows whether it counts. */
-  private def lookAgain(batch: Long, entry: EncodedEntry, relist: () => Boolean, timeoutMillis: Long): Future[Unit] = {
-    val looked = for {
-      _ <- if (exclusive) Future.unit else refuseIfReplaced(batch + 1, entry.index.link.map(_.entry))
-      _ <- if (relist()) refuseIfOvertaken(batch, timeoutMillis) else Future.unit
-    } yield ()
-    looked.recoverWith {
+  /** Once the entry is there, an error means that it is unknown whether it counts. */
+  private def lookAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =
+    refuseIfReplaced(batch + 1, entry.index.link.map(_.entry)).recoverWith {
       case fenced: FencedException => Future.failed(fenced)
       case error => Future.failed(ProtocolErrors.commitUnknown(location.entry(batch), timeoutMillis, error))
     }
-  }
 
   private def create(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] = {
     val path = location.entry(batch)
@@ -73,18 +59,6 @@ private[coordinator] final class EntryWriter(
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.commitUnknown(path, timeoutMillis, error))
     }
   }
-
-  private def refuseIfOvertaken(batch: Long, timeoutMillis: Long): Future[Unit] =
-    checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture)
-      .recoverWith { case error => Future.failed(ProtocolErrors.unreadable(location.commits, error)) }
-      .flatMap { objects =>
-        LogLayout.batchesIn(objects).lastOption.filter(_ > batch) match {
-          case None => Future.unit
-          case Some(newest) => writerOf(newest).flatMap { other =>
-              Future.failed(ProtocolErrors.overtaken(location.commits, batch, newest, other))
-            }
-        }
-      }
 
   /** Fails unless the entry below `batch` is the one that we know. */
   private def refuseIfReplaced(batch: Long, known: Option[UUID]): Future[Unit] =

@@ -11,154 +11,96 @@ import org.slf4j.LoggerFactory
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
-import sparkdstl.log.coordinator.ownership.{RunStart, StartOfRun}
-import sparkdstl.log.coordinator.retention.{LogSize, OrphanSweep, Retention}
-import sparkdstl.log.coordinator.snapshots.RunSnapshots
+import sparkdstl.log.coordinator.ownership.{Claims, RunStart, StartedRun}
+import sparkdstl.log.coordinator.retention.{Deleter, OrphanSweep, RetentionRounds}
+import sparkdstl.log.coordinator.view.{LogView, RetentionLimits, SnapshotIndex}
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, EntryLink, LogLayout, QueryLocation, Writer}
-import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.format._
+import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport._
 
 /**
  * The driver's side of one run of one query: takes what tasks have sealed, and when Spark is about to commit a batch waits
- * until it is durable (the barrier) and creates the commit entry that carries it. Afterwards it lets go of what nobody
- * needs any more.
+ * until it is durable (the barrier) and creates the commit entry that carries it. Afterwards it deletes what no version needs
+ * any more.
  *
  * Promise: when [[commit]] succeeds, the state that the batch leads to can be rebuilt from storage alone. When it fails
  * with anything but DSTL_COMMIT_UNKNOWN, the batch was not committed by this run and never will be.
  *
- * @param accumulator
- *   in which tasks name their attempts
- * @param timeoutMillis
- *   of a single request that is not part of a commit
+ * @param state
+ *   what the run knows of the log, and how far it has come
+ * @param ended
+ *   completed when the run ends
  */
 final class RunCoordinator private (
-    location: QueryLocation,
-    options: LogOptions,
-    writer: Writer,
-    checkpoint: StorageClient,
-    log: StorageClient,
-    executors: ExecutorLink,
-    budget: InlineBudget,
-    accumulator: Long,
-    start: StartOfRun,
-    entries: EntryReader,
+    val id: RunId,
+    setup: RunCoordinator.Setup,
+    started: StartedRun,
+    state: Guarded[RunState],
+    ledger: AttemptLedger,
+    parts: RunCoordinator.Parts,
     metrics: CommitMetrics,
-    runtime: ProtocolRuntime
+    ended: Promise[Throwable]
 ) {
   import RunCoordinator._
+  import setup._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  val id: RunId = RunId(location.root.toString, writer.run)
+  def run: UUID = id.run
 
-  private val ledger = new AttemptLedger(budget)
-  // A link that throws has told nobody.
-  private val link: ExecutorLink = (to, of, message) =>
-    try executors.tell(to, of, message)
-    catch { case NonFatal(error) => Future.failed(error) }
-  private val barriers = new Barrier(id, ledger, link, runtime)
-  private val entryWriter = new EntryWriter(location, checkpoint, entries, start.exclusive, runtime)
-  private val storesAtStart: Set[String] = start.newest match {
-    case EntryFound.Logged(entry) => entry.changedStores
-    case _ => Set.empty
-  }
-  private val restart = new RestartWatch(location.root.toString, storesAtStart, runtime)
-  private val retention = new Retention(
-    location,
-    checkpoint,
-    log,
-    entries,
-    start.entries,
-    storesAtStart,
-    options.commitTimeoutMs,
-    runtime,
-    oldest => snapshots.bases(oldest),
-    (batches, files) => snapshots.letGoWith(batches, files),
-    error => {
-      metrics.deletionFailed()
-      logger.warn(s"Could not delete what ${location.root} no longer needs; it is tried again", error)
-    }
-  )
-  private val logSize = new LogSize(start.entryBytes)
-  private val chain = new EntryChain(start.entries.lastOption, start.newest)
-  private lazy val snapshots: RunSnapshots = new RunSnapshots(
-    entries,
-    writer,
-    start.newest,
-    options.materializeEnabled,
-    () =>
-      checkpoint.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture)
-        .map(LogLayout.batchesIn(_).toSet),
-    () => retention.batches,
-    retention.stands,
-    () => chain.newest,
-    ledger,
-    budget,
-    discard,
-    runtime
-  )
-
-  private lazy val answers = new ExecutorAnswers(
-    location,
-    writer,
-    FromDriver.Opened(accumulator, writer.epoch, options.inlineMaxBatchSize),
-    ledger,
-    retention,
-    snapshots,
-    restart,
-    metrics,
-    () => isAtWork,
-    () => barrier
-  )
-
-  // All guarded by this.
-  private var commitUnderWay: Future[Unit] = Future.unit
-  // When no other run had got further than this one, for certain. That is when it asked for its newest entry: until it heard
-  // that the entry is there, its process may have been stopped for as long as others take to commit, and to purge.
-  private var uncontestedNanos = start.atNanos
-  private var lastBarrier: Option[BarrierReport] = None
-  private var phase: Phase = Running
-  private var swept = false
-
-  ledger.forget(chain.newest): Unit
-
-  def run: UUID = writer.run
-
-  def epoch: Long = writer.epoch
+  def epoch: Long = started.epoch
 
   /** Whether storage has refused, at the start, to create an object a second time. */
-  def createsExclusively: Boolean = start.exclusive
+  def createsExclusively: Boolean = started.exclusive
 
   /** How many commit entries this run knows of. */
-  def retainedEntries: Int = retention.batches.size
+  def retainedEntries: Int = view.entries.size
 
   /** How many bytes these have, with the changes that they name in data files. */
-  def retainedBytes: Long = logSize.bytes(retention.batches)
-
-  /** How many snapshots wait for a commit entry. */
-  def waitingSnapshots: Int = snapshots.waiting
+  def retainedBytes: Long = view.bytes
 
   /** Stores that no task has come to since the query was started again; 0 once a batch was committed. */
-  def awaitedStores: Int = restart.awaited
+  def awaitedStores: Int = parts.restart.awaited
 
   /** The last batch that this run knows to be committed; -1 if there is none. */
-  def lastCommitted: Long = chain.newest
+  def lastCommitted: Long = view.newest
 
   /** How the newest barrier went. */
-  def barrier: Option[BarrierReport] = synchronized(lastBarrier)
+  def barrier: Option[BarrierReport] = state.get.barrier
 
   /** Whether `commits/<batch>` is known not to exist, unless another driver has taken over. */
-  def knowsAbsent(batch: Long): Boolean = synchronized(phase == Running) && batch > chain.newest
+  def knowsAbsent(batch: Long): Boolean = {
+    val now = state.get
+    now.phase == RunPhase.Running && batch > now.view.newest
+  }
 
   /** Whether tasks have sealed anything for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
 
+  /** Whether it commits batches: no commit has failed, and it was not ended. Otherwise what it knows may be outdated. */
+  def isAtWork: Boolean = state.get.isAtWork
+
   /** Answers an executor. Does not throw. */
   def answer(from: String, message: ToDriver): Future[FromDriver] =
-    try answers.to(from, message)
+    try answerOf(from, message)
     catch { case NonFatal(error) => Future.failed(error) }
+
+  private def answerOf(from: String, message: ToDriver): Future[FromDriver] = message match {
+    case ToDriver.Open => Future.successful(parts.answers.open)
+    case seal: ToDriver.Seal => Future.successful(parts.answers.sealing(from, seal))
+    case withdraw: ToDriver.Withdraw => Future.successful(parts.answers.withdraw(withdraw))
+    case uploaded: ToDriver.Uploaded => Future.successful(parts.answers.uploaded(from, uploaded))
+    case bypass: ToDriver.PastTheLog => Future.successful(parts.answers.bypass(bypass))
+    case ToDriver.Release(lowest) =>
+      change(view => lowest.foldLeft(view) { case (all, (store, version)) => all.releasedBelow(store, version) })
+      parts.retention.request()
+      Future.successful(FromDriver.Noted)
+    case list: ToDriver.ListStore =>
+      parts.answers.asked(list)
+      snapshotsKnown().map(_ => parts.answers.versions(list))
+  }
 
   /** An executor is gone: what it had not uploaded is lost. */
   def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
@@ -174,73 +116,88 @@ final class RunCoordinator private (
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val startedNanos = runtime.timer.nowNanos
     def left: Long = math.max(1L, options.commitTimeoutMs - millisSince(startedNanos))
-    val ended = Promise[Unit]()
-    val began = synchronized {
-      val running = phase == Running
-      if (running) {
-        phase = Committing
-        commitUnderWay = ended.future
-      }
-      running
+    val done = Promise[Unit]()
+    val began = state.modify { of =>
+      if (of.phase == RunPhase.Running) (of.copy(phase = RunPhase.Committing, committing = done.future), true)
+      else (of, false)
     }
     if (!began) Future.failed(ProtocolErrors.runEnded(run))
     else {
       val written = for {
         _ <- close(batch, content, reported)
-        segments <- barriers.await(batch, options.commitTimeoutMs)
+        segments <- parts.barrier.await(batch, options.commitTimeoutMs)
         waitMillis = millisSince(startedNanos)
-        previous <- chain.before(batch)(lookAt)
-        (offered, listed) <- snapshots.forEntry(batch, segments)
+        previous <- entryBefore(batch)
+        _ <- snapshotsKnown()
         link = EntryLink(runtime.random.nextUuid(), previous)
-        entry = CommitEntry
-          .encode(content, batch, link, writer, location.configuredBase, segments ++ offered, Some(listed))
+        list = SnapshotIndex.listFor(view, batch, segments, SnapshotIndex.CompleteEvery)
+        entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
         _ = refuseIfEnded()
-        askedNanos = runtime.timer.nowNanos
-        _ <- entryWriter.write(batch, entry, link.previous, () => isLongSilent, left)
-      } yield (entry, waitMillis, askedNanos)
+        _ <- parts.entryWriter.write(batch, entry, previous, left)
+      } yield (entry, waitMillis)
       val committed = written.transform {
-        case Success((entry, waitMillis, askedNanos)) =>
-          synchronized { uncontestedNanos = askedNanos }
+        case Success((entry, waitMillis)) =>
           committedNow(batch, entry, waitMillis, millisSince(startedNanos) - waitMillis)
           Success(())
         case Failure(error) =>
           failed(error)
           Failure(error)
       }
-      committed.onComplete(_ => ended.success(()))
+      committed.onComplete(_ => done.success(()))
       committed
     }
   }
 
-  /** Whether it commits batches: no commit has failed and nobody has ended it. What it knows may be outdated otherwise. */
-  def isAtWork: Boolean = synchronized(phase == Running || phase == Committing)
-
-  /** Spark, or a user, wants `commits/<batch>` deleted. See [[Retention.askedToDelete]]. Fails unless [[isAtWork]]. */
-  def deleteEntry(batch: Long): Future[Unit] =
-    if (!isAtWork) Future.failed(ProtocolErrors.runEnded(run))
-    else retention.askedToDelete(batch).transform { outcome =>
-      val left = retention.batches.lastOption.getOrElse(-1L)
-      if (chain.goBackTo(left)) {
-        ledger.goBackTo(left)
-        snapshots.goBackTo(left)
+  /**
+   * Spark, or a user, requests the deletion of `commits/<batch>`. Completes when the entry is gone, or when the request is
+   * noted: an entry that is still needed is deleted later. The newest entry is deleted at once, which is a rollback, and the run
+   * ends. Fails unless [[isAtWork]].
+   */
+  def deleteEntry(batch: Long): Future[Unit] = {
+    val now = state.get
+    if (!now.isAtWork) Future.failed(ProtocolErrors.runEnded(run))
+    else if (batch < now.view.newest) {
+      change(_.requestedToDelete(batch))
+      parts.retention.request()
+      Future.unit
+    } else parts.deleter.rollBack(batch, now.view.requested).flatMap { gone =>
+      if (gone.isEmpty) Future.unit
+      else {
+        logger.warn(
+          s"The entry of batch $batch of ${location.root} was deleted while its query is running: run $run ends"
+        )
+        change(_.deleted(gone))
+        close()
       }
-      outcome
     }
+  }
 
-  /** Ends the run: it commits and deletes nothing any more. Completes when what is under way has ended. */
+  /**
+   * Ends the run: it commits nothing any more, and deletes what is not needed a last time. Completes when what is under way has
+   * ended.
+   */
   def close(): Future[Unit] = {
-    val committing = synchronized {
-      if (phase != Broken) phase = Ended
-      commitUnderWay
+    val before = state.modify(of => (if (of.isAtWork) of.copy(phase = RunPhase.Closing) else of, of))
+    ended.trySuccess(ProtocolErrors.runEnded(run))
+    parts.restart.end()
+    for {
+      _ <- before.committing
+      _ <- parts.retention.underWay
+      _ = parts.retention.request()
+      _ <- parts.retention.underWay
+      _ = state.update(of => if (of.phase == RunPhase.Closing) of.copy(phase = RunPhase.Ended) else of)
+      _ = ledger.end()
+      _ <- endClaim()
+    } yield ()
+  }
+
+  /** Nothing of this run can take effect any more, unless the outcome of its last commit is unknown. */
+  private def endClaim(): Future[Unit] = {
+    val isFirst = state.modify { of =>
+      val isFirst = of.phase == RunPhase.Ended && !of.claimEnded
+      (of.copy(claimEnded = of.claimEnded || isFirst), isFirst)
     }
-    barriers.end(ProtocolErrors.runEnded(run))
-    restart.end()
-    val retained = retention.close()
-    committing.flatMap { _ =>
-      ledger.end()
-      snapshots.end()
-      retained
-    }
+    if (isFirst && started.exclusive) Claims.end(location, checkpoint, epoch, options.commitTimeoutMs) else Future.unit
   }
 
   /** Nothing is sealed for the batch any more; losers are told not to build on what they have. */
@@ -257,32 +214,45 @@ final class RunCoordinator private (
     }
 
   /**
-   * An entry that appeared after this run had looked, and that Spark goes on from. If a run of higher epoch wrote it, or it
-   * does not say who did, that one may have swept away what this run has uploaded: [[retention.OrphanSweep]].
+   * The id of the entry that the one of `batch` is built on. An entry that appeared after this run had claimed its epoch is
+   * another driver's: it has committed beside this run, whose claim fences another batch.
    */
-  private def lookAt(batch: Long): Future[EntryFound] = entries.read(batch).map { found =>
-    found match {
-      case EntryFound.Logged(entry) if entry.index.writer.epoch > epoch =>
+  private def entryBefore(batch: Long): Future[Option[UUID]] = {
+    val now = view
+    if (now.newest >= batch - 1) Future.successful(if (now.newest == batch - 1) now.newestId else None)
+    else entries.read(batch - 1).map {
+      case EntryFound.Absent => None
+      case EntryFound.Plain => throw ProtocolErrors.fenced(location.entry(batch - 1), None)
+      case EntryFound.Logged(entry) =>
         val other = entry.index.writer
-        throw ProtocolErrors.fenced(location.entry(batch), Some(other.run -> other.host))
-      case EntryFound.Plain if !retention.stands(batch) => throw ProtocolErrors.fenced(location.entry(batch), None)
-      case _ =>
+        throw ProtocolErrors.fenced(location.entry(batch - 1), Some(other.run -> other.host))
     }
-    // Those below it count as well: it may tell of snapshots that they hold.
-    if (found != EntryFound.Absent) unseen(batch + 1).foreach(retention.noteUnseen)
-    snapshots.seen(found)
-    found
   }
 
-  /** Batches below this one of whose entries this run has not heard. */
-  private def unseen(batch: Long): Iterable[Long] = math.max(chain.newest + 1, batch - UnseenEntries) until batch
+  /** Completes when the view has the snapshots that existed at the start. */
+  private def snapshotsKnown(): Future[Unit] = {
+    val reading = Promise[Unit]()
+    val (underWay, begins) = state.modify { of =>
+      of.listing.filterNot(_.value.exists(_.isFailure)) match {
+        case Some(known) => (of, (known, false))
+        case None => (of.copy(listing = Some(reading.future)), (reading.future, true))
+      }
+    }
+    if (begins) {
+      val existing = view.entries.keysIterator.filter(view.isForeign).toVector
+      val read = (batch: Long) =>
+        started.newest match {
+          case EntryFound.Logged(entry) if entry.batch == batch => Future.successful(started.newest)
+          case _ => entries.read(batch)
+        }
+      reading.completeWith(SnapshotLists.of(existing)(read).map(list => change(_.listed(list)): Unit)): Unit
+    }
+    underWay
+  }
 
-  private def refuseIfEnded(): Unit = if (synchronized(phase) != Committing) throw ProtocolErrors.runEnded(run)
+  private def refuseIfEnded(): Unit = if (state.get.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(run)
 
-  private def isLongSilent: Boolean =
-    synchronized(millisSince(uncontestedNanos)) >= options.fencingRelistAfterMs
-
-  /** The entry stands. Nothing that fails from here on makes the batch any less committed. */
+  /** The entry exists. Nothing that fails from here on makes the batch any less committed. */
   private def committedNow(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit =
     try finish(batch, entry, waitMillis, writeMillis)
     catch {
@@ -291,59 +261,39 @@ final class RunCoordinator private (
     }
 
   private def finish(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long): Unit = {
-    val files = entry.index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
-    val report = BarrierReports.of(batch, entry, waitMillis, writeMillis) {
-      logSize.committed(batch, _, retention.batches)
-    }
-    unseen(batch).foreach(retention.noteUnseen)
-    chain.committed(batch, entry.index)
-    synchronized {
-      lastBarrier = Some(report)
-      if (phase == Committing) phase = Running
+    val unused = ledger.committed(batch)
+    val report = state.modify { of =>
+      val view = of.view.committed(batch, entry.index, BarrierReports.size(entry)).release(unused)
+      val report = BarrierReports.of(batch, entry, waitMillis, writeMillis, view.bytes)
+      val phase = if (of.phase == RunPhase.Committing) RunPhase.Running else of.phase
+      (of.copy(view = view, barrier = Some(report), phase = phase), report)
     }
     metrics.committed(report)
-    restart.end()
-    snapshots.committed(batch, entry.index)
-    retention.committed(batch, entry.index.changedStores, files)
-    discard(ledger.committed(batch))
+    parts.restart.end()
     logger.info(
       s"Batch $batch: ${report.segments} segments durable after $waitMillis ms, commit entry of ${report.entryBytes} " +
         s"bytes written in $writeMillis ms"
     )
-    sweepOnce()
+    parts.retention.request()
+    if (started.exclusive) parts.sweep.request()
   }
 
   private def failed(error: Throwable): Unit = {
     metrics.failed()
-    restart.end()
+    parts.restart.end()
     val unknown = error match {
       case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
       case _ => false
     }
-    synchronized { phase = if (unknown) Broken else Ended }
     // After an unknown commit nothing may be deleted that it may have named; after another driver's, nothing at all.
-    retention.close(): Unit
+    state.update(_.copy(phase = if (unknown) RunPhase.Broken else RunPhase.Ended)): Unit
     ledger.end()
-    snapshots.end()
   }
 
-  private def sweepOnce(): Unit =
-    if (start.exclusive && synchronized { val first = !swept && phase == Running; swept ||= first; first })
-      new OrphanSweep(location, checkpoint, log, entries, epoch, snapshots.isNamed, options.commitTimeoutMs, runtime)
-        .run().onComplete {
-          case Success(0) =>
-          case Success(count) =>
-            logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
-          case Failure(error) =>
-            synchronized { swept = false }
-            logger.warn(s"Could not delete what earlier runs left behind in ${location.base}; it is tried again", error)
-        }
+  private def view: LogView = state.get.view
 
-  private def discard(files: Set[String]): Unit =
-    if (files.nonEmpty && isAtWork)
-      log.delete(files.toVector.map(location.file), options.commitTimeoutMs).flatMap(_.asFuture).failed.foreach { error =>
-        logger.warn(s"Could not delete ${files.size} data files that no commit names; a later run does", error)
-      }
+  private def change(transition: LogView => LogView): LogView =
+    state.update(of => of.copy(view = transition(of.view))).view
 
   private def millisSince(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(runtime.timer.nowNanos - nanos)
 }
@@ -351,18 +301,27 @@ final class RunCoordinator private (
 object RunCoordinator {
   private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
 
-  /** Entries below its first commit of which a run may not have heard: a predecessor's last one, and some to spare. */
-  private val UnseenEntries = 10L
+  /** What a run works with. */
+  private final case class Setup(
+      location: QueryLocation,
+      options: LogOptions,
+      writer: Writer,
+      checkpoint: StorageClient,
+      entries: EntryReader,
+      link: ExecutorLink,
+      runtime: ProtocolRuntime
+  )
 
-  private sealed trait Phase
-  private case object Running extends Phase
-  private case object Committing extends Phase
-
-  /** An earlier commit failed, or the run was ended. */
-  private case object Ended extends Phase
-
-  /** What became of an earlier commit is not known. */
-  private case object Broken extends Phase
+  /** What a run consists of. */
+  private final case class Parts(
+      answers: ExecutorAnswers,
+      barrier: Barrier,
+      entryWriter: EntryWriter,
+      restart: RestartWatch,
+      deleter: Deleter,
+      retention: RetentionRounds,
+      sweep: OrphanSweep
+  )
 
   /**
    * Begins a run: reads what is committed and claims an epoch.
@@ -403,22 +362,64 @@ object RunCoordinator {
         )
       }
       val writer = Writer(run, start.epoch, host, application)
-      new RunCoordinator(
-        location,
-        options,
-        writer,
-        checkpoint,
+      assemble(
+        Setup(location, options, writer, checkpoint, entries, safe(executors), runtime),
         log,
-        executors,
-        budget,
-        accumulator,
         start,
-        entries,
-        metrics,
-        runtime
+        new AttemptLedger(budget),
+        accumulator,
+        metrics
       )
     }
   }
+
+  private def assemble(
+      setup: Setup,
+      log: StorageClient,
+      start: StartedRun,
+      ledger: AttemptLedger,
+      accumulator: Long,
+      metrics: CommitMetrics
+  ): RunCoordinator = {
+    import setup._
+    val id = RunId(location.root.toString, writer.run)
+    val timeout = options.commitTimeoutMs
+    val state = new Guarded(RunState(start.view))
+    val ended = Promise[Throwable]()
+    val query = location.root.toString
+    val restart = new RestartWatch(query, start.view.stores, runtime)
+    val claims = new Claims(location, checkpoint, start.epoch, timeout, runtime)
+    val deleter = new Deleter(location, checkpoint, log, entries, timeout, runtime)
+    val opened = FromDriver.Opened(accumulator, writer.epoch, options.inlineMaxBatchSize)
+    def onFailure(error: Throwable): Unit = {
+      metrics.deletionFailed()
+      logger.warn(s"Could not delete what $query no longer needs; a later round tries again", error)
+    }
+    ledger.forget(start.view.newest): Unit
+    new RunCoordinator(
+      id,
+      setup,
+      start,
+      state,
+      ledger,
+      Parts(
+        new ExecutorAnswers(location, writer, opened, ledger, state, restart, metrics),
+        new Barrier(id, ledger, link, ended.future, runtime),
+        new EntryWriter(location, checkpoint, entries, start.exclusive, runtime),
+        restart,
+        deleter,
+        new RetentionRounds(query, state, deleter, entries, claims, RetentionLimits(), onFailure, runtime),
+        new OrphanSweep(location, checkpoint, log, entries, claims, state, timeout, runtime)
+      ),
+      metrics,
+      ended
+    )
+  }
+
+  /** A send that throws counts as failed. */
+  private def safe(executors: ExecutorLink): ExecutorLink = (to, of, message) =>
+    try executors.tell(to, of, message)
+    catch { case NonFatal(error) => Future.failed(error) }
 
   /** Of an entry's end, to know its index: enough for some thousand segments. */
   private val IndexFetchLength = 256 * 1024

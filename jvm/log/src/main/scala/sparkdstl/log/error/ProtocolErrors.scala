@@ -49,14 +49,6 @@ object ProtocolErrors {
         "this driver's batch counts."
     )
 
-  def overtaken(commits: Path, batch: Long, newest: Long, other: Option[(UUID, String)]): FencedException =
-    new FencedException(
-      s"While this driver was at batch $batch of $commits, another driver" +
-        other.fold("") { case (run, host) => s" (run $run on host $host)" } +
-        s" committed batches up to $newest. Two queries must not share a checkpoint: stop one of them. Nothing of this " +
-        "driver's batch counts."
-    )
-
   def sealRefused(attempt: Long, batch: Long, run: UUID, reason: String, stale: Vector[String]): SealRefusedException =
     new SealRefusedException(
       Map("attempt" -> attempt.toString, "batch" -> batch.toString, "run" -> run.toString, "reason" -> reason),

@@ -76,6 +76,13 @@ object LogLayout {
   def parseTrial(name: String): Option[Long] =
     Option.when(name.endsWith(TrialEnding))(name.takeWhile(_ != '-')).flatMap(parseNumber)
 
+  /** The name of the object that says that the run of an epoch has ended with nothing under way. */
+  def endOfEpoch(epoch: Long): String = s"$epoch$EndEnding"
+
+  /** The epoch of an [[endOfEpoch]], by its name; None if it is none. */
+  def parseEndOfEpoch(name: String): Option[Long] =
+    Option.when(name.endsWith(EndEnding))(name.stripSuffix(EndEnding)).flatMap(parseNumber)
+
   /** The number of an object in [[EpochsDirectory]], by its name; None if it claims none. */
   def parseEpoch(name: String): Option[Long] = parseNumber(name)
 
@@ -91,6 +98,7 @@ object LogLayout {
     commits.flatMap(entry => parseBatch(entry.path.getName).map(_ -> entry.length)).toMap
 
   private val TrialEnding = ".trial"
+  private val EndEnding = ".ended"
 
   private def parseNumber(name: String): Option[Long] = Option.when(NumberName.matches(name))(name.toLong)
 

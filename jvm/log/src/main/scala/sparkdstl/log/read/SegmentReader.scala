@@ -8,7 +8,15 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{DamagedLogException, LogErrors, ProtocolErrors}
-import sparkdstl.log.format.{LogFileReader, LogLayout, QueryLocation, SegmentEntry, SegmentKey, SegmentKind}
+import sparkdstl.log.format.{
+  LogFileReader,
+  LogLayout,
+  QueryLocation,
+  SegmentEntry,
+  SegmentKey,
+  SegmentKind,
+  SnapshotList
+}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectEndsBefore
@@ -103,7 +111,7 @@ final class SegmentReader(
     } yield segments.filter(segment => kinds(segment.key.kind))
 
   /** The snapshots in all entries that there are. Lists, and reads one or two. */
-  def snapshots(): Future[StandingSnapshots] = existing().flatMap(StandingSnapshots.among(_)(entry))
+  def snapshots(): Future[SnapshotList] = existing().flatMap(SnapshotLists.of(_)(entry))
 
   /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */
   def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] = entry(batch).map {

@@ -98,7 +98,7 @@ private[request] final class RunningRequest[T](
 
   /** Wakes this when something is due in state `next`; false if the timer takes no more. Lock held. */
   private def setAlarm(next: RequestState, nowNanos: Long): Boolean = {
-    val atNanos = (next.wakeNanos.toSeq :+ deadlineNanos :+ slowNanos).min
+    val atNanos = (next.wakeNanos.toVector :+ deadlineNanos :+ slowNanos).min
     alarm.exists(_._1 <= atNanos) || {
       alarm.foreach(_._2.cancel())
       val millis = math.max(0, atNanos - nowNanos + 999999) / 1000000

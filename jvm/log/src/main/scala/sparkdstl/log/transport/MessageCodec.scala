@@ -16,12 +16,14 @@ object MessageCodec {
   def encode(message: ToDriver): Array[Byte] = write { out =>
     message match {
       case ToDriver.Open => out.writeByte(0)
-      case ToDriver.Seal(attempt, batch, segments) =>
+      case ToDriver.Seal(attempt, batch, segments, carried) =>
         out.writeByte(1)
         out.writeLong(attempt)
         out.writeLong(batch)
-        out.writeInt(segments.size)
-        segments.foreach(writeSegment(out, _))
+        Seq(segments, carried).foreach { some =>
+          out.writeInt(some.size)
+          some.foreach(writeSegment(out, _))
+        }
       case ToDriver.Withdraw(attempt, batch) =>
         out.writeByte(2)
         out.writeLong(attempt)
@@ -47,18 +49,13 @@ object MessageCodec {
       case ToDriver.PastTheLog(why) =>
         out.writeByte(6)
         writeText(out, why)
-      case ToDriver.OfferSnapshot(attempt, segments) =>
-        out.writeByte(7)
-        out.writeLong(attempt)
-        out.writeInt(segments.size)
-        segments.foreach(writeSegment(out, _))
     }
   }
 
   def decodeToDriver(bytes: Array[Byte]): ToDriver = read(bytes) { in =>
     in.readByte() match {
       case 0 => ToDriver.Open
-      case 1 => ToDriver.Seal(in.readLong(), in.readLong(), many(in, 24)(readSegment(in)))
+      case 1 => readSeal(in)
       case 2 => ToDriver.Withdraw(in.readLong(), in.readLong())
       case 3 => ToDriver.Uploaded(many(in, 10) {
           in.readLong() -> (if (in.readBoolean()) Right(readPart(in)) else Left(readText(in)))
@@ -66,7 +63,6 @@ object MessageCodec {
       case 4 => ToDriver.Release(many(in, 12)((readText(in), in.readLong())))
       case 5 => ToDriver.ListStore(readText(in))
       case 6 => ToDriver.PastTheLog(readText(in))
-      case 7 => readOffer(in)
       case other => throw unknown(other)
     }
   }
@@ -78,10 +74,16 @@ object MessageCodec {
         Seq(accumulator, epoch, inlineShare).foreach(out.writeLong)
       case FromDriver.NotCoordinated => out.writeByte(1)
       case FromDriver.Superseded => out.writeByte(2)
-      case FromDriver.Accepted(barrier) =>
+      case FromDriver.Accepted(barrier, notTaken) =>
         out.writeByte(3)
         out.writeBoolean(barrier.nonEmpty)
         barrier.foreach(writeBarrier(out, _))
+        out.writeInt(notTaken.size)
+        notTaken.foreach { case (store, missing) =>
+          writeText(out, store)
+          out.writeInt(missing.size)
+          missing.foreach(writeText(out, _))
+        }
       case FromDriver.OverBudget => out.writeByte(4)
       case FromDriver.Refused(reason, stale) =>
         out.writeByte(5)
@@ -91,7 +93,7 @@ object MessageCodec {
       case FromDriver.Withdrawal(mayBeCommitted) =>
         out.writeByte(6)
         out.writeBoolean(mayBeCommitted)
-      case FromDriver.Versions(changelogs, snapshots, plainUpTo) =>
+      case FromDriver.Versions(changelogs, snapshots, plainUpTo, lowest) =>
         out.writeByte(7)
         out.writeInt(changelogs.size)
         changelogs.foreach(out.writeLong)
@@ -103,18 +105,12 @@ object MessageCodec {
           snapshot.id.foreach(writeText(out, _))
         }
         out.writeLong(plainUpTo)
+        out.writeLong(lowest)
       case FromDriver.Noted => out.writeByte(8)
       case FromDriver.Unwanted(tickets) =>
         out.writeByte(9)
         out.writeInt(tickets.size)
         tickets.foreach(out.writeLong)
-      case FromDriver.NotYet => out.writeByte(10)
-      case FromDriver.SnapshotHeld => out.writeByte(11)
-      case FromDriver.SnapshotRefused(reason, missing) =>
-        out.writeByte(12)
-        writeText(out, reason)
-        out.writeInt(missing.size)
-        missing.foreach(writeText(out, _))
     }
   }
 
@@ -123,16 +119,18 @@ object MessageCodec {
       case 0 => FromDriver.Opened(in.readLong(), in.readLong(), in.readLong())
       case 1 => FromDriver.NotCoordinated
       case 2 => FromDriver.Superseded
-      case 3 => FromDriver.Accepted(Option.when(in.readBoolean())(readBarrier(in)))
+      case 3 =>
+        FromDriver.Accepted(
+          Option.when(in.readBoolean())(readBarrier(in)),
+          many(in, 8)((readText(in), many(in, 4)(readText(in))))
+        )
       case 4 => FromDriver.OverBudget
       case 5 => FromDriver.Refused(readText(in), many(in, 4)(readText(in)))
       case 6 => FromDriver.Withdrawal(in.readBoolean())
-      case 7 => FromDriver.Versions(many(in, 8)(in.readLong()), many(in, 17)(readPlace(in)), in.readLong())
+      case 7 =>
+        FromDriver.Versions(many(in, 8)(in.readLong()), many(in, 17)(readPlace(in)), in.readLong(), in.readLong())
       case 8 => FromDriver.Noted
       case 9 => FromDriver.Unwanted(many(in, 8)(in.readLong()))
-      case 10 => FromDriver.NotYet
-      case 11 => FromDriver.SnapshotHeld
-      case 12 => FromDriver.SnapshotRefused(readText(in), many(in, 4)(readText(in)))
       case other => throw unknown(other)
     }
   }
@@ -177,14 +175,16 @@ object MessageCodec {
     }
   }
 
-  private def readOffer(in: DataInputStream): ToDriver.OfferSnapshot = {
-    val offer = ToDriver.OfferSnapshot(in.readLong(), many(in, 13)(readSegment(in)))
-    val isWhole = offer.segments.headOption.exists(_.key.kind == SegmentKind.Snapshot) &&
-      offer.segments.tail.forall(of =>
-        of.key.kind == SegmentKind.SnapshotFile && of.key.storeDirectory == offer.key.storeDirectory
-      ) && offer.segments.forall(_.parts.forall { case _: SealedPart.Pending => false; case _ => true })
-    if (!isWhole) throw new IllegalArgumentException(s"${offer.segments.map(_.key.relativePath)} is no snapshot")
-    offer
+  private def readSeal(in: DataInputStream): ToDriver.Seal = {
+    val seal = ToDriver.Seal(in.readLong(), in.readLong(), many(in, 13)(readSegment(in)), many(in, 13)(readSegment(in)))
+    seal.carried.groupBy(_.key.storeDirectory).foreach { case (_, segments) =>
+      val (zips, files) = segments.partition(_.key.kind == SegmentKind.Snapshot)
+      val isWhole = zips.size == 1 && zips.head.key.batch < seal.batch &&
+        files.forall(_.key.kind == SegmentKind.SnapshotFile) &&
+        segments.forall(_.parts.forall { case _: SealedPart.Pending => false; case _ => true })
+      if (!isWhole) throw new IllegalArgumentException(s"${segments.map(_.key.relativePath)} is no snapshot")
+    }
+    seal
   }
 
   private def readPlace(in: DataInputStream): SnapshotPlace = {

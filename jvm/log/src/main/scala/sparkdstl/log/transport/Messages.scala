@@ -46,13 +46,22 @@ object ToDriver {
   case object Open extends ToDriver
 
   /**
-   * Everything that one task attempt has sealed. Saying it again changes nothing.
+   * Everything that one task attempt has sealed. Sending it again changes nothing.
    *
    * @param attempt
    *   Spark's number of the task attempt, unique in an application; a negative number of its own where a thread without
    *   a task has sealed a single segment
+   * @param carried
+   *   finished snapshots of earlier versions of the attempt's stores, at most one of each: what Spark calls a snapshot's zip, and
+   *   the files that it consists of, all of them durable or inline. The local state has passed through that version, so the
+   *   bases of the seals since prove that it was committed
    */
-  final case class Seal(attempt: Long, batch: Long, segments: Vector[SealedSegment]) extends ToDriver
+  final case class Seal(
+      attempt: Long,
+      batch: Long,
+      segments: Vector[SealedSegment],
+      carried: Vector[SealedSegment] = Vector.empty
+  ) extends ToDriver
 
   /** What the attempt has sealed, or may have, does not count. Answered with [[FromDriver.Withdrawal]]. */
   final case class Withdraw(attempt: Long, batch: Long) extends ToDriver
@@ -65,16 +74,6 @@ object ToDriver {
 
   /** Which versions of a store are in the log. */
   final case class ListStore(storeDirectory: String) extends ToDriver
-
-  /**
-   * A snapshot of a version that the attempt led to, for a commit entry to hold: what Spark calls its zip, then the files
-   * that it consists of. All of it is durable or inline. Saying it again changes nothing.
-   */
-  final case class OfferSnapshot(attempt: Long, segments: Vector[SealedSegment]) extends ToDriver {
-
-    /** Of the zip. */
-    def key: SegmentKey = segments.head.key
-  }
 
   /** Changes of this query go past the log, and why: for the operator, once. */
   final case class PastTheLog(why: String) extends ToDriver
@@ -103,8 +102,17 @@ object FromDriver {
   /** Another run has taken the checkpoint over. */
   case object Superseded extends FromDriver
 
-  /** The seals are taken; `barrier` tells how the newest barrier went. */
-  final case class Accepted(barrier: Option[BarrierReport]) extends FromDriver
+  /**
+   * The seals are taken.
+   *
+   * @param barrier
+   *   how the newest barrier went
+   * @param notTaken
+   *   stores whose carried snapshots are not taken, with the data files of these that may be gone; without such files the
+   *   snapshot may come with a later seal
+   */
+  final case class Accepted(barrier: Option[BarrierReport], notTaken: Vector[(String, Vector[String])] = Vector.empty)
+      extends FromDriver
 
   /** The driver has no memory for the inline bytes: upload them and seal again. */
   case object OverBudget extends FromDriver
@@ -129,23 +137,11 @@ object FromDriver {
    *   where its snapshots are, in ascending order of versions
    * @param plainUpTo
    *   above this version there are no plain files of it; 0 if there never were any
+   * @param lowest
+   *   the lowest version that is retained
    */
-  final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long)
+  final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
       extends FromDriver
-
-  /** The offered snapshot's version is not committed yet: it is not taken, and to be offered again. */
-  case object NotYet extends FromDriver
-
-  /** A commit entry holds the offered snapshot. While one that was taken waits for an entry the answer is [[Noted]]. */
-  case object SnapshotHeld extends FromDriver
-
-  /**
-   * The snapshot is not taken, and never will be.
-   *
-   * @param missing
-   *   data files that it names and that may not be there any more
-   */
-  final case class SnapshotRefused(reason: String, missing: Vector[String]) extends FromDriver
 
   case object Noted extends FromDriver
 
@@ -192,7 +188,7 @@ object ToExecutor {
  * @param entryBytes
  *   of the commit entry
  * @param logBytes
- *   how large the log is with it, see [[sparkdstl.log.coordinator.retention.LogSize]]
+ *   how large the log is with it, changes in data files included
  * @param snapshots
  *   of stores, that the entry was the first to hold
  * @param snapshotBytes

@@ -6,7 +6,8 @@ import java.util.concurrent.atomic.LongAdder
 final class MaterializationMetrics {
   private val begun = new LongAdder
   private val held = new LongAdder
-  private val refused = new LongAdder
+  private val ready = new LongAdder
+  private val lost = new LongAdder
   private val failures = new LongAdder
   private val bytes = new LongAdder
   @volatile private var last = (0L, 0L)
@@ -25,14 +26,18 @@ final class MaterializationMetrics {
     last = (uploadedBytes, millis)
   }
 
-  /** No commit entry will hold it, because it is not wanted. */
-  def unwanted(): Unit = refused.increment()
+  /** One is uploaded, and waits for a seal of its store. */
+  def uploaded(): Unit = ready.increment()
+
+  /** No commit entry will hold it, because the store's local state is another one now. */
+  def abandoned(): Unit = lost.increment()
 
   def failed(): Unit = failures.increment()
 
   def startedCount: Long = begun.sum
   def completedCount: Long = held.sum
-  def unwantedCount: Long = refused.sum
+  def uploadedCount: Long = ready.sum
+  def abandonedCount: Long = lost.sum
   def failedCount: Long = failures.sum
   def uploadedBytes: Long = bytes.sum
 

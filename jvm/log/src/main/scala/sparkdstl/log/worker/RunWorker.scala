@@ -48,6 +48,7 @@ final class RunWorker(
   private var snapshots: Option[SnapshotUploads] = None
   private val stores = mutable.HashMap.empty[String, LocalStore]
   private val released = mutable.HashMap.empty[String, Long]
+  private val loads = mutable.HashMap.empty[String, Int]
   private var releasing = false
   private var toldPastTheLog = false
   private var closed = false
@@ -87,7 +88,7 @@ final class RunWorker(
     case _ => Future.failed(ProtocolErrors.notCoordinated(id.root))
   }
 
-  /** Where snapshots are uploaded to and offered. None if the driver coordinates no run here. */
+  /** Where snapshots are uploaded to. None if the driver coordinates no run here. */
   def snapshotUploads(): Future[Option[SnapshotUploads]] = opened().map {
     case FromDriver.Opened(_, epoch, _) => Some(snapshotsOnFirstUse(epoch))
     case _ => None
@@ -105,6 +106,19 @@ final class RunWorker(
 
   def unregister(storeDirectory: String, store: LocalStore): Unit = synchronized {
     if (stores.get(storeDirectory).exists(_ eq store)) stores.remove(storeDirectory): Unit
+  }
+
+  /** The store was loaded from storage. Returns how often it was, in this run. */
+  def loaded(storeDirectory: String): Int = synchronized {
+    val times = loads.getOrElse(storeDirectory, 0) + 1
+    loads.put(storeDirectory, times)
+    times
+  }
+
+  /** The run's number among all runs on the checkpoint; None if the driver coordinates no run here. */
+  def epoch(): Future[Option[Long]] = opened().map {
+    case FromDriver.Opened(_, epoch, _) => Some(epoch)
+    case _ => None
   }
 
   /** Spark's retention no longer needs versions of the store below `lowest`. The driver learns it in the background. */
@@ -176,9 +190,7 @@ final class RunWorker(
     snapshots.getOrElse {
       val made = new SnapshotUploads(
         makeSnapshotUploader(epoch),
-        ask,
         () => synchronized(uploader).exists(_.bytesInFlight > 0),
-        options.commitTimeoutMs,
         runtime
       )
       snapshots = Some(made)

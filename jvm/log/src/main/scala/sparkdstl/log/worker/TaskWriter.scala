@@ -10,7 +10,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
-import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, ToDriver}
+import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, SealedSegment, ToDriver}
 
 /**
  * What one task attempt writes into the log, and the one ask with which it hands that over.
@@ -42,6 +42,9 @@ final class TaskWriter private[worker] (
   private var state: State = Open
   private val writing = mutable.LinkedHashSet.empty[SegmentWriter]
   private val ended = mutable.LinkedHashSet.empty[SegmentWriter]
+  private val stores = mutable.LinkedHashMap.empty[String, SealedStore]
+  private val stored = mutable.ArrayBuffer.empty[SealedSegment]
+  private var carried = Map.empty[String, Vector[SealedSegment]]
   private val outcome = Promise[Unit]()
   // Whether the driver has been asked, and how often it was silent: then it may have taken a seal, or may yet.
   private var asked = false
@@ -79,6 +82,13 @@ final class TaskWriter private[worker] (
   /** The segment will not be completed. */
   def abort(segment: SegmentWriter): Unit =
     if (synchronized(writing.remove(segment))) segment.discard()
+
+  /** The seal may carry a snapshot of the store, which hears of its outcome. */
+  def carryFor(storeDirectory: String, store: SealedStore): Unit =
+    synchronized(stores.put(storeDirectory, store)): Unit
+
+  /** Segment of a file that is in data files already, as part of what the task commits. */
+  def addStored(segment: SealedSegment): Unit = synchronized(stored += segment): Unit
 
   /** Directories of the stores that the task has written to. */
   def storeDirectories: Vector[String] =
@@ -123,6 +133,7 @@ final class TaskWriter private[worker] (
       case Sealing | Sealed => withdraw()
       case GivenUp =>
     }
+    if (before != GivenUp) synchronized(stores.valuesIterator.toVector).foreach(_.givenUp())
     outcome.tryFailure(new CancellationException(s"task attempt $attempt was given up")): Unit
   }
 
@@ -151,7 +162,13 @@ final class TaskWriter private[worker] (
     segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => segment.uploadRest()))
 
   private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
-    val message = ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment))
+    // As often as it is asked, the snapshots are the same.
+    val message = synchronized {
+      if (carried.isEmpty && state == Sealing)
+        carried = stores.iterator.map { case (store, of) => store -> of.carried(batch) }.toMap
+      val snapshots = carried.valuesIterator.flatten.toVector
+      ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment) ++ stored, snapshots)
+    }
     val isWanted = synchronized {
       if (state == Sealing) asked = true
       state == Sealing
@@ -171,9 +188,12 @@ final class TaskWriter private[worker] (
       silences > 0
     }
     answer.message match {
-      case FromDriver.Accepted(barrier) =>
+      case FromDriver.Accepted(barrier, notTaken) =>
         barrier.foreach(noteBarrier)
-        if (conclude(Sealed, Success(()))) segments.foreach(_.report())
+        if (conclude(Sealed, Success(()))) {
+          segments.foreach(_.report())
+          tellStores(notTaken.toMap)
+        }
         Future.unit
       case FromDriver.OverBudget => uploadRests(segments).flatMap(_ => handOver(segments))
       case FromDriver.Refused(reason, stale) if mayBeTaken =>
@@ -187,6 +207,13 @@ final class TaskWriter private[worker] (
         Future.unit
       case FromDriver.Superseded | FromDriver.NotCoordinated => refused(ProtocolErrors.notCoordinated(run.root))
       case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
+    }
+  }
+
+  private def tellStores(notTaken: Map[String, Vector[String]]): Unit = {
+    val (all, snapshots) = synchronized((stores.toVector, carried))
+    all.foreach { case (directory, store) =>
+      store.accepted(snapshots.get(directory).exists(_.nonEmpty), notTaken.get(directory))
     }
   }
 

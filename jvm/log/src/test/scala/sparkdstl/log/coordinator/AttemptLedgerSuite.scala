@@ -11,13 +11,14 @@ class AttemptLedgerSuite extends AnyFunSuite {
   import RunFixture._
 
   private val accepted = FromDriver.Accepted(None)
+  private val limit = 1000L
 
   private class Fixture {
     val budget = new InlineBudget(1000)
     val ledger = new AttemptLedger(budget)
 
     def take(seal: ToDriver.Seal, executor: String = "1"): Assertion =
-      assert(ledger.seal(executor, seal) == accepted)
+      assert(ledger.seal(executor, seal, limit) == accepted)
 
     def attempts: Map[String, Long] =
       ledger.result.toOption.get.map(segment => segment.key.relativePath -> segment.attempt).toMap
@@ -54,7 +55,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(!ledger.withdraw(1, 0))
     assert(!ledger.withdraw(2, 0))
     assert(budget.inUse == 0)
-    assert(ledger.seal("1", seal(2, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(ledger.seal("1", seal(2, 0, 0, inline(1)), limit).isInstanceOf[FromDriver.Refused])
     assert(!ledger.hasSeals(0))
     ledger.close(0, Set.empty, Nil)
     assert(isSettled && attempts.isEmpty)
@@ -66,7 +67,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(2))
-    assert(ledger.seal("1", seal(3, 0, 1, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(ledger.seal("1", seal(3, 0, 1, inline(1)), limit).isInstanceOf[FromDriver.Refused])
     assert(ledger.withdraw(2, 0))
     assert(!ledger.withdraw(1, 0))
     ledger.committed(0)
@@ -179,15 +180,32 @@ class AttemptLedgerSuite extends AnyFunSuite {
     def on(attempt: Long, batch: Long, base: Long): ToDriver.Seal =
       ToDriver.Seal(attempt, batch, Vector(SealedSegment(key(batch), Some(base), Vector(inline(1)))))
     ledger.forget(4)
-    assert(ledger.seal("1", on(9, 5, 8)).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
+    assert(ledger.seal("1", on(9, 5, 8), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
     take(seal(1, 5, 0, inline(1)))
     ledger.close(5, Set.empty, Seq(1))
     ledger.committed(5)
-    assert(ledger.seal("1", on(3, 6, 2)).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
+    assert(ledger.seal("1", on(3, 6, 2), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
     take(on(4, 6, 1))
-    ledger.goBackTo(4)
-    take(seal(5, 5, 0, inline(1)))
-    assert(ledger.seal("1", on(6, 6, 1)).isInstanceOf[FromDriver.Refused])
+  }
+
+  test("carried snapshots of a batch have a bounded size, and the first is always taken") {
+    val fixture = new Fixture
+    import fixture._
+    def carrying(partition: Int, bytes: Int): Seq[String] = {
+      val changes = SealedSegment(key(1, partition), Some(partition.toLong), Vector(inline(1)))
+      val seal = ToDriver.Seal(10L + partition, 1, Vector(changes), snapshot(1, Nil, partition, bytes))
+      ledger.seal("1", seal, carriedLimit = 100).asInstanceOf[FromDriver.Accepted].notTaken.map(_._1)
+    }
+    (0 to 3).foreach(partition => take(seal(partition.toLong, 0, partition, inline(1))))
+    ledger.close(0, Set.empty, 0L to 3L)
+    ledger.committed(0)
+    assert(carrying(0, 150).isEmpty)
+    assert(carrying(1, 10) == Seq("0/1"))
+    ledger.close(1, Set.empty, 10L to 11L)
+    val zips = ledger.result.toOption.get.filter(_.key.kind == SegmentKind.Snapshot)
+    assert(zips.map(_.key.partition) == Vector(0))
+    ledger.committed(1)
+    assert(budget.inUse == 0)
   }
 
   test("files that attempts named are handed out once they are not part of the commit nor of a later batch") {
@@ -210,7 +228,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
     assert(ledger.withdraw(1, 0))
     assert(!ledger.withdraw(2, 0))
-    assert(ledger.seal("1", seal(3, 1, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(ledger.seal("1", seal(3, 1, 0, inline(1)), limit).isInstanceOf[FromDriver.Refused])
   }
 
   test("what a report costs does not grow with the stores: 40,000 of them in 10,000 tasks settle") {

@@ -10,6 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.error.{DstlException, FencedException}
 import sparkdstl.log.format.FormatSamples
+import sparkdstl.log.request.ScriptedStore
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.transport._
@@ -64,6 +65,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(run.barrier.map(_.logBytes).contains(run.retainedBytes))
     answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
     (0L to 1L).foreach(batch => result(run.deleteEntry(batch)))
+    fixture.timer.advance(2000)
     assert(fixture.batches == Seq(2L, 3L))
     assert(run.retainedBytes == entryBytes + part(1).length)
   }
@@ -144,46 +146,6 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(fixture.budget.inUse == 0)
   }
 
-  test("an entry that was written and could not be looked at again is a commit that nobody knows of") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    fixture.timer.advance(600000)
-    answer(run, seal(1, 1, 0, inline(1)))
-    fixture.store.script("list", sparkdstl.log.request.ScriptedStore.Work, Fail())
-    assert(condition(run.commit(1, content, Seq(1))) == "DSTL_COMMIT_UNKNOWN")
-    assert(fixture.batches == Seq(0, 1))
-  }
-
-  test("a run that was silent for long does not write into a hole that a purge has left") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    fixture.writeEntry(7, otherRun, 9, None, committed(7))
-    fixture.timer.advance(600000)
-    answer(run, seal(1, 1, 0, inline(1)))
-    assert(failure(run.commit(1, content, Seq(1))).isInstanceOf[FencedException])
-    assert(fixture.batches == Seq(0, 7))
-  }
-
-  test("how long a run was silent counts from when it asked for its last entry, not from when it heard of it") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, inline(1)))
-    val hang = new Hang
-    fixture.store.script("create", hang)
-    val first = run.commit(0, content, Seq(1))
-    // As in a process that was stopped after the entry was there, and before it heard so.
-    fixture.timer.advance(59000)
-    hang.release()
-    result(first)
-    fixture.writeEntry(7, otherRun, 9, None, committed(7))
-    fixture.timer.advance(541000)
-    answer(run, seal(2, 1, 0, inline(1)))
-    assert(failure(run.commit(1, content, Seq(2))).isInstanceOf[FencedException])
-    assert(fixture.batches == Seq(0, 7))
-  }
-
   test("a run that is closed while it waits writes no entry") {
     val fixture = new RunFixture
     val run = fixture.begin()
@@ -212,15 +174,71 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(run.commit(1, content, Seq(1))) == "DSTL_RUN_ENDED")
   }
 
-  test("after a user has gone back, the next entry is built on what is there, and its batch is run again") {
+  test("deleting the newest entry of a run that is at work deletes it, and ends the run") {
     val fixture = new RunFixture
     val run = fixture.begin()
     (0L to 2L).foreach(commit(run, _))
     result(run.deleteEntry(2))
-    assert(run.lastCommitted == 1 && run.knowsAbsent(2))
-    commit(run, 2, attempt = 8)
+    assert(fixture.batches == Seq(0, 1) && !run.isAtWork)
+    answer(run, seal(8, 2, 0, inline(1)))
+    assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
+    val next = fixture.begin(otherRun)
+    commit(next, 2, attempt = 9)
     assert(fixture.entry(2).get.index.link.get.previous == fixture.idOf(1))
-    assert(fixture.entry(2).get.index.entries.map(_.attempt) == Vector(8L))
+  }
+
+  test("a run commits nothing on top of an entry that appeared after it had claimed its epoch") {
+    val fixture = new RunFixture
+    val passed = fixture.begin(otherRun)
+    commit(fixture.begin(), 0)
+    answer(passed, seal(1, 1, 0, inline(1)))
+    val error = failure(passed.commit(1, content, Seq(1)))
+    assert(error.isInstanceOf[FencedException] && error.getMessage.contains(s"run ${FormatSamples.someRun} on host"))
+    val another = fixture.begin(otherRun)
+    fixture.store.memory.replace(fixture.location.entry(1), Payload(content))
+    answer(another, seal(1, 2, 0, inline(1)))
+    assert(failure(another.commit(2, content, Seq(1))).isInstanceOf[FencedException])
+    assert(fixture.batches == Seq(0, 1))
+  }
+
+  test("a sweep that cannot read an entry deletes nothing, and is tried again after a while") {
+    val fixture = new RunFixture
+    fixture.writeEntry(0, otherRun, 1, None, committed(0))
+    val run = fixture.begin()
+    fixture.put(file(1, 1, otherRun))
+    commit(run, 1)
+    assert(!fixture.has(file(1, 1, otherRun)), "the sweep works")
+    val next = fixture.begin(otherRun)
+    fixture.put(file(2, 1, otherRun))
+    fixture.store.always("readTail", Fail(new IOException("no")))
+    commit(next, 2)
+    fixture.store.always("readTail", ScriptedStore.Work)
+    commit(next, 3)
+    assert(fixture.has(file(2, 1, otherRun)), "not after each batch")
+    fixture.timer.advance(10000)
+    commit(next, 4)
+    assert(!fixture.has(file(2, 1, otherRun)))
+  }
+
+  test("a sweep that meets a damaged entry waits until that is gone, however many batches are committed") {
+    val fixture = new RunFixture
+    fixture.writeEntry(0, otherRun, 1, None, committed(0))
+    fixture.writeEntry(1, otherRun, 1, fixture.idOf(0), committed(1))
+    val damaged = fixture.store.memory.read(fixture.location.entry(0), 1 << 20).result.value.get.get
+    damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
+    fixture.store.memory.replace(fixture.location.entry(0), Payload(damaged))
+    val run = fixture.begin()
+    fixture.put(file(1, 1, otherRun))
+    (2L to 5L).foreach(commit(run, _))
+    fixture.timer.advance(3600000)
+    val reads = fixture.store.count("listRecursively")
+    (6L to 9L).foreach(commit(run, _))
+    assert(fixture.store.count("listRecursively") == reads && fixture.has(file(1, 1, otherRun)))
+    result(run.deleteEntry(0))
+    answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
+    fixture.timer.advance(10000)
+    commit(run, 10)
+    assert(!fixture.has(file(1, 1, otherRun)))
   }
 
   test("an entry below that is not there leaves the chain to begin anew") {
@@ -279,47 +297,8 @@ class RunCoordinatorSuite extends AnyFunSuite {
     Seq(oldTrial, laterTrial).foreach(trial => result(fixture.store.memory.createsExclusively(trial).result))
     commit(run, 1)
     assert(Seq(named, orphan, own, later).map(fixture.has) == Seq(true, false, true, true))
-    assert(result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path).toSet ==
-      Set(fixture.location.epoch(2), laterTrial))
-  }
-
-  test("a run whose start another one of higher epoch has passed by commits nothing on top of that one's batches") {
-    val fixture = new RunFixture
-    // It has claimed its epoch, and has yet to learn from Spark what is committed.
-    val passed = fixture.begin(otherRun)
-    commit(fixture.begin(), 0)
-    fixture.put(file(1, 1, otherRun))
-    answer(passed, seal(1, 1, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
-    val error = failure(passed.commit(1, content, Seq(1)))
-    assert(error.isInstanceOf[FencedException] && error.getMessage.contains(s"run ${FormatSamples.someRun} on host"))
-    assert(fixture.batches == Seq(0))
-  }
-
-  test("a run builds on what one of lower epoch has committed meanwhile, and on no entry without an epoch") {
-    val fixture = new RunFixture
-    val lower = fixture.begin(otherRun)
-    val run = fixture.begin()
-    commit(lower, 0)
-    commit(run, 1)
-    assert(fixture.entry(1).get.index.link.get.previous == fixture.idOf(0))
-    val another = fixture.begin(otherRun)
-    fixture.store.memory.replace(fixture.location.entry(2), Payload(content))
-    answer(another, seal(1, 3, 0, inline(1)))
-    assert(failure(another.commit(3, content, Seq(1))).isInstanceOf[FencedException])
-    commit(fixture.begin(), 3)
-  }
-
-  test("a sweep that cannot read an entry deletes nothing, and is tried again") {
-    val fixture = new RunFixture
-    fixture.writeEntry(0, otherRun, 1, None, committed(0))
-    val run = fixture.begin()
-    assert(run.epoch == 2)
-    fixture.put(file(1, 1, otherRun))
-    fixture.store.script("readTail", Fail())
-    commit(run, 1)
-    assert(fixture.has(file(1, 1, otherRun)))
-    commit(run, 2)
-    assert(!fixture.has(file(1, 1, otherRun)))
+    val epochs = result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path).toSet
+    assert(epochs == Set(fixture.location.epoch(1), fixture.location.epoch(2), laterTrial), "its run has not ended")
   }
 
   test("a run answers without throwing, and for a run that is over with that") {

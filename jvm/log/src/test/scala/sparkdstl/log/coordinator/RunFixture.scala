@@ -28,8 +28,7 @@ final class RunFixture(
   val location: QueryLocation = QueryLocation(root, new Path(root, "dstl"), None)
   val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
   val options: LogOptions = LogOptions.parse(Seq(
-    LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s",
-    LogOptions.Prefix + LogOptions.FencingRelistAfter.key -> "600s"
+    LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s"
   ))
   val storage =
     new RequestingStorage(seenStore(store), Requests(RequestOptions(policy, 100000, 3, 500), runtime))
@@ -105,6 +104,16 @@ object RunFixture {
     LogLayout.dataFile(epoch, run, "1", sequence, "a")
 
   def part(sequence: Long): SegmentPart = SegmentPart(Some(file(sequence)), 24, 10, 0)
+
+  /** A finished snapshot of one SST file for each of these data files. */
+  def snapshot(version: Long, files: Seq[String] = Nil, partition: Int = 0, bytes: Int = 1): Vector[SealedSegment] = {
+    val zip = SegmentKey(0, partition, "", version, None, SegmentKind.Snapshot)
+    val parts = files.map { file =>
+      val key = zip.copy(qualifier = Some(s"000001-$file".replace('/', '-')), kind = SegmentKind.SnapshotFile)
+      SealedSegment(key, None, Vector(SealedPart.Stored(SegmentPart(Some(file), 24, 1, 0))))
+    }
+    SealedSegment(zip, None, Vector(SealedPart.Inline(new Array[Byte](bytes)))) +: parts.toVector
+  }
 
   def segment(key: SegmentKey, parts: SealedPart*): SealedSegment = SealedSegment(key, None, parts.toVector)
 

@@ -6,7 +6,6 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.error.FencedException
-import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.storage._
 import sparkdstl.log.transport.ToDriver
@@ -45,21 +44,6 @@ class RunStartSuite extends AnyFunSuite {
     assert(failure(fixture.tryToBegin()).getMessage.contains("DSTL_UNUSABLE_CHECKPOINT"))
     fixture.store.script("list", Fail())
     assert(failure(fixture.tryToBegin()).getMessage.contains("DSTL_READ_FAILED"))
-  }
-
-  test("the silence before a run's first commit counts from when it began to look") {
-    val fixture = new RunFixture
-    val slow = new Hang
-    fixture.store.script("create", slow)
-    val begun = fixture.tryToBegin(FormatSamples.someRun)
-    // Longer than a single request may take: it is the whole of the run's start that counts.
-    fixture.timer.advance(59000)
-    slow.release()
-    val run = result(begun)
-    fixture.writeEntry(7, otherRun, 9, None, committed(7))
-    fixture.timer.advance(600000 - 59000)
-    result(run.answer("1", seal(1, 0, 0, inline(1))))
-    assert(failure(run.commit(0, content, Seq(1))).isInstanceOf[FencedException])
   }
 
   test(

@@ -41,35 +41,36 @@ class MessageCodecSuite extends AnyFunSuite {
 
   private def many[T](of: Gen[T]): Gen[Vector[T]] = Gen.choose(0, 4).flatMap(Gen.listOfN(_, of)).map(_.toVector)
 
-  private val offer: Gen[ToDriver.OfferSnapshot] = for {
-    attempt <- Gen.long
+  /** A snapshot of a store with this number as its partition, which a seal of the batch may carry. */
+  private def snapshot(batch: Long, partition: Int): Gen[Vector[SealedSegment]] = for {
     zip <- segment
     files <- many(segment)
   } yield {
     def durable(of: SealedSegment) = of.copy(parts = of.parts.filterNot(_.isInstanceOf[SealedPart.Pending]))
-    def named(key: SegmentKey) =
-      key.copy(
-        zip.key.operator,
-        zip.key.partition,
-        zip.key.storeName,
-        qualifier = Some("000012-a"),
-        kind = SnapshotFile
-      )
-    ToDriver.OfferSnapshot(
-      attempt,
-      durable(zip.copy(key = zip.key.copy(kind = Snapshot))) +: files.map(of => durable(of.copy(key = named(of.key))))
-    )
+    val key = zip.key.copy(partition = partition, version = math.max(1L, batch), kind = Snapshot, qualifier = None)
+    def named(of: SegmentKey) =
+      of.copy(key.operator, key.partition, key.storeName, qualifier = Some("000012-a"), kind = SnapshotFile)
+    durable(zip.copy(key = key)) +: files.map(of => durable(of.copy(key = named(of.key))))
   }
+
+  private val seal: Gen[ToDriver.Seal] = for {
+    attempt <- Gen.long
+    batch <- Gen.choose(1L, 1000000L)
+    segments <- many(segment)
+    stores <- Gen.choose(0, 3)
+    carried <- Gen.sequence[Vector[Vector[SealedSegment]], Vector[SealedSegment]](
+      (0 until stores).map(snapshot(batch, _))
+    )
+  } yield ToDriver.Seal(attempt, batch, segments, carried.flatten)
 
   private val toDriver: Gen[ToDriver] = Gen.oneOf(
     Gen.const(ToDriver.Open),
-    Gen.zip(Gen.long, Gen.long, many(segment)).map((ToDriver.Seal.apply _).tupled),
+    seal,
     Gen.zip(Gen.long, Gen.long).map((ToDriver.Withdraw.apply _).tupled),
     many(Gen.zip(Gen.long, Gen.either(text, part))).map(ToDriver.Uploaded(_)),
     many(Gen.zip(text, Gen.long)).map(ToDriver.Release(_)),
     text.map(ToDriver.ListStore(_)),
-    text.map(ToDriver.PastTheLog(_)),
-    offer
+    text.map(ToDriver.PastTheLog(_))
   )
 
   private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(8, Gen.long), integer, integer).map {
@@ -86,15 +87,12 @@ class MessageCodecSuite extends AnyFunSuite {
       FromDriver.NotCoordinated,
       FromDriver.Superseded,
       FromDriver.OverBudget,
-      FromDriver.Noted,
-      FromDriver.NotYet,
-      FromDriver.SnapshotHeld
+      FromDriver.Noted
     ),
-    Gen.option(barrier).map(FromDriver.Accepted(_)),
+    Gen.zip(Gen.option(barrier), many(Gen.zip(text, many(text)))).map((FromDriver.Accepted.apply _).tupled),
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
     Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
-    Gen.zip(many(Gen.long), many(place), Gen.long).map((FromDriver.Versions.apply _).tupled),
-    Gen.zip(text, many(text)).map((FromDriver.SnapshotRefused.apply _).tupled),
+    Gen.zip(many(Gen.long), many(place), Gen.long, Gen.long).map((FromDriver.Versions.apply _).tupled),
     many(Gen.long).map(FromDriver.Unwanted(_))
   )
 

@@ -53,12 +53,13 @@ class RunWorkerSuite extends AnyFunSuite {
     val fixture = new WorkerFixture
     import fixture._
     answers = { case ToDriver.ListStore("0/0") =>
-      FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0)
+      FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0, 1)
     }
     assert(result(worker.versions("0/0")).contains(FromDriver.Versions(
       Vector(1, 2),
       Vector(SnapshotPlace(1, None, 0)),
-      0
+      0,
+      1
     )))
     Seq(FromDriver.Superseded, FromDriver.NotCoordinated).foreach { answer =>
       answers = { case _: ToDriver.ListStore => answer }

@@ -82,26 +82,51 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     val fixture = new Fixture(replayCost = 50)
     import fixture._
     // 50 * (bytes + 256 a version) against 4 MiB and the snapshot.
-    schedule.loaded(10L << 20, 0, 0)
+    schedule.loaded(10L << 20, 0, 0, 0, 1)
     (1 to 8).foreach(_ => commit(100 << 10))
     assert(!schedule.isDue)
     commit(100 << 10)
     assert(schedule.isDue, "the tenth version is the next")
-    schedule.loaded(100L << 20, 9, 900 << 10)
+    schedule.loaded(100L << 20, 9, 900 << 10, 0, 1)
     assert(!schedule.isDue, "the snapshot is larger")
-    schedule.loaded(0, 400, 0)
+    schedule.loaded(0, 400, 0, 0, 1)
     assert(schedule.isDue, "so many commit entries")
   }
 
   test("what was replayed when the store was loaded counts") {
     val fixture = new Fixture(replayCost = 50)
     import fixture._
-    schedule.loaded(1000, 9, 1L << 20)
+    schedule.loaded(1000, 9, 1L << 20, 0, 1)
     assert(schedule.isDue)
-    schedule.loaded(1000, 8, 1L << 20)
+    schedule.loaded(1000, 8, 1L << 20, 0, 1)
     assert(!schedule.isDue)
-    schedule.loaded(1000, 0, 0)
+    schedule.loaded(1000, 0, 0, 0, 1)
     timer.advance(interval)
     assert(!schedule.isDue, "it is what its snapshot was")
+  }
+
+  test("a store is overdue once three runs have begun without a snapshot of it and there is something to replay") {
+    val fixture = new Fixture
+    import fixture._
+    Seq((2L, 3L, true), (1L, 3L, false), (50L, 2L, false)).foreach { case (versions, runs, isOverdue) =>
+      schedule.loaded(1000, versions, 100, runs, 1)
+      assert(schedule.isOverdue == isOverdue, (versions, runs))
+    }
+    schedule.loaded(1000, 2, 100, 3, 1)
+    schedule.taken(1000)
+    assert(!schedule.isOverdue, "until it has one")
+  }
+
+  test(
+    "a store that is loaded from storage again and again is overdue when there is as much to replay as Spark allows"
+  ) {
+    val fixture = new Fixture
+    import fixture._
+    schedule.loaded(1000, 10, 100, 0, 1)
+    assert(!schedule.isOverdue, "as after each restart")
+    schedule.loaded(1000, 10, 100, 0, 2)
+    assert(schedule.isOverdue)
+    schedule.loaded(1000, 9, 100, 0, 2)
+    assert(!schedule.isOverdue)
   }
 }

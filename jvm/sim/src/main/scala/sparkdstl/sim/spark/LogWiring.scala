@@ -88,12 +88,12 @@ trait ExecutorLog {
   def takesSnapshots: Boolean
 
   /**
-   * Puts a snapshot of what an attempt has committed into the log. Completes when that has ended, one way or another.
+   * Puts a snapshot of a store's local state into the log, with later seals of the store. Completes when it is uploaded.
    *
    * @param files
    *   what it consists of, in order; as long as one does not change it keeps its name
    */
-  def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit]
+  def snapshot(key: SegmentKey, files: Vector[SnapshotPiece]): Future[Unit]
 
   /** What a snapshot in the log consists of; None if it is not there. Fails if it cannot be read. */
   def readSnapshot(key: SegmentKey): Future[Option[Vector[Array[Byte]]]]

@@ -136,9 +136,9 @@ final class SparkExecutor(
 
   /** Of what the store is now, whether or not that is committed, or ever will be. Nobody waits for it. */
   private def log(run: UUID, directory: String): Future[Unit] = {
-    for (store <- stores.get((run, directory)); attempt <- store.attempt; log <- logs.get(run)) {
+    for (store <- stores.get((run, directory)) if store.attempt.nonEmpty; log <- logs.get(run)) {
       val key = StoreNames.segment(directory, store.version, store.id, SegmentKind.Snapshot)
-      log.snapshot(key, attempt, LineageFiles.encode(store.state)): Unit
+      log.snapshot(key, LineageFiles.encode(store.state)): Unit
     }
     Future.unit
   }

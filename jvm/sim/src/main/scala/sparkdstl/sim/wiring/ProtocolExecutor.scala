@@ -11,7 +11,16 @@ import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryReader, FoundSegment, SegmentReader}
 import sparkdstl.log.transport.{DriverLink, RunId, SealedPart, SealedSegment, SnapshotPlace, ToExecutor}
 import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
-import sparkdstl.log.worker.{DataFileEncoder, LocalStore, Offered, RunWorker, SegmentChunk, SnapshotUploads, TaskWriter}
+import sparkdstl.log.worker.{
+  DataFileEncoder,
+  LocalStore,
+  RunWorker,
+  SealedStore,
+  SegmentChunk,
+  SnapshotUploads,
+  StoreSnapshot,
+  TaskWriter
+}
 import sparkdstl.sim.model.{Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark.{ExecutorLog, WrittenSegment}
 
@@ -63,10 +72,18 @@ private[wiring] final class ProtocolExecutor(
       case None => Future.failed(new IOException(s"the driver does not coordinate ${run.run}"))
       case Some(task) =>
         tasks((attempt, batch)) = task
+        segments.filter(_.key.kind == SegmentKind.Changelog).foreach(of => carry(task, of))
         segments
           .foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
           .flatMap(_ => task.seal())
     }
+
+  /** Changes that are based on a state from storage prove nothing of what was here before. */
+  private def carry(task: TaskWriter, changes: WrittenSegment): Unit = {
+    val store = changes.key.storeDirectory
+    if (changes.base.isEmpty) underWay.remove(store).foreach(_.transit.abandon())
+    else task.carryFor(store, new CarriedState(store))
+  }
 
   private def plain(key: SegmentKey): Path = new Path(s"${Names.State}/${key.relativePath}")
 
@@ -105,52 +122,76 @@ private[wiring] final class ProtocolExecutor(
 
   // What of snapshots is in data files, by the name of the piece, and which stores have one under way.
   private val uploaded = mutable.Map.empty[String, SealedSegment]
-  private val underWay = mutable.Set.empty[String]
-  // Snapshots that the driver does not want, whatever they consist of: they are not offered at each round of maintenance.
-  private val unwanted = mutable.Set.empty[(SegmentKey, Long)]
+  private val underWay = mutable.Map.empty[String, Snapshot]
+
+  private final class Snapshot(val transit: StoreSnapshot, val pieces: Vector[SnapshotPiece]) {
+    var named = Vector.empty[SealedSegment]
+  }
+
+  /** As the adapter's materialization: hears what becomes of the snapshot of a store. */
+  private final class CarriedState(store: String) extends SealedStore {
+    override def carried(batch: Long): Vector[SealedSegment] =
+      underWay.get(store).fold(Vector.empty[SealedSegment])(_.transit.carry(batch))
+
+    override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit = underWay.get(store).foreach { of =>
+      of.transit.accepted(carried, notTaken) match {
+        case StoreSnapshot.Fate.Pending =>
+        case StoreSnapshot.Fate.Held =>
+          uploaded ++= of.pieces.map(_.name).zip(of.named)
+          keep(store, of.pieces)
+          underWay -= store
+        case StoreSnapshot.Fate.Missing(files) =>
+          uploaded.filterInPlace { (_, segment) =>
+            !segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(files); case _ => false }
+          }
+          underWay -= store
+      }
+    }
+
+    override def givenUp(): Unit = underWay.get(store).foreach { of =>
+      of.transit.givenUp()
+      if (!of.transit.isUnderWay) underWay -= store
+    }
+  }
 
   override def takesSnapshots: Boolean = true
 
-  override def snapshot(key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]): Future[Unit] =
-    if (unwanted((key, attempt)) || !underWay.add(key.storeDirectory)) Future.unit
+  override def snapshot(key: SegmentKey, files: Vector[SnapshotPiece]): Future[Unit] =
+    if (underWay.contains(key.storeDirectory)) Future.unit
     else {
-      val ended = worker.snapshotUploads().flatMap {
+      val snapshot = new Snapshot(new StoreSnapshot(key.storeDirectory, key.version), files)
+      underWay(key.storeDirectory) = snapshot
+      worker.snapshotUploads().flatMap {
         case None => Future.unit
-        case Some(uploads) => upload(uploads, key, attempt, files)
+        case Some(uploads) => upload(uploads, key, snapshot)
+      }.recover { case _ =>
+        snapshot.transit.abandon()
+        if (underWay.get(key.storeDirectory).contains(snapshot)) underWay -= key.storeDirectory
       }
-      ended.onComplete(_ => underWay -= key.storeDirectory)
-      ended.recover { case _ => () }
     }
 
-  private def upload(uploads: SnapshotUploads, key: SegmentKey, attempt: Long, files: Vector[SnapshotPiece]) = {
-    val pending = files.filterNot(file => uploaded.contains(file.name)).map { file =>
+  private def upload(uploads: SnapshotUploads, key: SegmentKey, snapshot: Snapshot): Future[Unit] = {
+    val files = snapshot.pieces
+    val known = uploaded.toMap
+    val pending = files.filterNot(file => known.contains(file.name)).map { file =>
       val of = key.copy(qualifier = Some(file.name), kind = SegmentKind.SnapshotFile)
-      uploads.put(of, file.content).map(chunk => (file.name, of, chunk))
+      uploads.put(of, file.content).map { chunk =>
+        snapshot.transit.uploads(chunk)
+        (file.name, of, chunk)
+      }
     }
-    // Of such large ones an entry holds one: the others wait for further entries.
+    // Of such large ones an entry takes one: the others wait for later seals.
     val atLeast = if (context.runtime.random.nextDouble() < 0.3) ProtocolWiring.LargeZip else 0
     for {
       chunks <- Future.sequence(pending)
       locations <- Future.sequence(chunks.map(_._3.location))
       news = chunks.zip(locations).map { case ((name, of, _), at) =>
-        name ->
-          SealedSegment(of, None, Vector(SealedPart.Stored(SegmentChunk.part(at))))
+        name -> SealedSegment(of, None, Vector(SealedPart.Stored(SegmentChunk.part(at))))
       }.toMap
       zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files, atLeast))))
-      named = files.map(file => news.getOrElse(file.name, uploaded(file.name)))
-      answer <- uploads.offer(attempt, zip +: named)
-    } yield answer match {
-      case Offered.Held =>
-        uploaded ++= files.map(_.name).zip(named): Unit
-        keep(key.storeDirectory, files)
-      case Offered.Refused(_, missing, isCertain) =>
-        uploaded.filterInPlace { (_, segment) =>
-          !segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(missing); case _ => false }
-        }
-        if (missing.isEmpty) unwanted += key -> attempt: Unit
-        if (isCertain) chunks.foreach(_._3.discard())
-      case Offered.OverBudget => chunks.foreach(_._3.discard())
-      case Offered.Ended => unwanted += key -> attempt: Unit
+    } yield {
+      snapshot.named = files.map(file => news.getOrElse(file.name, known(file.name)))
+      snapshot.transit.complete(zip +: snapshot.named)
     }
   }
 

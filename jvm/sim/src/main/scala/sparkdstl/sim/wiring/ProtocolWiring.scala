@@ -9,7 +9,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.ownership.CoordinatedRuns
-import sparkdstl.log.coordinator.retention.UnownedDeletion
+import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}
 import sparkdstl.log.request.{
@@ -64,7 +64,6 @@ object ProtocolWiring {
       preemptivePersistThreshold = 500,
       persistSizeThreshold = 900,
       persistDelayMs = 200,
-      fencingRelistAfterMs = 2000,
       uploadMaxInFlight = 64 * 1024,
       uploadTimeoutMs = 2000,
       nextAttemptDelayMs = 100
@@ -98,13 +97,15 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
   var current: Option[ProtocolDriver] = None
   private val requestMetrics = new RequestMetrics
   private val history = new StorageHistory
-  lazy val unowned = new UnownedDeletion(
-    location,
-    storage()._1,
-    new EntryReader(location, storage()._1, options.commitTimeoutMs, 4096, context.runtime),
-    options.commitTimeoutMs,
-    context.runtime
-  )
+  private var unowned = Set.empty[Long]
+
+  /** Deletes an entry while no run is at work. */
+  def deleteUnowned(batch: Long): Future[Unit] = {
+    val client = storage()._1
+    val entries = new EntryReader(location, client, options.commitTimeoutMs, 4096, context.runtime)
+    new Deleter(location, client, client, entries, options.commitTimeoutMs, context.runtime)
+      .deleteUnowned(batch, unowned).map(left => unowned = left)(context.inline)
+  }
 
   /** Storage for one run, and how to end what is under way. */
   def storage(): (StorageClient, Requests) = {
@@ -123,7 +124,7 @@ private[wiring] final class ProtocolDriver(
   private val (storage, requests) = environment.storage()
   private var coordinator: Option[RunCoordinator] = None
   private var closing = false
-  private var ended = false
+  private var ending = Option.empty[Future[Unit]]
 
   override def open(): Future[Unit] = {
     val before = environment.current
@@ -170,7 +171,7 @@ private[wiring] final class ProtocolDriver(
   override def delete(batch: Long): Future[Unit] =
     environment.runs.on(run.root).filter(_.isAtWork) match {
       case Some(current) => current.deleteEntry(batch)
-      case None => environment.unowned.delete(batch)
+      case None => environment.deleteUnowned(batch)
     }
 
   override def executorLost(executor: String): Unit = environment.runs.executorLost(executor, "it was lost")
@@ -178,18 +179,20 @@ private[wiring] final class ProtocolDriver(
   /** As Spark's adapter notices that a query's thread has ended: some time after it. */
   override def close(): Unit = {
     closing = true
-    val _ = context.runtime.timer.schedule((context.runtime.random.nextDouble() * 5000).toLong)(() => end())
+    val _ = context.runtime.timer.schedule((context.runtime.random.nextDouble() * 5000).toLong)(() => end(): Unit)
   }
 
-  private def end(): Unit = if (!ended) {
-    ended = true
-    environment.runs.end(run): Unit
-    coordinator.foreach(_.close(): Unit)
-    requests.close()
+  private def end(): Future[Unit] = {
+    if (ending.isEmpty) {
+      environment.runs.end(run): Unit
+      ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
+        requests.close()
+        closed
+      })
+    }
+    ending.get
   }
 
-  private def endAndAwaitQuiet(): Future[Unit] = {
-    end()
-    requests.whenQuiet(30000).map(_ => ())
-  }
+  private def endAndAwaitQuiet(): Future[Unit] =
+    end().recover { case _ => () }.flatMap(_ => requests.whenQuiet(30000)).map(_ => ())
 }

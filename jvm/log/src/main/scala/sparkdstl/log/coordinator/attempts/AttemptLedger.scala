@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 
 import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind, SegmentPart}
-import sparkdstl.log.transport.{FromDriver, SealedSegment, ToDriver}
+import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
 
 /**
  * What the task attempts of one run have sealed for batches that are not committed yet, and what has become of it.
@@ -30,14 +30,19 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private var committedAttempts = Set.empty[Long]
   private var committedBatch = -1L
 
-  /** Takes what an attempt has sealed. */
-  def seal(executor: String, seal: ToDriver.Seal): FromDriver = synchronized {
+  /**
+   * Takes what an attempt has sealed. Of the snapshots that the seal carries it takes as many as fit.
+   *
+   * @param carriedLimit
+   *   how many bytes of carried snapshots a batch may have inline: its commit entry is written while the query waits
+   */
+  def seal(executor: String, seal: ToDriver.Seal, carriedLimit: Long): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
     // A segment that was written twice counts as it was written last.
     val latest = seal.segments.reverseIterator.distinctBy(_.key).toVector.reverse
     val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
     if (known.exists(_.withdrawn)) Withdrawn
-    else if (news.isEmpty && known.nonEmpty) FromDriver.Accepted(None)
+    else if (news.isEmpty && known.nonEmpty) accepted(seal, known.get)
     else if (seal.batch <= closedBatch) refused(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
     else {
       val stale = news.filter(isStale(seal.batch, _)).map(_.key.storeDirectory).distinct
@@ -47,7 +52,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         FromDriver.OverBudget
       else {
         take(executor, seal, news)
-        FromDriver.Accepted(None)
+        accepted(seal, takeCarried(seal, carriedLimit))
       }
     }
   }
@@ -68,6 +73,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         budget.release(segment.inlineBytes)
         segment.withdraw()
       }
+      of.dropCarried().foreach(carried => budget.release(carried.inlineBytes))
     }
     mayBeCommitted
   }
@@ -112,24 +118,17 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Closing = synchronized {
     closedBatch = math.max(closedBatch, batch)
-    val order = reported.zipWithIndex.toMap
     val byStore = mutable.LinkedHashMap.empty[String, Vector[Candidate]]
     for {
       of <- batches.get(batch).iterator
       (id, attempt) <- of.attempts.iterator if !attempt.withdrawn
       (store, segments) <- attempt.segments.valuesIterator.toVector.groupBy(_.store)
     } byStore.updateWith(store)(before => Some(before.getOrElse(Vector.empty) :+ Candidate(id, segments)))
-    val choices = mutable.ArrayBuffer.empty[StoreChoice]
-    val losers = mutable.ArrayBuffer.empty[(String, Long, String)]
-    byStore.foreach { case (store, candidates) =>
-      val ofStore = StoreChoice.of(store, candidates, ids, order)
-      choices ++= ofStore
-      losers ++= losersOf(ofStore, candidates)
-    }
-    chosen = Some(new Chosen(choices.toVector))
+    val WinnerSelection.Result(choices, losers) = WinnerSelection.of(byStore.toVector, ids, reported)
+    chosen = Some(new Chosen(batch, choices))
     undecided = Some(batch -> choices.iterator.flatMap(_.candidates).map(_.attempt).toSet)
     val sealedIds = choices.iterator.flatMap(_.candidates).flatMap(_.segments).flatMap(_.key.checkpointId).toSet
-    Closing(losers.toVector, ids -- sealedIds)
+    Closing(losers, ids -- sealedIds)
   }
 
   /** Executors that still have to upload something of what was chosen. */
@@ -153,7 +152,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     if (lost.nonEmpty) Left(lost.distinctBy(_._1))
     else Right(choices.flatMap(_.durable).flatMap { of =>
       of.segments.map(segment => CommittedSegment(segment.key, of.attempt, segment.placed))
-    })
+    } ++ carriedByWinners)
   }
 
   /**
@@ -165,15 +164,17 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def committed(batch: Long): Set[String] = synchronized {
     val winners =
       chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
+    val carried = carriedByWinners
     // Whose local state is the committed one: where siblings were sealed one by one, the changelog's.
     committedBy = winners.iterator.filter(_._2.segments.exists(_.key.kind == SegmentKind.Changelog))
       .map { case (store, of) => store -> of.attempt }.toMap
     committedAttempts = winners.iterator.map(_._2.attempt).toSet
     committedBatch = batch
-    val used = winners.iterator.flatMap(_._2.segments).flatMap(_.files).toSet
+    val used = winners.iterator.flatMap(_._2.segments).flatMap(_.files).toSet ++
+      carried.iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
     val unused = forget(batch) -- used
     if (unused.isEmpty || batches.isEmpty) unused
-    else unused -- batches.valuesIterator.flatMap(_.segments).flatMap(_.files)
+    else unused -- batches.valuesIterator.flatMap(_.files)
   }
 
   /** Forgets the batches up to `batch`, and tells which data files they named. */
@@ -184,27 +185,12 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     drop(batches.keysIterator.filter(_ <= batch).toVector)
   }
 
-  /** Everything above `batch` is undone: it takes seals again, and nobody knows any more whose local states count. */
-  def goBackTo(batch: Long): Unit = synchronized {
-    closedBatch = math.min(closedBatch, batch)
-    committedBatch = -1L
-    committedBy = Map.empty
-    committedAttempts = Set.empty
-  }
-
-  /** The run is over: lets go of all bytes. Which attempts may be part of a commit is remembered. */
+  /** The run has ended: releases all bytes. Which attempts may be part of a commit is remembered. */
   def end(): Unit = synchronized {
     chosen = None
     closedBatch = Long.MaxValue
     drop(batches.keysIterator.toVector): Unit
   }
-
-  /** Which attempt's changes of a store were committed with `batch`; None if that is not known any more. */
-  def committedAttempt(batch: Long, store: String): Option[Option[Long]] =
-    synchronized(Option.when(batch == committedBatch)(committedBy.get(store)))
-
-  /** The batch of which the winners are known, and for how many stores; -1 and 0 before the first. */
-  def lastCommitted: (Long, Int) = synchronized((committedBatch, committedBy.size))
 
   /** Lock held. */
   private def take(executor: String, seal: ToDriver.Seal, segments: Vector[SealedSegment]): Unit = {
@@ -228,14 +214,46 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       batch != committedBatch + 1 || !committedBy.get(segment.key.storeDirectory).contains(base)
     }
 
-  /** Whose local state of the store is not what will be committed, as far as that is certain. */
-  private def losersOf(chosen: Vector[StoreChoice], sealedBy: Vector[Candidate]): Vector[(String, Long, String)] =
-    if (chosen.isEmpty || chosen.exists(_.candidates.size > 1)) Vector.empty
-    else {
-      val winners = chosen.iterator.map(_.candidates.head.attempt).toSet
-      sealedBy.filterNot(of => of.attempt < 0 || winners(of.attempt))
-        .map(of => (of.segments.head.executor, of.attempt, of.segments.head.store))
+  /** Takes those carried snapshots of the attempt's stores for which there is room. Lock held. */
+  private def takeCarried(seal: ToDriver.Seal, limit: Long): Attempt = {
+    val batch = batches.getOrElseUpdate(seal.batch, new Batch)
+    val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
+    val local = seal.segments.iterator.filter(_.base.nonEmpty).map(_.key.storeDirectory).toSet
+    seal.carried.groupBy(_.key.storeDirectory).foreach { case (store, segments) =>
+      val carried = new CarriedSnapshot(segments)
+      val fits = batch.carriedBytes == 0 || batch.carriedBytes + carried.inlineBytes <= limit
+      // Changes that are based on a state from storage prove nothing of what the executor had before.
+      if (local(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(carried.inlineBytes)) {
+        batch.carriedBytes += carried.inlineBytes
+        attempt.carried.put(store, carried): Unit
+      }
     }
+    attempt
+  }
+
+  private def accepted(seal: ToDriver.Seal, attempt: Attempt): FromDriver = FromDriver.Accepted(
+    None,
+    seal.carried.map(_.key.storeDirectory).distinct.filterNot(attempt.carried.contains).map(_ -> Vector.empty)
+  )
+
+  /** Carried snapshots of stores whose changes are committed by the attempt that carried them. Lock held. */
+  private def carriedByWinners: Vector[CommittedSegment] =
+    for {
+      of <- chosen.toVector
+      attempts <- batches.get(of.batch).map(_.attempts).toVector
+      choice <- of.choices
+      winner <- choice.durable.toVector if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
+      attempt <- attempts.get(winner.attempt).toVector
+      carried <- attempt.carried.get(choice.store).toVector
+      segment <- carried.segments
+    } yield CommittedSegment(
+      segment.key,
+      winner.attempt,
+      segment.parts.collect {
+        case SealedPart.Inline(bytes) => Left(bytes)
+        case SealedPart.Stored(part) => Right(part)
+      }
+    )
 
   /** What was waiting for these segments and need not any more. Lock held. */
   private def nowSettled(changed: Iterable[HeldSegment]): Option[Promise[Unit]] = chosen.flatMap { of =>
@@ -246,15 +264,16 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
   /** Lock held. */
   private def drop(gone: Vector[Long]): Set[String] = {
-    val segments = gone.flatMap(batches.remove).flatMap(_.segments)
-    segments.foreach { segment =>
+    val dropped = gone.flatMap(batches.remove)
+    dropped.iterator.flatMap(_.segments).foreach { segment =>
       budget.release(segment.inlineBytes)
       tickets.get(segment.executor).foreach { ofExecutor =>
         ofExecutor --= segment.tickets
         if (ofExecutor.isEmpty) tickets.remove(segment.executor)
       }
     }
-    segments.iterator.flatMap(_.files).toSet
+    dropped.iterator.flatMap(_.carried).foreach(carried => budget.release(carried.inlineBytes))
+    dropped.iterator.flatMap(_.files).toSet
   }
 
   private def refused(reason: String): FromDriver = FromDriver.Refused(reason, Vector.empty)
@@ -262,7 +281,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
 private[coordinator] object AttemptLedger {
 
-  /** The answer to the seal of an attempt that was given up while it asked: nobody waits for it. */
+  /** The answer to the seal of an attempt that was given up while it asked. */
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**
@@ -275,16 +294,43 @@ private[coordinator] object AttemptLedger {
 
   private final class Batch {
     val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
+    // Of carried snapshots, inline, those of attempts that were withdrawn included.
+    var carriedBytes = 0L
 
     def segments: Iterator[HeldSegment] = attempts.valuesIterator.flatMap(_.segments.valuesIterator)
+
+    def carried: Iterator[CarriedSnapshot] = attempts.valuesIterator.flatMap(_.carried.valuesIterator)
+
+    def files: Iterator[String] =
+      segments.flatMap(_.files) ++ carried.flatMap(_.files) ++ attempts.valuesIterator.flatMap(_.withdrawnFiles)
+  }
+
+  /** A finished snapshot of an earlier version of a store. */
+  private final class CarriedSnapshot(val segments: Vector[SealedSegment]) {
+    val inlineBytes: Long = HeldSegment.inlineBytes(segments.flatMap(_.parts))
+
+    def files: Iterator[String] =
+      segments.iterator.flatMap(_.parts).collect { case SealedPart.Stored(part) => part }.flatMap(_.file)
   }
 
   private final class Attempt {
     val segments = mutable.LinkedHashMap.empty[SegmentKey, HeldSegment]
+    // By store directory.
+    val carried = mutable.LinkedHashMap.empty[String, CarriedSnapshot]
     var withdrawn = false
+
+    // Of carried snapshots: their executor does not know whether they were taken.
+    var withdrawnFiles = Vector.empty[String]
+
+    def dropCarried(): Vector[CarriedSnapshot] = {
+      val dropped = carried.valuesIterator.toVector
+      withdrawnFiles ++= dropped.iterator.flatMap(_.files)
+      carried.clear()
+      dropped
+    }
   }
 
-  private final class Chosen(val choices: Vector[StoreChoice]) {
+  private final class Chosen(val batch: Long, val choices: Vector[StoreChoice]) {
     val unsettled: mutable.LinkedHashSet[StoreChoice] = mutable.LinkedHashSet.from(choices.filterNot(_.isSettled))
     val settled: Promise[Unit] = Promise()
     choices.foreach(choice => choice.candidates.iterator.flatMap(_.segments).foreach(_.choice = Some(choice)))

@@ -2,7 +2,7 @@ package sparkdstl.log.coordinator.attempts
 
 import scala.collection.mutable
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind, SegmentPart}
+import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
 /**
@@ -57,7 +57,7 @@ private[coordinator] final class HeldSegment(
       become(SealState.Lost)
     }
 
-  /** It does not count. Its bytes are let go. */
+  /** It does not count. Its bytes are released. */
   def withdraw(): Unit = {
     become(SealState.Withdrawn)
     parts = parts.filter { case _: SealedPart.Inline => false; case _ => true }
@@ -78,67 +78,4 @@ private[coordinator] final class HeldSegment(
 private[coordinator] object HeldSegment {
   def inlineBytes(parts: Iterable[SealedPart]): Long =
     parts.iterator.collect { case SealedPart.Inline(bytes) => bytes.length.toLong }.sum
-}
-
-/** What one attempt has sealed of a store. */
-private[coordinator] final case class Candidate(attempt: Long, segments: Vector[HeldSegment]) {
-  def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
-}
-
-/**
- * The attempts that may count for a store, or for one segment of it, the last one first choice. Once it is settled it
- * stays so.
- */
-private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
-
-  /** The one that counts, if any does. */
-  def durable: Option[Candidate] = candidates.reverseIterator.find(_.isDurable)
-
-  /** Whether no report can change any more for the better what counts. */
-  def isSettled: Boolean =
-    candidates.last.isDurable || candidates.forall(_.segments.forall(_.state != SealState.Sealed))
-
-  /** Executors that have something left to upload. */
-  def holders: Iterator[String] =
-    candidates.iterator.flatMap(_.segments).filter(_.state == SealState.Sealed).map(_.executor)
-
-  def whyLost: String =
-    candidates.reverseIterator.flatMap(_.segments).find(_.state == SealState.Lost).fold("it was withdrawn")(_.whyLost)
-}
-
-private[coordinator] object StoreChoice {
-
-  /**
-   * Chooses for one store among what attempts have sealed of it, in the order in which they did.
-   *
-   * What a task has sealed counts as a whole. Where no task is known each segment was sealed for itself, and is chosen for
-   * itself: a changelog and its checksum sibling come from attempts of their own. So it is with checkpoint ids, by which
-   * there is only one of each.
-   *
-   * @param ids
-   *   the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
-   * @param order
-   *   of the attempts whose results Spark has taken
-   */
-  def of(store: String, sealedBy: Vector[Candidate], ids: Set[String], order: Map[Long, Int]): Vector[StoreChoice] = {
-    val named =
-      if (ids.isEmpty) sealedBy
-      else sealedBy.map(of => of.copy(segments = of.segments.filter(isNamedBy(ids, of))))
-        .filter(_.segments.nonEmpty)
-    val ofTasks = named.filter(_.attempt >= 0)
-    val taken = ofTasks.filter(of => order.contains(of.attempt))
-    if (ofTasks.isEmpty || named.exists(_.segments.exists(_.key.checkpointId.nonEmpty))) segmentBySegment(store, named)
-    else if (taken.nonEmpty) Vector(new StoreChoice(store, Vector(taken.maxBy(of => order(of.attempt)))))
-    else Vector(new StoreChoice(store, ofTasks.sortBy(_.attempt)))
-  }
-
-  /** A file of a snapshot has no checkpoint id, but belongs to what its attempt has sealed with it. */
-  private def isNamedBy(ids: Set[String], of: Candidate)(segment: HeldSegment): Boolean =
-    if (segment.key.kind == SegmentKind.SnapshotFile)
-      of.segments.exists(zip => zip.key.kind == SegmentKind.Snapshot && zip.key.checkpointId.exists(ids))
-    else segment.key.checkpointId.forall(ids)
-
-  private def segmentBySegment(store: String, sealedBy: Vector[Candidate]): Vector[StoreChoice] =
-    sealedBy.flatMap(of => of.segments.map(segment => Candidate(of.attempt, Vector(segment))))
-      .groupBy(_.segments.head.key).valuesIterator.map(new StoreChoice(store, _)).toVector
 }

@@ -6,6 +6,7 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.coordinator.view.LogView
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -14,33 +15,25 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
 
 /**
- * What a run finds and claims at its start.
+ * What a run has found and claimed.
  *
- * @param entries
- *   batches that have a commit entry, in ascending order
- * @param entryBytes
- *   of each of these
  * @param newest
- *   the newest of these
- * @param epoch
- *   the run's number among all runs on the checkpoint
+ *   the newest commit entry
  * @param exclusive
- *   whether storage creates objects exclusively, as a try has shown
- * @param atNanos
- *   when the run began to look, by the runtime's timer
+ *   whether storage creates objects exclusively, as a trial has shown
  */
-private[coordinator] final case class StartOfRun(
-    entries: Vector[Long],
-    entryBytes: Map[Long, Long],
-    newest: EntryFound,
-    epoch: Long,
-    exclusive: Boolean,
-    atNanos: Long
-)
+private[coordinator] final case class StartedRun(view: LogView, newest: EntryFound, exclusive: Boolean) {
+
+  /** The run's number among all runs on the checkpoint. */
+  def epoch: Long = view.epoch
+}
 
 /**
- * Begins a run: reads what is committed and claims an epoch. Changes nothing that another run relies on, so it can be
- * done while one is at work.
+ * Begins a run: claims an epoch, and reads what is committed. Changes nothing that another run relies on, so it can be done
+ * while one is at work.
+ *
+ * The claim names the batch that the run would commit first, and holds only if a listing that was begun after it still ends with
+ * the batch before: otherwise another run has committed meanwhile, and the next epoch is claimed. See [[Claim]].
  */
 private[coordinator] final class RunStart(
     location: QueryLocation,
@@ -51,42 +44,75 @@ private[coordinator] final class RunStart(
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
+  import RunStart._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  def begin(): Future[StartOfRun] = {
-    val atNanos = runtime.timer.nowNanos
+  def begin(): Future[StartedRun] = {
+    val committed = listOf(location.commits)
+    val epochs = Claims.list(location, checkpoint, timeoutMillis).flatMap(_.orElseFail(unusable))
     for {
-      committed <- listOf(location.commits)
-      batches = LogLayout.batchesIn(committed)
-      newest <- batches.lastOption.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read)
-      claimed <- listOf(location.epochs).map(_.flatMap(o => LogLayout.parseEpoch(o.path.getName)))
-      epoch <- claim((claimed.toVector ++ epochOf(newest)).maxOption.getOrElse(0L) + 1)
-      exclusive <- probe(epoch)
-    } yield StartOfRun(batches, LogLayout.bytesIn(committed), newest, epoch, exclusive, atNanos)
+      last <- committed.map(LogLayout.batchesIn(_).lastOption)
+      claims <- epochs
+      started <- claimAfter(last, claims, Tries)
+    } yield started
   }
 
-  private def epochOf(found: EntryFound): Option[Long] = found match {
-    case EntryFound.Logged(entry) => Some(entry.index.writer.epoch)
-    case _ => None
-  }
+  /** Claims an epoch for a run that follows the entry of batch `last`. */
+  private def claimAfter(last: Option[Long], claims: ListedClaims, triesLeft: Int): Future[StartedRun] =
+    last.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read).flatMap { newest =>
+      val follows = newest match {
+        case EntryFound.Logged(entry) => entry.index.writer.epoch
+        case EntryFound.Plain => Claim.AfterStockSpark
+        case EntryFound.Absent => Claim.AfterNothing
+      }
+      val claim = Claim(run, host, last.getOrElse(-1L) + 1, follows)
+      create(math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1, claim)
+        .flatMap(look(_, last, newest, claims, triesLeft))
+    }
 
-  /** Claims the first free number from `number` on. */
-  private def claim(number: Long): Future[Long] =
-    checkpoint.create(location.epoch(number), Payload(mark), timeoutMillis)(isOurs)
+  /** Creates the claim under the first free epoch from `number` on. */
+  private def create(number: Long, claim: Claim): Future[Long] =
+    checkpoint.create(location.epoch(number), Payload(claim.bytes), timeoutMillis)(isThis(claim))
       .flatMap(_.orElseFail(unusable)).flatMap {
+        case _: Creation.Taken => create(number + 1, claim)
         case Creation.Ours => Future.successful(number)
-        case _: Creation.Taken => claim(number + 1)
       }
 
-  private def probe(epoch: Long): Future[Boolean] =
-    checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+  /** The claim holds if the newest entry is still the one that it follows. */
+  private def look(
+      epoch: Long,
+      last: Option[Long],
+      newest: EntryFound,
+      claims: ListedClaims,
+      triesLeft: Int
+  ): Future[StartedRun] = {
+    val committed = listOf(location.commits)
+    val trial = checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+    for {
+      objects <- committed
+      exclusive <- trial
+      now = LogLayout.batchesIn(objects).lastOption
+      started <-
+        if (now == last)
+          Future.successful(StartedRun(LogView.start(epoch, LogLayout.bytesIn(objects), newest), newest, exclusive))
+        else if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
+        else for {
+          _ <- Claims.end(location, checkpoint, epoch, timeoutMillis)
+          again <- claimAfter(now, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
+        } yield again
+    } yield started
+  }
 
   private def unusable(error: Throwable): Throwable = ProtocolErrors.unusableCheckpoint(location.epochs, error)
 
-  private val mark: Array[Byte] = NewestEpoch.mark(run, host)
-
-  private def isOurs(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, mark)
+  private def isThis(claim: Claim)(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, claim.bytes)
 
   private def listOf(directory: Path): Future[Seq[StoredObject]] =
     checkpoint.list(directory, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
+}
+
+private object RunStart {
+
+  /** How often a run claims anew because another one has committed a batch meanwhile, before it ends as fenced. */
+  private val Tries = 10
 }

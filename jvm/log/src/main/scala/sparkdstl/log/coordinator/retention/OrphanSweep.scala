@@ -1,45 +1,102 @@
 package sparkdstl.log.coordinator.retention
 
+import java.util.concurrent.TimeUnit
+
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
 
+import sparkdstl.log.coordinator.{Guarded, RunState}
+import sparkdstl.log.coordinator.ownership.Claims
+import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.StoredObject
 
+/** How far a run has come with deleting what earlier runs have left. */
+private[coordinator] sealed trait SweepState
+
+private[coordinator] object SweepState {
+
+  /** To be done, but not before this time of the runtime's timer, after so many failures. */
+  final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
+  case object UnderWay extends SweepState
+
+  /** The entry of this batch is damaged, so it is not known which data files it names: nothing is deleted before it is gone. */
+  final case class BlockedBy(batch: Long) extends SweepState
+  case object Done extends SweepState
+}
+
 /**
  * Deletes what runs of lower epochs left behind: data files that no commit entry names, unfinished files beside them, and
- * their epochs.
+ * claims that fence nothing any more. Once for each run.
  *
- * To be run once a commit entry of this run stands. Before that a paused predecessor may still commit the batch and name
- * its files; afterwards none of lower epoch can: it would have to create the entry that is there, or to build on one of a
- * higher epoch, which it does not.
- *
- * @param isNamed
- *   whether this run names a data file in a snapshot that no entry holds yet
+ * To be run once a commit entry of this run exists. Before that a paused predecessor may still commit the batch and name its
+ * files; afterwards none of lower epoch can: the entry that it would have to create exists.
  */
 private[coordinator] final class OrphanSweep(
     location: QueryLocation,
     checkpoint: StorageClient,
     log: StorageClient,
     entries: EntryReader,
-    epoch: Long,
-    isNamed: String => Boolean,
+    claims: Claims,
+    state: Guarded[RunState],
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
+  import OrphanSweep._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  /** @return how many objects were deleted */
-  def run(): Future[Int] =
+  /** A batch was committed: the sweep begins unless it is done, under way, blocked, or has just failed. */
+  def request(): Unit = {
+    val begins = state.modify { of =>
+      val isDue = of.isAtWork &&
+        (of.sweep match {
+          case SweepState.Due(_, notBefore) => runtime.timer.nowNanos - notBefore >= 0
+          case SweepState.BlockedBy(batch) => !of.view.entries.contains(batch)
+          case SweepState.UnderWay | SweepState.Done => false
+        })
+      val failures = of.sweep match {
+        case SweepState.Due(before, _) => before
+        case _ => 0
+      }
+      if (isDue) (of.copy(sweep = SweepState.UnderWay), Some(failures)) else (of, None)
+    }
+    begins.foreach(failures =>
+      sweep().onComplete { outcome =>
+        val next = outcome match {
+          case Success(count) =>
+            if (count > 0) logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+            SweepState.Done
+          case Failure(damaged: DamagedEntry) =>
+            logger.warn(
+              s"What earlier runs left in ${location.base} stays until the entry of batch ${damaged.batch} is gone: it is not " +
+                s"known which data files it names. ${damaged.getCause.getMessage}"
+            )
+            SweepState.BlockedBy(damaged.batch)
+          case Failure(error) =>
+            val delay = math.min(FirstDelayMillis << math.min(failures, 10), LongestDelayMillis)
+            logger.warn(
+              s"Could not delete what earlier runs left in ${location.base}; the next try is in $delay ms",
+              error
+            )
+            SweepState.Due(failures + 1, runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(delay))
+        }
+        state.update(_.copy(sweep = next)): Unit
+      }
+    )
+  }
+
+  /** @return how many data files were deleted */
+  private def sweep(): Future[Int] =
     for {
       orphans <- orphanedDataFiles()
-      _ <- delete(log, orphans)
-      epochs <- lowerEpochs()
-      _ <- delete(checkpoint, epochs)
+      _ <- if (orphans.isEmpty) Future.unit else log.delete(orphans, timeoutMillis).flatMap(_.asFuture)
+      _ <- claims.deleteObsolete()
     } yield orphans.size
 
   private def orphanedDataFiles(): Future[Vector[Path]] = {
@@ -49,39 +106,37 @@ private[coordinator] final class OrphanSweep(
       unpublished <- listed(log.listUnpublished(data, timeoutMillis))
       others = published.filter(isOfLowerEpoch)
       named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
-    } yield others.map(_.path).filterNot(path => named(nameOf(path)) || isNamed(nameOf(path))).toVector ++
+      view = state.get.view
+    } yield others.map(_.path).filterNot(path => named(nameOf(path)) || view.files.isNamed(nameOf(path))).toVector ++
       unpublished.filter(isOfLowerEpoch).map(_.path)
   }
 
   private def isOfLowerEpoch(stored: StoredObject): Boolean =
-    LogLayout.parseDataDirectory(stored.path.getParent.getName).exists { case (of, _) => of < epoch }
+    LogLayout.parseDataDirectory(stored.path.getParent.getName).exists { case (of, _) => of < state.get.view.epoch }
 
   private def nameOf(path: Path): String =
     s"${LogLayout.DataDirectory}/${path.getParent.getName}/${path.getName}"
 
-  /** Data files that any entry there is names. An entry that vanishes meanwhile needs nothing. */
+  /** Data files that any entry on storage names. An entry that vanishes meanwhile needs nothing. */
   private def namedFiles(): Future[Set[String]] =
     listed(checkpoint.list(location.commits, timeoutMillis)).flatMap { objects =>
-      val batches = LogLayout.batchesIn(objects)
-      batches.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
+      LogLayout.batchesIn(objects).foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
         before.flatMap(named =>
           entries.read(batch).map {
             case EntryFound.Logged(entry) => named ++ entry.files
             case EntryFound.Plain | EntryFound.Absent => named
-          }
+          }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
         )
       }
     }
 
-  private def lowerEpochs(): Future[Vector[Path]] =
-    listed(checkpoint.list(location.epochs, timeoutMillis)).map { objects =>
-      objects.map(_.path).filter { path =>
-        LogLayout.parseEpoch(path.getName).orElse(LogLayout.parseTrial(path.getName)).exists(_ < epoch)
-      }.toVector
-    }
-
   private def listed(answer: Future[Outcome[Seq[StoredObject]]]): Future[Seq[StoredObject]] = answer.flatMap(_.asFuture)
+}
 
-  private def delete(storage: StorageClient, paths: Vector[Path]): Future[Unit] =
-    if (paths.isEmpty) Future.unit else storage.delete(paths, timeoutMillis).flatMap(_.asFuture)
+private object OrphanSweep {
+  private val logger = LoggerFactory.getLogger(classOf[OrphanSweep])
+  private val FirstDelayMillis = 10000L
+  private val LongestDelayMillis = 600000L
+
+  private final class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)
 }

@@ -160,7 +160,7 @@ object SendingProcess {
         ask(to, executor, bytes).onComplete { answer =>
           times.add((System.nanoTime() - asked) / 1e6): Unit
           answer match {
-            case Success(FromDriver.Accepted(_)) =>
+            case Success(_: FromDriver.Accepted) =>
             case Success(other) => failed.set(new IllegalStateException(s"the driver answered $other"))
             case Failure(error) => failed.set(error)
           }

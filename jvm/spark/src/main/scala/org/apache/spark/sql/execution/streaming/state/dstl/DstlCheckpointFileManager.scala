@@ -248,11 +248,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   private def deleteEntry(root: Path, batch: Long): Unit = environment.driver match {
     case Some(driver) =>
-      val run = driver.on(root).filter(_.coordinator.isAtWork)
-      environment.waiting.on(run match {
-        case Some(current) => current.coordinator.deleteEntry(batch)
-        case None => driver.unownedDeletion(root, configuration, options).delete(batch)
-      })
+      driver.on(root).filter(_.coordinator.isAtWork) match {
+        case Some(current) => environment.waiting.on(current.coordinator.deleteEntry(batch))
+        case None => driver.deleteUnowned(root, batch, configuration, options)
+      }
     case None => super.delete(new Path(new Path(root, "commits"), batch.toString))
   }
 

@@ -227,7 +227,11 @@ class MaterializationSuite extends QuerySuite with Eventually {
     val counting = new Counting
     try {
       counting.feedUntilHeld(above = 0)
-      eventually(assert(kept.bytes > before))
+      // A store hears with its next seal that its snapshot is held.
+      eventually {
+        counting.feed()
+        assert(kept.bytes > before)
+      }
     } finally counting.query.stop()
     StateStores.close()
     spark.conf.set(option("materialize.replayCost"), "0")
@@ -246,7 +250,8 @@ class MaterializationSuite extends QuerySuite with Eventually {
     links.foreach(link => Files.write(link, Files.readAllBytes(link).updated(100, 99.toByte)))
     val again = restart(entries)
     assert(again._1 == local && again._2 == 0)
-    assert(restart(entries) == (0, local))
+    // So many runs have begun that one of them has made another snapshot, of files that are not here yet.
+    assert(restart(entries)._2 == local)
     spark.conf.set(option("localRecovery.maxSize"), "0")
     assert(state() == expected(entries))
   }

@@ -18,8 +18,8 @@ object StateStores {
     loaded.synchronized(loaded.values.toVector).foreach(_.doMaintenance())
   }
 
-  /** Snapshots that wait for a commit entry, of all queries of this process. */
-  def offeredSnapshots: Int = DstlEnvironment.get.driver.get.runs.all.map(_.waitingSnapshots).sum
+  /** Snapshots that were uploaded, of all queries of this process: the next seals of their stores carry them. */
+  def uploadedSnapshots: Long = DstlEnvironment.get.materializations.uploadedCount
 
   /** Closes them; who needs one afterwards loads it again, with what is configured then. */
   def close(): Unit = StateStore.stop()

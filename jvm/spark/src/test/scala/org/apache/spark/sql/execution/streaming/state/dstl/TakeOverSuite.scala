@@ -93,10 +93,9 @@ class TakeOverSuite extends ComparisonSuite {
 
   private val snapshots = Operator.totals.copy(
     name = "totals with a snapshot of each version",
-    // Stores that are unloaded upload their snapshots first.
+    // Stores that are unloaded make their snapshots part of commits.
     configuration = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-      option("materialize.enabled") -> "false",
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )

@@ -11,12 +11,11 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.worker.SnapshotSchedule
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{ReplayCounters, WrittenBytes}
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{TaskLog, WorkedRun}
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
@@ -51,15 +50,13 @@ private[dstl] final class DstlRocksDB(
   private var writes = 0L
   private var taken: Option[RocksDBSnapshot] = None
 
+  // Whether the snapshot of the commit under way is part of it although nothing requires that.
+  private var isOverdue = false
+
   // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
-  private var plain: Option[(RocksDBSnapshot, Option[Long])] = None
+  private var plain: Option[RocksDBSnapshot] = None
 
   register()
-
-  override def drop(attempt: Long): Unit = {
-    super.drop(attempt)
-    materialization.abandon(attempt)
-  }
 
   override protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
     materialization.refuseIfFailed()
@@ -67,6 +64,7 @@ private[dstl] final class DstlRocksDB(
     columnFamiliesChanged = false
     loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { isLocal =>
       val replayed = ReplayCounters.current.bytes
+      if (!isLocal) materialization.abandon()
       val loaded = load()
       if (!isLocal) noteLoaded(version, ReplayCounters.current.bytes - replayed)
       loaded
@@ -79,10 +77,14 @@ private[dstl] final class DstlRocksDB(
   }
 
   private def noteLoaded(version: Long, replayedBytes: Long): Unit = {
-    val (from, bytes) = files.loadedSnapshot
-    snapshotVersion = from
+    val from = files.loadedSnapshot
+    snapshotVersion = from.version
     writes = 0
-    schedule.loaded(bytes, version - from, replayedBytes)
+    val worker = run().flatMap(_.worker)
+    val epoch = for (worked <- run(); of <- worked.worker; epoch <- worked.waiting.on(of.epoch())) yield epoch
+    val runsSince = epoch.fold(0L)(_ - from.epoch)
+    val loads = (for (to <- worker; store <- storeDirectory) yield to.loaded(store)).getOrElse(1)
+    schedule.loaded(from.bytes, version - from.version, replayedBytes, runsSince, loads)
     // What opening the database adds is no change.
     columnFamiliesChanged = false
   }
@@ -102,13 +104,16 @@ private[dstl] final class DstlRocksDB(
       commit: Boolean => (Long, StateStoreCheckpointInfo)
   ): (Long, StateStoreCheckpointInfo) = {
     // One at a time: what the one under way has not uploaded yet the next would have to upload again.
+    isOverdue = materializes && schedule.isOverdue
     val isDue =
-      if (materializes) schedule.isDue && !materialization.isBusy
+      if (materializes) (schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
       else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val written = WrittenBytes.current
     try {
-      val committed = commit(isDue)
+      val committed = commit(isDue || isOverdue)
       val attempt = remember(committed._1)
+      for (worked <- run(); worker <- worked.worker; store <- storeDirectory if materializes)
+        TaskLog.carryFor(worker, store, materialization)
       schedule.committed(WrittenBytes.current - written, hasChanged)
       val made = taken
       taken = None
@@ -118,6 +123,7 @@ private[dstl] final class DstlRocksDB(
       taken.foreach(_.close())
       taken = None
       columnFamiliesChanged = false
+      isOverdue = false
     }
   }
 
@@ -132,17 +138,21 @@ private[dstl] final class DstlRocksDB(
   /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
   private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
     noteTaken(snapshot)
-    (storeDirectory, attempt) match {
-      case (Some(store), Some(by)) if materializes =>
+    storeDirectory match {
+      case Some(store) if materializes && attempt.nonEmpty =>
         // The version is committed without it.
-        try materialization.begin(movedAway(snapshot), store, by)
+        try materialization.begin(movedAway(snapshot), store)
         catch {
           case NonFatal(error) =>
             logWarning(s"Version ${snapshot.version} gets no snapshot; the log is kept", error)
             DstlEnvironment.get.materializations.failed()
             snapshot.close()
         }
-      case _ => keepPlain(snapshot, attempt)
+      case _ => attempts.synchronized {
+          // Of several that wait the newest is enough.
+          plain.foreach(_.close())
+          plain = Some(snapshot)
+        }
     }
   }
 
@@ -165,8 +175,8 @@ private[dstl] final class DstlRocksDB(
       noteTaken(snapshot)
     } else taken = Some(snapshot)
 
-  /** Whether nothing but the snapshot leads to the version. */
-  private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty
+  /** Whether nothing but the snapshot leads to the version, or no later seal may come to carry it. */
+  private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty || isOverdue
 
   /** Its files are where others can find them, and a later snapshot may name them again. */
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit = files.alreadySaved(super.uploadSnapshot(snapshot))
@@ -177,13 +187,13 @@ private[dstl] final class DstlRocksDB(
       plain = None
       waiting
     }
-    waiting.foreach { case (snapshot, attempt) => uploadPlain(snapshot, attempt) }
+    waiting.foreach(super.uploadSnapshot)
   }
 
   override def close(): Unit = {
     unregister()
     materialization.close()
-    attempts.synchronized(plain).foreach(_._1.close())
+    attempts.synchronized(plain).foreach(_.close())
     super.close()
   }
 
@@ -195,34 +205,5 @@ private[dstl] final class DstlRocksDB(
 
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
 
-  private def materializes: Boolean = options.materializeEnabled && WorkedRun.isLogged(run(), options)
-
-  /** A plain snapshot is uploaded once the version is committed, by the attempt whose state it is; until then it waits. */
-  private def uploadPlain(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit =
-    // Of a store that is unloaded within its task, it is part of the commit as well.
-    if (TaskContext.get() != null || made.enableStateStoreCheckpointIds || attempt.isEmpty)
-      super.uploadSnapshot(snapshot)
-    else CommittedBy.of(run(), storeDirectory, snapshot.version) match {
-      case CommittedBy.PlainFile => super.uploadSnapshot(snapshot)
-      case CommittedBy.Attempt(winner) if attempt.contains(winner) => super.uploadSnapshot(snapshot)
-      case CommittedBy.Attempt(winner) =>
-        logInfo(s"The snapshot of version ${snapshot.version} by task attempt ${attempt.get} is discarded: attempt " +
-          s"$winner was committed")
-        attempt.foreach(drop)
-        snapshot.close()
-      case CommittedBy.Nobody => keepPlain(snapshot, attempt)
-    }
-
-  /** Of several that wait the newest is enough. */
-  private def keepPlain(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
-    val replaced = attempts.synchronized {
-      val (newer, older) = plain match {
-        case Some(other) if other._1.version > snapshot.version => (other, Some(snapshot))
-        case other => ((snapshot, attempt), other.map(_._1))
-      }
-      plain = Some(newer)
-      older
-    }
-    replaced.foreach(_.close())
-  }
+  private def materializes: Boolean = WorkedRun.isLogged(run(), options)
 }

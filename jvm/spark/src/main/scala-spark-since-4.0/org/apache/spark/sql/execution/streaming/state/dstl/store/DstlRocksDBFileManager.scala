@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   Piece,
   StoreSnapshots
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{TaskLog, WorkedRun}
 
 /**
  * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver tells where they are,
@@ -52,12 +52,12 @@ private[store] final class DstlRocksDBFileManager(
 
   // What was found when it was last looked, until that was used. Guarded by this.
   private var found: Option[Map[SnapshotName, SnapshotSource]] = None
-  @volatile private var loaded = (0L, 0L)
+  @volatile private var loaded = LoadedFrom(0, 0, 0)
   // Whether the log's snapshots may have changed since retention was last told of it.
   @volatile private var retentionDue = true
 
-  /** Version and bytes of the snapshot that was loaded last; 0 and 0 of the empty store. */
-  def loadedSnapshot: (Long, Long) = loaded
+  /** The snapshot that was loaded last. */
+  def loadedSnapshot: LoadedFrom = loaded
 
   /** Which of a snapshot's files are in data files, and where. */
   def uploadedFiles: UploadedFiles = uploaded
@@ -88,7 +88,7 @@ private[store] final class DstlRocksDBFileManager(
     def load() = super.loadCheckpointFromDfs(version, localDir, rocksDBFileMapping, checkpointUniqueId)
     retentionDue = true
     if (version == 0) {
-      loaded = (0, 0)
+      loaded = LoadedFrom(0, 0, 0)
       load()
     } else {
       val metrics = DstlEnvironment.get.replayMetrics
@@ -111,12 +111,12 @@ private[store] final class DstlRocksDBFileManager(
     // Whoever looks again after this wants to know what is there then.
     val source = synchronized(found).getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
     synchronized { found = None }
-    val (content, downloadOf) = contentOf(snapshot, source)
+    val (content, downloadOf, epoch) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]
     files.loading(new Path(root, snapshot.toString), content, isLogged, localDir)(downloadOf) { consistsOf =>
       FailPoints.hit("executor.snapshot-loading", version)
       val metadata = load
-      loaded = (version, consistsOf.map(_.sizeBytes).sum)
+      loaded = LoadedFrom(version, consistsOf.map(_.sizeBytes).sum, epoch)
       CurrentLoad.get.foreach(_.reached(version))
       if (isLogged) keep(localDir, consistsOf) else uploaded.notePlain(consistsOf.map(_.dfsFileName))
       metadata
@@ -131,7 +131,8 @@ private[store] final class DstlRocksDBFileManager(
     if (!saved.get) {
       if (WorkedRun.isLogged(run(), options) && CurrentBatch.isAt(version - 1)) {
         snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
-          keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
+          val isNamed = uploaded.of(file.dfsFileName).exists(TaskLog.addStored(run().flatMap(_.worker), _))
+          if (!isNamed) keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
         }
         PartOfCommit.during(save(snapshot))
       } else {
@@ -160,15 +161,18 @@ private[store] final class DstlRocksDBFileManager(
       .filter(_.kind == SegmentKind.SnapshotFile)
 
   /**
-   * Deletes what stock Spark has left, as it would. What is in the log the driver lets go of, which knows all snapshots there.
+   * Deletes what stock Spark has left, all at once, when no retained version needs any of it. The driver deletes what is in the log,
+   * and knows all snapshots there; Spark's own rule goes by a listing, which shows snapshots that a rollback would take away.
    */
   override protected def deletingOld(deletePlain: () => Unit): Unit =
     (run(), storeDirectory) match {
-      case (Some(worked), Some(store)) if options.materializeEnabled && WorkedRun.isLogged(Some(worked), options) =>
+      case (Some(worked), Some(store)) if WorkedRun.isLogged(Some(worked), options) =>
         if (retentionDue) {
           retentionDue = false
-          try if (LoggedSnapshots.of(worked, store).plainUpTo > 0) deletePlain()
-          catch {
+          try {
+            val there = LoggedSnapshots.of(worked, store)
+            if (there.plainUpTo > 0 && there.lowest > there.plainUpTo) files.deletePlain()
+          } catch {
             case error: Throwable =>
               retentionDue = true
               throw error
@@ -180,10 +184,10 @@ private[store] final class DstlRocksDBFileManager(
   private def contentOf(
       snapshot: SnapshotName,
       source: SnapshotSource
-  ): (Array[Byte], (RocksDBImmutableFile, LocalPath) => Download) = {
+  ): (Array[Byte], (RocksDBImmutableFile, LocalPath) => Download, Long) = {
     def plain(file: RocksDBImmutableFile, to: LocalPath) = files.downloadOf(pathOf(file), file.sizeBytes, to)
     source match {
-      case PlainFile(length) => (files.plainContent(new Path(root, snapshot.toString), length), plain)
+      case PlainFile(length) => (files.plainContent(new Path(root, snapshot.toString), length), plain, 0L)
       case InEntry(batch) =>
         val found = for {
           worked <- run()
@@ -206,7 +210,8 @@ private[store] final class DstlRocksDBFileManager(
             segment.map(FoundSegment(zip.in, _)).fold(plain(file, to)) { found =>
               Download(to, file.sizeBytes, () => keptCopy(worked, found, file), () => piecesOf(worked, found))
             }
-          }
+          },
+          zip.in.index.writer.epoch
         )
     }
   }
@@ -244,7 +249,7 @@ private[store] final class DstlRocksDBFileManager(
   /** Snapshots from which a version can be loaded. What stock Spark may have left is listed where it may be needed. */
   private def look(version: Long): Map[SnapshotName, SnapshotSource] = {
     val there = (for (worked <- run(); store <- storeDirectory) yield LoggedSnapshots.of(worked, store))
-      .getOrElse(StoreSnapshots(Vector.empty, Long.MaxValue))
+      .getOrElse(StoreSnapshots(Vector.empty, Long.MaxValue, 0))
     val logged = there.logged.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
     val isEnough = logged.exists { case (name, _) => name.version <= version && name.version >= there.plainUpTo }
     val plain =
@@ -269,6 +274,13 @@ private object DstlRocksDBFileManager {
 
   /** @param length if it is known */
   final case class PlainFile(length: Option[Long]) extends SnapshotSource
+
+  /**
+   * @param version of the snapshot; 0 of the empty store
+   * @param bytes   that its files have
+   * @param epoch   of the run whose entry holds it; 0 if none does
+   */
+  final case class LoadedFrom(version: Long, bytes: Long, epoch: Long)
 
   def localFile(checkpointDir: File, file: RocksDBImmutableFile): File = new File(checkpointDir, file.localFileName)
 }

@@ -69,6 +69,16 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
       .map(file => file.getPath.getName -> file.getLen).toMap
   }
 
+  /** Deletes all snapshots and changelogs that are files, and what the snapshots consist of. */
+  def deletePlain(): Unit = {
+    val filter: PathFilter = file => SnapshotFiles.isPlain(file.getName)
+    storage.list(root)(try files.listStatus(root, filter)
+    catch { case _: FileNotFoundException => Array.empty })
+      .foreach(of =>
+        if (of.isDirectory == SnapshotFiles.Directories(of.getPath.getName)) files.delete(of.getPath, true): Unit
+      )
+  }
+
   /** Writes a file of a snapshot that is part of a commit into the log, under that name. */
   def log(file: File, name: String): Unit = {
     val out = manager.createAtomic(new Path(root, name), overwriteIfPossible = true)
@@ -128,6 +138,13 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
 
 private object SnapshotFiles {
   private val MetadataEntry = "metadata"
+
+  /** What a store's directory has of Spark's, beside the state's schema. */
+  private val Directories =
+    Set(RocksDBImmutableFile.SST_FILES_DFS_SUBDIR, RocksDBImmutableFile.LOG_FILES_DFS_SUBDIR)
+  private val Versioned = """\d{1,18}(_.+)?\.(zip|changelog)(\.crc)?""".r
+
+  private def isPlain(name: String): Boolean = Directories(name) || Versioned.matches(name)
 
   /** What a snapshot consists of lies beside it, and nowhere else. */
   private def isNamedWell(file: RocksDBImmutableFile): Boolean = Seq(file.dfsFileName, file.localFileName)

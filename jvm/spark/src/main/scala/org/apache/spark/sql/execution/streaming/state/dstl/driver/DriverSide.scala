@@ -5,7 +5,8 @@ import java.util.UUID
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -15,7 +16,7 @@ import org.json4s.jackson.JsonMethods
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
 import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
-import sparkdstl.log.coordinator.retention.UnownedDeletion
+import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.storage.{HadoopLogStorage, PublishMode}
@@ -42,11 +43,11 @@ private[dstl] final class DrivenRun(
   /** Makes the run that of the file manager that asks, which writes its commit entries. False if it is another's. */
   def own(): Boolean = isOwned.compareAndSet(false, true)
 
-  /** Ends what is under way; attempts that cannot be interrupted continue (see [[whenQuiet]]). */
-  def end(): Unit = {
-    coordinator.close(): Unit
+  /** Ends the run, and then the requests that it may still have under way. */
+  def end(): Future[Unit] = coordinator.close().transform { ended =>
     storage.close()
-  }
+    ended
+  }(ExecutionContext.parasitic)
 
   /** Completes when no attempt of the run is under way, or after `millis`. */
   def whenQuiet(millis: Long): Future[Unit] = storage.whenQuiet(millis)
@@ -62,7 +63,8 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
 
   // Guarded by this, by checkpoint root.
   private val driven = mutable.HashMap.empty[String, DrivenRun]
-  private val unowned = mutable.LinkedHashMap.empty[String, UnownedDeletion]
+  // Entries whose deletion was requested while no run was at work, and that are still there.
+  private val unowned = mutable.LinkedHashMap.empty[String, Set[Long]]
 
   /** Lets executors ask, and closes the environment when Spark ends. */
   def open(): Unit = {
@@ -92,17 +94,21 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       queryIdIn(root, configuration, options).contains(query.query)
     }.map(query => begin(root, query.run, configuration, options))
 
-  /** Deletes entries of a checkpoint on which no run is at work. */
-  def unownedDeletion(root: Path, configuration: Configuration, options: LogOptions): UnownedDeletion = synchronized {
-    unowned.getOrElseUpdate(
-      root.toString, {
-        if (unowned.size >= RememberedCheckpoints) unowned.remove(unowned.head._1)
-        val location = DstlEnvironment.location(root, configuration, options)
-        val storage = environment.storage(location, configuration, options).checkpoint
-        val reader = new EntryReader(location, storage, options.commitTimeoutMs, IndexFetchLength, environment.runtime)
-        new UnownedDeletion(location, storage, reader, options.commitTimeoutMs, environment.runtime)
-      }
-    )
+  /** Deletes an entry of a checkpoint on which no run is at work, if it is known not to be needed. */
+  def deleteUnowned(root: Path, batch: Long, configuration: Configuration, options: LogOptions): Unit = {
+    val location = DstlEnvironment.location(root, configuration, options)
+    val storage = environment.storage(location, configuration, options)
+    val entries =
+      new EntryReader(location, storage.checkpoint, options.commitTimeoutMs, IndexFetchLength, environment.runtime)
+    val deleter =
+      new Deleter(location, storage.checkpoint, storage.log, entries, options.commitTimeoutMs, environment.runtime)
+    val before = synchronized(unowned.getOrElse(root.toString, Set.empty[Long]))
+    val left = environment.waiting.on(deleter.deleteUnowned(batch, before))
+    synchronized {
+      unowned.remove(root.toString)
+      if (unowned.size >= RememberedCheckpoints) unowned.remove(unowned.head._1)
+      if (left.nonEmpty) unowned.put(root.toString, left): Unit
+    }
   }
 
   private def hasBegun(run: UUID): Boolean = synchronized(driven.valuesIterator.exists(_.coordinator.run == run))
@@ -114,7 +120,11 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       options: LogOptions
   ): DrivenRun = {
     synchronized(driven.remove(root.toString)).foreach { before =>
-      endOf(before)
+      val ended = Promise[Unit]()
+      ended.completeWith(endOf(before)): Unit
+      environment.runtime.timer.schedule(PredecessorMillis)(() => ended.trySuccess(()): Unit): Unit
+      try environment.waiting.on(ended.future)
+      catch { case NonFatal(error) => logWarning(s"The run before on $root has not ended well", error) }
       environment.waiting.on(before.whenQuiet(PredecessorMillis))
     }
     val location = DstlEnvironment.location(root, configuration, options)
@@ -186,10 +196,10 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       over.foreach { case (root, _) => driven.remove(root) }
       over
     }
-    over.foreach { case (_, run) => endOf(run) }
+    over.foreach { case (_, run) => endOf(run): Unit }
   }
 
-  private def endOf(run: DrivenRun): Unit = {
+  private def endOf(run: DrivenRun): Future[Unit] = {
     runs.end(run.coordinator.id): Unit
     run.end()
   }

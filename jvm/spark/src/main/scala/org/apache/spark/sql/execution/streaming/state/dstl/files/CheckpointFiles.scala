@@ -16,7 +16,7 @@ import org.apache.hadoop.fs.{
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.ownership.NewestEpoch
+import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectTail, Payload, StorageErrors}
@@ -113,7 +113,7 @@ private[dstl] final class CheckpointFiles(
     }
 
   /** Run and host of the driver that was the last to claim the checkpoint. */
-  def newestClaimant(root: Path): Option[(UUID, String)] = environment.waiting.on(NewestEpoch.claimant(
+  def newestClaimant(root: Path): Option[(UUID, String)] = environment.waiting.on(Claims.newest(
     DstlEnvironment.location(root, configuration, options),
     storage,
     timeoutMillis,

@@ -26,7 +26,7 @@ private[dstl] object LoggedFiles {
   def of(run: WorkedRun, storeDirectory: String, directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] =
     if (kinds.isEmpty) Nil
     else run.worker.flatMap(worker => run.waiting.on(worker.versions(storeDirectory))) match {
-      case Some(FromDriver.Versions(changelogs, snapshots, _)) =>
+      case Some(FromDriver.Versions(changelogs, snapshots, _, _)) =>
         val ofChangelogs = changelogs.filter(_ => kinds(SegmentKind.Changelog))
           .map(version => s"$version${SegmentKind.Changelog.suffix}")
         val ofSnapshots = snapshots.filter(_ => kinds(SegmentKind.Snapshot))

@@ -11,20 +11,21 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  *
  * @param logged    those that commit entries hold, in ascending order of versions
  * @param plainUpTo above this version there are no plain files of it; 0 if there never were any
+ * @param lowest    the lowest version that is retained; 0 if that is not known
  */
-private[dstl] final case class StoreSnapshots(logged: Vector[SnapshotPlace], plainUpTo: Long)
+private[dstl] final case class StoreSnapshots(logged: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
 
 private[dstl] object LoggedSnapshots {
 
   /** The driver knows, where it coordinates the run; else the newest commit entry does. */
   def of(run: WorkedRun, storeDirectory: String): StoreSnapshots =
     run.worker.flatMap(worker => run.waiting.on(worker.versions(storeDirectory))) match {
-      case Some(FromDriver.Versions(_, snapshots, plainUpTo)) => StoreSnapshots(snapshots, plainUpTo)
+      case Some(FromDriver.Versions(_, snapshots, plainUpTo, lowest)) => StoreSnapshots(snapshots, plainUpTo, lowest)
       case None =>
         val all = run.waiting.on(run.reader.snapshots())
         val places = all.held.filter(_.key.storeDirectory == storeDirectory).sortBy(_.key.version)
           .map(SnapshotPlace.of)
-        StoreSnapshots(places, all.plainUpTo)
+        StoreSnapshots(places, all.plainUpTo, 0)
     }
 
   /** The zip of a snapshot, if a commit entry holds it. */

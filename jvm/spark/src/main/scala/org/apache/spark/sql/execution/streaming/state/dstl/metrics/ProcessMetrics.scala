@@ -83,7 +83,8 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     val of = environment.materializations
     gauge("materializations.started")(of.startedCount)
     gauge("materializations.completed")(of.completedCount)
-    gauge("materializations.unwanted")(of.unwantedCount)
+    gauge("materializations.uploaded")(of.uploadedCount)
+    gauge("materializations.abandoned")(of.abandonedCount)
     gauge("materializations.failed")(of.failedCount)
     gauge("materializations.bytes")(of.uploadedBytes)
     gauge("materializations.bytesInFlight")(environment.snapshotUploads.inUse)
@@ -107,7 +108,6 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("commits.inlineBytesHeld")(environment.inlineBudget.inUse)
     gauge("commits.retainedEntries")(driver.runs.all.map(_.retainedEntries.toLong).sum)
     gauge("commits.retainedBytes")(driver.runs.all.map(_.retainedBytes).sum)
-    gauge("commits.waitingSnapshots")(driver.runs.all.map(_.waitingSnapshots.toLong).sum)
     gauge("recovery.storesAwaited")(driver.runs.all.map(_.awaitedStores.toLong).sum)
     gauge("commits.runs")(driver.runs.all.size.toLong)
   }

@@ -9,7 +9,8 @@ import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.ToExecutor
 import sparkdstl.log.transport.FromDriver
-import sparkdstl.log.worker.{RunWorker, SegmentWriter, TaskWriter}
+import sparkdstl.log.transport.SealedSegment
+import sparkdstl.log.worker.{RunWorker, SealedStore, SegmentWriter, TaskWriter}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
@@ -61,6 +62,20 @@ private[dstl] object TaskLog extends Logging {
         case None => begunWithoutTask(worker, key, base, run.waiting)
       }
     }
+
+  /** The seal of the current task, if it changes the store, may carry a snapshot of it. */
+  def carryFor(worker: RunWorker, storeDirectory: String, store: SealedStore): Unit =
+    current(worker).foreach(_.carryFor(storeDirectory, store))
+
+  /** The current task commits a file that is in data files already. False if it cannot. */
+  def addStored(worker: Option[RunWorker], segment: SealedSegment): Boolean =
+    worker.flatMap(current).fold(false) { writer =>
+      writer.addStored(segment)
+      true
+    }
+
+  private def current(worker: RunWorker): Option[TaskWriter] =
+    Option(TaskContext.get()).flatMap(context => synchronized(Option(tasks.get(context)).flatMap(_.get(worker))))
 
   private def writerOf(
       context: TaskContext,

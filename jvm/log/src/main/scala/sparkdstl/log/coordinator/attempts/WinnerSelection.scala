@@ -1,0 +1,95 @@
+package sparkdstl.log.coordinator.attempts
+
+import sparkdstl.log.format.SegmentKind
+
+/** What one attempt has sealed of a store. */
+private[coordinator] final case class Candidate(attempt: Long, segments: Vector[HeldSegment]) {
+  def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
+}
+
+/**
+ * The attempts that may count for a store, or for one segment of it, the last one first choice. Once it is settled it
+ * stays so.
+ */
+private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
+
+  /** The one that counts, if any does. */
+  def durable: Option[Candidate] = candidates.reverseIterator.find(_.isDurable)
+
+  /** Whether no report can improve any more what counts. */
+  def isSettled: Boolean =
+    candidates.last.isDurable || candidates.forall(_.segments.forall(_.state != SealState.Sealed))
+
+  /** Executors that have something left to upload. */
+  def holders: Iterator[String] =
+    candidates.iterator.flatMap(_.segments).filter(_.state == SealState.Sealed).map(_.executor)
+
+  def whyLost: String =
+    candidates.reverseIterator.flatMap(_.segments).find(_.state == SealState.Lost).fold("it was withdrawn")(_.whyLost)
+}
+
+/** The winner rule: selects, for each store of a batch, the attempts whose changes can be committed. Pure. */
+private[coordinator] object WinnerSelection {
+
+  /**
+   * @param choices
+   *   of all stores
+   * @param losers
+   *   executor, attempt and store directory of what was sealed and is certain not to be committed
+   */
+  final case class Result(choices: Vector[StoreChoice], losers: Vector[(String, Long, String)])
+
+  /**
+   * @param sealedBy
+   *   by store, what attempts have sealed of it, in the order in which they did
+   * @param ids
+   *   the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
+   * @param reported
+   *   attempts whose results Spark has taken, in the order in which it did
+   */
+  def of(sealedBy: Seq[(String, Vector[Candidate])], ids: Set[String], reported: Seq[Long]): Result = {
+    val order = reported.zipWithIndex.toMap
+    val byStore = sealedBy.map { case (store, candidates) => (choicesOf(store, candidates, ids, order), candidates) }
+    Result(byStore.flatMap(_._1).toVector, byStore.flatMap((losersOf _).tupled).toVector)
+  }
+
+  /**
+   * What a task has sealed counts as a whole. Where no task is known each segment was sealed by itself, and is selected by
+   * itself: a changelog and its checksum sibling come from different attempts. The same holds with checkpoint ids, of which each
+   * names one segment.
+   */
+  private def choicesOf(
+      store: String,
+      sealedBy: Vector[Candidate],
+      ids: Set[String],
+      order: Map[Long, Int]
+  ): Vector[StoreChoice] = {
+    val named =
+      if (ids.isEmpty) sealedBy
+      else sealedBy.map(of => of.copy(segments = of.segments.filter(isNamedBy(ids, of))))
+        .filter(_.segments.nonEmpty)
+    val ofTasks = named.filter(_.attempt >= 0)
+    val taken = ofTasks.filter(of => order.contains(of.attempt))
+    if (ofTasks.isEmpty || named.exists(_.segments.exists(_.key.checkpointId.nonEmpty))) segmentBySegment(store, named)
+    else if (taken.nonEmpty) Vector(new StoreChoice(store, Vector(taken.maxBy(of => order(of.attempt)))))
+    else Vector(new StoreChoice(store, ofTasks.sortBy(_.attempt)))
+  }
+
+  /** A file of a snapshot has no checkpoint id, but belongs to what its attempt has sealed with it. */
+  private def isNamedBy(ids: Set[String], of: Candidate)(segment: HeldSegment): Boolean =
+    if (segment.key.kind == SegmentKind.SnapshotFile)
+      of.segments.exists(zip => zip.key.kind == SegmentKind.Snapshot && zip.key.checkpointId.exists(ids))
+    else segment.key.checkpointId.forall(ids)
+
+  private def segmentBySegment(store: String, sealedBy: Vector[Candidate]): Vector[StoreChoice] =
+    sealedBy.flatMap(of => of.segments.map(segment => Candidate(of.attempt, Vector(segment))))
+      .groupBy(_.segments.head.key).valuesIterator.map(new StoreChoice(store, _)).toVector
+
+  private def losersOf(chosen: Vector[StoreChoice], sealedBy: Vector[Candidate]): Vector[(String, Long, String)] =
+    if (chosen.isEmpty || chosen.exists(_.candidates.size > 1)) Vector.empty
+    else {
+      val winners = chosen.iterator.map(_.candidates.head.attempt).toSet
+      sealedBy.filterNot(of => of.attempt < 0 || winners(of.attempt))
+        .map(of => (of.segments.head.executor, of.attempt, of.segments.head.store))
+    }
+}

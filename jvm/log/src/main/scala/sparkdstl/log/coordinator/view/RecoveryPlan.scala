@@ -1,0 +1,18 @@
+package sparkdstl.log.coordinator.view
+
+import sparkdstl.log.transport.{FromDriver, SnapshotPlace}
+
+/** From what the retained versions of a store are rebuilt: snapshots that entries hold, and changelogs in entries. */
+private[coordinator] object RecoveryPlan {
+  def of(view: LogView, store: String): FromDriver.Versions = {
+    val lowest = RetentionPlan.lowestVersion(view, store)
+    val changelogs = view.entries.iteratorFrom(math.max(0L, lowest - 1))
+      .collect { case (batch, state) if !state.isInstanceOf[EntryState.Plain] => batch + 1 }
+    FromDriver.Versions(
+      changelogs.toVector,
+      view.snapshotsOf(store).filter(_.key.version >= lowest).map(SnapshotPlace.of),
+      view.snapshots.fold(Long.MaxValue)(_.plainUpTo),
+      lowest
+    )
+  }
+}

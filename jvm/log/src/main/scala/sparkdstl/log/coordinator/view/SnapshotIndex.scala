@@ -1,0 +1,95 @@
+package sparkdstl.log.coordinator.view
+
+import scala.collection.immutable.TreeMap
+
+import sparkdstl.log.format.{CommittedSegment, HeldSnapshot, SegmentKind, SnapshotList}
+
+/**
+ * The snapshots that commit entries hold. Immutable.
+ *
+ * @param plainUpTo
+ *   up to this version stores may have plain files; 0 if there never were any
+ * @param complete
+ *   the newest entry of this run that lists all snapshots; the lists of later entries continue it
+ */
+private[coordinator] final case class SnapshotIndex private (
+    byStore: Map[String, Vector[HeldSnapshot]],
+    byBatch: TreeMap[Long, Vector[HeldSnapshot]],
+    plainUpTo: Long,
+    complete: Option[Long]
+) {
+
+  /** Those of a store, in ascending order of versions. */
+  def of(store: String): Vector[HeldSnapshot] = byStore.getOrElse(store, Vector.empty)
+
+  /**
+   * The list that the entry of `batch` is to carry.
+   *
+   * @param own
+   *   snapshots that it holds itself
+   * @param hasChanges
+   *   whether it has changes of stores
+   * @param completeEvery
+   *   one entry in so many lists all snapshots, and those after it continue its list
+   */
+  def listFor(batch: Long, own: Vector[HeldSnapshot], hasChanges: Boolean, completeEvery: Long): SnapshotList = {
+    val plain = if (!hasChanges) batch + 1 else if (batch == 0) 0 else math.min(plainUpTo, batch)
+    val continued = complete.filter(of => batch > of && batch - of < completeEvery)
+    val before = continued.fold(byBatch.valuesIterator)(of => byBatch.valuesIteratorFrom(of + 1))
+    SnapshotList(continued.getOrElse(batch), plain, before.flatten.toVector ++ own)
+  }
+
+  /** The entry of `batch` was committed with this list. */
+  def committed(batch: Long, list: SnapshotList): SnapshotIndex =
+    list.held.filter(_.batch == batch).foldLeft(this)(_ add _).copy(
+      plainUpTo = list.plainUpTo,
+      complete = if (list.complete == batch) Some(batch) else complete
+    )
+
+  /** The entry of `batch` is gone, and with it the snapshots that it held. */
+  def deleted(batch: Long): SnapshotIndex = {
+    val gone = byBatch.getOrElse(batch, Vector.empty)
+    val left = gone.foldLeft(byStore) { (all, snapshot) =>
+      val others = all.getOrElse(snapshot.key.storeDirectory, Vector.empty).filterNot(_ == snapshot)
+      if (others.isEmpty) all - snapshot.key.storeDirectory else all + (snapshot.key.storeDirectory -> others)
+    }
+    copy(left, byBatch - batch, complete = complete.filter(_ != batch))
+  }
+
+  private def add(snapshot: HeldSnapshot): SnapshotIndex = {
+    val (older, newer) = of(snapshot.key.storeDirectory).span(_.key.version <= snapshot.key.version)
+    copy(
+      byStore + (snapshot.key.storeDirectory -> ((older :+ snapshot) ++ newer)),
+      byBatch + (snapshot.batch -> (byBatch.getOrElse(snapshot.batch, Vector.empty) :+ snapshot))
+    )
+  }
+}
+
+private[coordinator] object SnapshotIndex {
+  val empty: SnapshotIndex = new SnapshotIndex(Map.empty, TreeMap.empty, Long.MaxValue, None)
+
+  val CompleteEvery = 64L
+
+  /** The list for the entry of `batch` that carries these segments. */
+  def listFor(view: LogView, batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
+    val ofSnapshots = segments.filter(of => isOfSnapshot(of.key.kind)).groupBy(_.key.storeDirectory)
+    val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
+      val files = ofSnapshots(zip.storeDirectory).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
+      HeldSnapshot(zip, batch, files.toVector.distinct.sorted)
+    }.toVector
+    view.snapshots.getOrElse(empty)
+      .listFor(batch, own, segments.exists(_.key.kind == SegmentKind.Changelog), completeEvery)
+  }
+
+  private def isOfSnapshot(kind: SegmentKind): Boolean = kind == SegmentKind.Snapshot ||
+    kind == SegmentKind.SnapshotFile
+
+  /** What the entries that existed at the start list. */
+  def of(list: SnapshotList): SnapshotIndex =
+    new SnapshotIndex(
+      list.held.groupBy(_.key.storeDirectory).map { case (store, held) => store -> held.sortBy(_.key.version) },
+      TreeMap.empty[Long, Vector[HeldSnapshot]] ++ list.held.groupBy(_.batch),
+      list.plainUpTo,
+      None
+    )
+}

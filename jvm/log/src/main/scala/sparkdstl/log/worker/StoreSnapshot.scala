@@ -1,0 +1,157 @@
+package sparkdstl.log.worker
+
+import sparkdstl.log.transport.SealedSegment
+import sparkdstl.log.upload.PendingChunk
+
+/**
+ * One snapshot of a store on its way into a commit entry: it is uploaded in the background, then carried by the seals of the
+ * store's next versions until the driver takes it, and counts as held once a later seal of the same local state was taken.
+ *
+ * The driver takes it only with changes whose base it has verified. So the seal that carries the snapshot proves that its
+ * version was committed, and the one after that the entry which holds it exists. When the local state is replaced by one from
+ * storage neither is proved any more, and the snapshot is abandoned. Thread-safe.
+ *
+ * @param storeDirectory
+ *   of the store
+ * @param version
+ *   that it is a snapshot of
+ */
+final class StoreSnapshot(val storeDirectory: String, val version: Long) {
+  import StoreSnapshot._
+
+  // Guarded by this.
+  private var current: State = Uploading
+  private var uploading = Vector.empty[PendingChunk]
+
+  /** A chunk of it is on its way; it is discarded if no seal comes to name it. */
+  def uploads(chunk: PendingChunk): Unit = {
+    val late = synchronized {
+      if (current == Uploading) uploading :+= chunk
+      current != Uploading
+    }
+    if (late) chunk.discard()
+  }
+
+  /** All of it is durable or inline, and can be carried. */
+  def complete(segments: Vector[SealedSegment]): Unit = synchronized {
+    if (current == Uploading) current = Complete(segments)
+  }
+
+  /** What the seal of `batch` is to carry; nothing while it is uploaded, once it was taken, or if the batch leads to its version. */
+  def carry(batch: Long): Vector[SealedSegment] = synchronized(current match {
+    case Complete(segments) if version <= batch =>
+      current = Sealing(segments)
+      segments
+    case _ => Vector.empty
+  })
+
+  /**
+   * The driver has taken a seal of the store.
+   *
+   * @param carried
+   *   whether it was asked to take the snapshot with it
+   * @param notTaken
+   *   None if it took the snapshot; else the data files of it that may be gone, or none if it may come with a later seal
+   */
+  def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Fate = {
+    val (fate, discard) = synchronized(current match {
+      case Sealing(segments) if carried =>
+        notTaken match {
+          case None =>
+            current = Taken
+            (Fate.Pending, Vector.empty)
+          case Some(Vector()) =>
+            current = Complete(segments)
+            (Fate.Pending, Vector.empty)
+          case Some(missing) =>
+            current = Ended
+            (Fate.Missing(missing.toSet), uploading)
+        }
+      case Taken if !carried =>
+        current = Ended
+        (Fate.Held, Vector.empty)
+      case _ => (Fate.Pending, Vector.empty)
+    })
+    discard.foreach(_.discard())
+    fate
+  }
+
+  /** The upload starts again from the beginning. */
+  def restart(): Unit = discardIf(_ == Uploading, Uploading)
+
+  /**
+   * It will not be carried any more. What was uploaded is discarded, unless a seal has named it: then it may be in a commit entry,
+   * and the driver deletes what is not.
+   */
+  def abandon(): Unit = {
+    discardIf(state => state == Uploading || state.isInstanceOf[Complete], Ended)
+    synchronized { current = Ended }
+  }
+
+  /** The task whose seal carried it was given up: it is unknown whether the driver has taken it. */
+  def givenUp(): Unit = synchronized(current match {
+    case _: Sealing => current = Ended
+    case _ =>
+  })
+
+  /** Whether it may still come to be held. */
+  def isUnderWay: Boolean = synchronized(current != Ended)
+
+  private def discardIf(owned: State => Boolean, next: State): Unit = {
+    val discard = synchronized {
+      if (owned(current)) {
+        val all = uploading
+        uploading = Vector.empty
+        current = next
+        all
+      } else Vector.empty
+    }
+    discard.foreach(_.discard())
+  }
+}
+
+object StoreSnapshot {
+  private sealed trait State
+  private case object Uploading extends State
+  private final case class Complete(segments: Vector[SealedSegment]) extends State
+
+  /** A seal carries it, and the driver has not answered. */
+  private final case class Sealing(segments: Vector[SealedSegment]) extends State
+
+  /** The driver has taken a seal with it. */
+  private case object Taken extends State
+  private case object Ended extends State
+
+  /** What is known of a snapshot after a seal of its store. */
+  sealed trait Fate
+
+  object Fate {
+    case object Pending extends Fate
+
+    /** A commit entry holds it. */
+    case object Held extends Fate
+
+    /** The driver will not take it: data files that it consists of may be gone. */
+    final case class Missing(files: Set[String]) extends Fate
+  }
+}
+
+/** A store whose changes a task seals, as far as its snapshots are concerned. */
+trait SealedStore {
+
+  /** What the seal of changes of `batch` is to carry beside them. */
+  def carried(batch: Long): Vector[SealedSegment]
+
+  /**
+   * The driver has taken the changes.
+   *
+   * @param carried
+   *   whether the seal carried a snapshot
+   * @param notTaken
+   *   if it did and the driver has not taken it, those of its data files that may be gone
+   */
+  def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
+
+  /** The task was given up: it is unknown whether the driver has taken what it was asked to. */
+  def givenUp(): Unit
+}

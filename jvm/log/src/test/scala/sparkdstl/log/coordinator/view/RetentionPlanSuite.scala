@@ -1,0 +1,115 @@
+package sparkdstl.log.coordinator.view
+
+import org.scalacheck.{Gen, Prop}
+import org.scalacheck.Test.Parameters
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.{HeldSnapshot, SnapshotList}
+import sparkdstl.log.read.EntryFound
+
+class RetentionPlanSuite extends AnyFunSuite {
+  import LogViewSuite.{empty, index, zip}
+
+  private val limits = RetentionLimits()
+
+  /** Entries 0 until `count`, those of these batches with a snapshot of the version that the batch leads to. */
+  private def logOf(
+      count: Int,
+      snapshots: Long*
+  ): LogView = (0L until count.toLong).foldLeft(empty.listed(LogViewSuite.none)) { (view, batch) =>
+    val own = if (snapshots.contains(batch)) Vector(HeldSnapshot(zip(batch + 1), batch, Vector.empty)) else Vector.empty
+    view.committed(batch, index(batch, Some(SnapshotList(batch, 0, own))), 1)
+  }
+
+  private def request(view: LogView, batches: Iterable[Long]): LogView = batches.foldLeft(view)(_ requestedToDelete _)
+
+  private def deletable(view: LogView): Seq[Long] = RetentionPlan.of(view, limits).delete
+
+  test("without a snapshot nothing is deleted, whatever is requested") {
+    assert(deletable(request(logOf(9), 0L to 7L)).isEmpty)
+  }
+
+  test("entries below the one that leads to the second newest snapshot are deleted once that is requested") {
+    val view = logOf(7, 1, 3, 5)
+    assert(deletable(view).isEmpty, "nothing is requested")
+    assert(deletable(request(view, 0L to 2L)) == Seq(0, 1, 2))
+    assert(
+      deletable(request(view, 0L to 4L)) == Seq(0, 1, 2),
+      "the newest two snapshots stay, and what is between them"
+    )
+    assert(deletable(request(view, Seq(0L, 2L))) == Seq(0), "the oldest retained entry is that of batch 1")
+  }
+
+  test("a snapshot counts only from the entry on that holds it, because a rollback takes that away") {
+    val late = logOf(3).committed(
+      3,
+      index(3, Some(SnapshotList(3, 0, Vector(HeldSnapshot(zip(3), 3, Vector.empty))))),
+      1
+    ).committed(4, index(4, Some(SnapshotList(4, 0, Vector(HeldSnapshot(zip(4), 4, Vector.empty))))), 1)
+    assert(deletable(request(late, 0L to 1L)).isEmpty, "version 3 is in the entry of batch 3, and batch 2 is retained")
+    assert(deletable(request(late, 0L to 2L)) == Seq(0, 1))
+  }
+
+  test("one store that needs everything keeps everything") {
+    val view = request(logOf(7, 1, 3, 5), 0L to 5L)
+    assert(deletable(view.copy(stores = view.stores + "0/1")).isEmpty)
+    val released = view.copy(stores = view.stores + "0/1").releasedBelow("0/1", 3)
+    assert(deletable(released) == Seq(0, 1), "Spark's retention of its plain snapshots has told")
+    assert(deletable(released.releasedBelow("0/1", 1)) == Seq(0, 1), "marks never go down")
+  }
+
+  test("fences and the newest entry stay") {
+    val view = request(logOf(7, 1, 3, 5), 0L to 6L)
+    assert(deletable(view.fencedAt(Set(1))) == Seq(0, 2))
+    val all = view.releasedBelow("0/0", 100)
+    assert(deletable(all) == (0L to 5L))
+  }
+
+  test("a round has a bounded size, and reads what it deletes only if that was never read") {
+    val view = request(logOf(7).releasedBelow("0/0", 7), 0L to 5L)
+    assert(RetentionPlan.of(view, RetentionLimits(deletions = 2)) == RetentionPlan(Vector(0, 1), Vector.empty))
+    val unread = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Absent).copy(stores = Set("0/0"))
+    val plan = RetentionPlan.of(request(unread.releasedBelow("0/0", 2), Seq(0)), limits)
+    assert(plan == RetentionPlan(Vector(0), Vector(0)))
+  }
+
+  test("where no store is known entries are read until one is, and those without segments go") {
+    val view = request(LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain), Seq(0, 1))
+    assert(RetentionPlan.of(view, limits) == RetentionPlan(Vector.empty, Vector(0, 1)))
+    val read = view.read(0, EntryFound.Plain)
+    assert(RetentionPlan.of(read, limits) == RetentionPlan(Vector(0), Vector.empty))
+  }
+
+  test("the name of an entry without segments stays taken while a store needs what the batch led to") {
+    val view = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain).copy(stores = Set("0/0"))
+    assert(deletable(request(view.read(0, EntryFound.Plain), Seq(0, 1))).isEmpty)
+  }
+
+  test("what is deleted is never needed by a retained version, whatever is in the log") {
+    val some = Gen.zip(Gen.choose(1, 12), Gen.someOf(0L to 11L), Gen.someOf(0L to 11L))
+    val holds = Prop.forAll(some) { case (count, snapshots, requested) =>
+      val view = request(logOf(count, snapshots.toSeq: _*), requested)
+      val gone = deletable(view).toSet
+      // Each entry that Spark has not asked to delete can still be rebuilt: from a snapshot in it or before it, and all since.
+      (0L until count.toLong).filterNot(view.requested).forall { batch =>
+        val from = snapshots.filter(of => of <= batch && of < count && !gone(of)).maxOption
+        from.fold(gone.isEmpty)(of => (of to batch).forall(!gone(_))) && !gone(batch)
+      }
+    }
+    val outcome = org.scalacheck.Test.check(Parameters.default.withMinSuccessfulTests(1000), holds)
+    assert(outcome.passed, outcome.status)
+  }
+
+  test("the recovery plan of a store has what is retained, and no entry without segments") {
+    val view = request(logOf(7, 1, 3, 5), 0L to 4L)
+    val plan = RecoveryPlan.of(view.read(5, EntryFound.Plain), "0/0")
+    assert(plan.lowest == 4 && plan.changelogs == Vector(4, 5, 7))
+    assert(plan.snapshots.map(_.version) == Vector(4, 6) && plan.plainUpTo == 0)
+  }
+
+  test("deleting from the newest entry down is a rollback, and a purge that reaches the oldest is none") {
+    assert(RollbackPlan.of((0L to 5L).toVector, Set(3, 4)) == RollbackPlan(Vector(5, 4, 3), None))
+    assert(RollbackPlan.of((0L to 5L).toVector, Set(1, 3)) == RollbackPlan(Vector(5), None))
+    assert(RollbackPlan.of((0L to 2L).toVector, Set(0, 1)) == RollbackPlan(Vector(2), Some(3)))
+  }
+}

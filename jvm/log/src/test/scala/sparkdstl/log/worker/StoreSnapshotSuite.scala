@@ -1,0 +1,102 @@
+package sparkdstl.log.worker
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
+import sparkdstl.log.worker.StoreSnapshot.Fate
+
+class StoreSnapshotSuite extends AnyFunSuite {
+  import WorkerFixture._
+
+  private val zip = SegmentKey(0, 0, "", 1, None, SegmentKind.Snapshot)
+  private val segments = Vector(SealedSegment(zip, None, Vector(SealedPart.Inline(Array[Byte](1)))))
+
+  private def complete(): StoreSnapshot = {
+    val snapshot = new StoreSnapshot("0/0", 1)
+    assert(snapshot.carry(1).isEmpty, "it is being uploaded")
+    snapshot.complete(segments)
+    snapshot
+  }
+
+  test("it is held once the seal after the one that carried it was taken") {
+    val snapshot = complete()
+    assert(snapshot.accepted(carried = false, None) == Fate.Pending, "a seal that did not carry it")
+    assert(snapshot.carry(0).isEmpty, "the seal of the batch that leads to its version")
+    assert(snapshot.carry(1) == segments && snapshot.carry(1).isEmpty, "one seal at a time")
+    assert(snapshot.accepted(carried = true, None) == Fate.Pending)
+    assert(snapshot.carry(1).isEmpty, "the driver has it")
+    assert(snapshot.accepted(carried = false, None) == Fate.Held && !snapshot.isUnderWay)
+  }
+
+  test("one for which there was no room comes with a later seal, one whose files may be gone with none") {
+    val snapshot = complete()
+    snapshot.carry(1): Unit
+    assert(snapshot.accepted(carried = true, Some(Vector.empty)) == Fate.Pending)
+    assert(snapshot.carry(1) == segments)
+    assert(snapshot.accepted(carried = true, Some(Vector("gone"))) == Fate.Missing(Set("gone")))
+    assert(!snapshot.isUnderWay)
+  }
+
+  test("one whose task was given up while the driver was asked is not carried again, one that was taken before stays") {
+    val asked = complete()
+    asked.carry(1): Unit
+    asked.givenUp()
+    assert(!asked.isUnderWay)
+    val taken = complete()
+    taken.carry(1): Unit
+    taken.accepted(carried = true, None): Unit
+    taken.givenUp()
+    assert(taken.accepted(carried = false, None) == Fate.Held)
+  }
+
+  test("what was uploaded is discarded when it is abandoned, unless a seal has named it") {
+    def discarded(before: StoreSnapshot => Unit): Boolean = {
+      val fixture = new WorkerFixture
+      import fixture._
+      fixture.task(): Unit
+      val uploads = result(worker.snapshotUploads()).get
+      val snapshot = new StoreSnapshot("0/0", 1)
+      val chunk = result(uploads.put(zip, new Array[Byte](10)))
+      snapshot.uploads(chunk)
+      timer.advance(5000)
+      val file = result(chunk.location).file
+      before(snapshot)
+      snapshot.abandon()
+      timer.advance(60000)
+      !objects(file.split('/').last)
+    }
+    assert(discarded(_ => ()))
+    assert(discarded(_.complete(segments)))
+    assert(!discarded { snapshot =>
+      snapshot.complete(segments)
+      snapshot.carry(1): Unit
+    })
+  }
+
+  test("a task's seal carries what its stores have, the same as often as it is sent, and tells them") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    answers = PartialFunction.empty
+    write(task, partition = 0, length = 5)
+    val snapshot = complete()
+    var fates = Vector.empty[Fate]
+    task.carryFor(
+      "0/0",
+      new SealedStore {
+        override def carried(batch: Long): Vector[SealedSegment] = snapshot.carry(batch + 1)
+        override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
+          fates :+= snapshot.accepted(carried, notTaken)
+        override def givenUp(): Unit = snapshot.givenUp()
+      }
+    )
+    task.seal(): Unit
+    stayAway()
+    timer.advance(1000)
+    answer(FromDriver.Accepted(None))
+    val seals = asks.map(_._1).collect { case seal: ToDriver.Seal => seal.carried }
+    assert(seals.size == 2 && seals.forall(_ == segments) && fates == Vector(Fate.Pending))
+    assert(snapshot.accepted(carried = false, None) == Fate.Held, "the driver has taken it")
+  }
+}

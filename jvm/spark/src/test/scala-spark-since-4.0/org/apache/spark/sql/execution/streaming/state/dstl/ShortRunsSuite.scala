@@ -1,0 +1,50 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import sparkdstl.log.format.SegmentKind
+
+import org.apache.spark.sql.{Encoders, Row}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions._
+
+/** A query that commits one batch per run, as with `availableNow`: its log stays as short as that of a query that runs on. */
+class ShortRunsSuite extends QuerySuite {
+  private val retained = 2
+  private val runs = sys.props.get("sparkdstl.shortRuns").fold(16)(_.toInt)
+
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.sql.streaming.minBatchesToRetain" -> retained.toString,
+    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
+  )
+
+  for (format <- Seq("1", "2"))
+    test(s"$runs runs of one batch leave few entries, and a start replays few of them, format $format") {
+      spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
+      (0 until runs).foreach { run =>
+        val input = MemoryStream[Int](Encoders.scalaInt, spark)
+        (0 to run).foreach(batch => input.addData(0 until 10 + batch))
+        val query = start(input.toDF().groupBy((col("value") % 7).as("key")).count(), s"run$format$run")
+        try query.processAllAvailable()
+        finally query.stop()
+        // As for a query that is started by a scheduler: its next run is another process.
+        StateStores.close()
+        val entries = LoggedBatches.entries(checkpoint)
+        assert(entries.last == run && entries.size <= retained + 5, entries)
+        // The next run loads version `run` + 1.
+        val newest = entries.flatMap(LoggedBatches.index(checkpoint, _)).flatMap(_.entries).map(_.key)
+          .filter(_.kind == SegmentKind.Snapshot).groupBy(_.partition).map { case (store, of) =>
+            store -> of.map(_.version).max
+          }
+        (0 until 3).foreach(store =>
+          assert(run + 1 - newest.getOrElse(store, 0L) <= 2, s"store $store after run $run: $newest")
+        )
+      }
+      val counts = (0 until runs).flatMap(batch => 0 until 10 + batch).groupBy(_ % 7).map { case (key, of) =>
+        Row(key, of.size.toLong)
+      }.toSet
+      val state = spark.read.format("statestore").load(checkpoint.toString)
+        .select(col("key._groupingexpression"), col("value.count")).collect().toSet
+      assert(state == counts)
+      val claims = files().filter(_.matches("dstl/epochs/\\d+(\\.ended)?"))
+      assert(claims.size <= 4, s"runs that ended leave no fences: $claims")
+    }
+}
