@@ -63,6 +63,7 @@ private[worker] final class SegmentUploads(
   /** One chunk on its way. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
     @volatile private var isAwaited = false
+    @volatile private var isPlaced = false
 
     /** As a seal names it. Fails if the upload has failed already. */
     def part: SealedPart = {
@@ -70,7 +71,9 @@ private[worker] final class SegmentUploads(
       // Also if a later seal says where it is: the driver may have taken an earlier one.
       isAwaited ||= ended.isEmpty
       ended match {
-        case Some(Success(at)) => SealedPart.Stored(SegmentChunk.part(at))
+        case Some(Success(at)) =>
+          isPlaced = true
+          SealedPart.Stored(SegmentChunk.part(at))
         case Some(Failure(error)) => throw error
         case None => SealedPart.Pending(ticket, length)
       }
@@ -86,12 +89,18 @@ private[worker] final class SegmentUploads(
     }
 
     private def tell(result: Either[String, SegmentPart]): Unit = {
-      SegmentUploads.this.synchronized(untold += Report(ticket, result, pending)): Unit
+      SegmentUploads.this.synchronized(untold += Report(ticket, result, this)): Unit
       tellNext()
     }
 
     /** Nobody wants the chunk, and nothing that may be committed names it. */
     def discard(): Unit = pending.discard()
+
+    /**
+     * The driver does not know the ticket. If a seal names the chunk by its place, the driver may have accepted that seal and
+     * not an earlier one that named the ticket: the chunk stays.
+     */
+    def discardUnlessPlaced(): Unit = if (!isPlaced) discard()
   }
 
   private def tellNext(): Unit = {
@@ -126,7 +135,7 @@ private[worker] final class SegmentUploads(
   private def discardUnwanted(told: Vector[Report], answer: FromDriver): Unit = answer match {
     case FromDriver.Unwanted(tickets) =>
       val unwanted = tickets.toSet
-      told.foreach(report => if (unwanted(report.ticket)) report.pending.discard())
+      told.foreach(report => if (unwanted(report.ticket)) report.upload.discardUnlessPlaced())
     case _ =>
   }
 
@@ -142,5 +151,5 @@ private object SegmentUploads {
   private val TellAgainMillis = 1000L
 
   /** How an upload has ended. */
-  private final case class Report(ticket: Long, result: Either[String, SegmentPart], pending: PendingChunk)
+  private final case class Report(ticket: Long, result: Either[String, SegmentPart], upload: SegmentUploads#Upload)
 }

@@ -217,4 +217,20 @@ class TaskWriterSuite extends AnyFunSuite {
     answer(FromDriver.Unwanted(told.map(_._1).toVector))
     assert(objects.isEmpty)
   }
+
+  test("an upload whose place the accepted seal names stays, although the driver does not know its ticket") {
+    val fixture = new WorkerFixture
+    import fixture._
+    val task = fixture.task()
+    write(task, 0, 11)
+    write(task, 1, 5)
+    task.seal(): Unit
+    worker.flush()
+    answer(FromDriver.OverBudget)
+    assert(pending(seals(1)) == 1, "the second seal names the first upload by its place")
+    answer(accepted)
+    val before = objects
+    answer(FromDriver.Unwanted(told.map(_._1).toVector))
+    assert(before.size == 1 && objects == before)
+  }
 }
