@@ -147,6 +147,10 @@ class LosingAttemptsSuite extends ComparisonSuite with Eventually {
       assert(playing.output == undisturbed.output)
     }
 
+  private def hasSnapshot(at: java.nio.file.Path): Boolean =
+    LoggedBatches.entries(at).flatMap(LoggedBatches.index(at, _)).flatMap(_.entries)
+      .exists(_.key.kind == SegmentKind.Snapshot)
+
   test("nor in a snapshot, made before the attempt that counts begins, and after the batch") {
     val isLogged = SparkFacts.LogsSnapshots
     val logged = Map("materialize.replayCost" -> "100000", "batch.persistDelay" -> "10ms").filter(_ => isLogged)
@@ -167,16 +171,16 @@ class LosingAttemptsSuite extends ComparisonSuite with Eventually {
           playing.feed(query, batch)
           // Not after the last: nothing must come that would replace a snapshot which should not be there.
           if (batch != batches.last) FailingAfterSeal.maintain()
-          if (isLogged && batch == batches(1)) eventually(assert(StateStores.uploadedSnapshots > before))
+          // A store that is loaded once more for a second attempt may make it part of the commit.
+          if (isLogged && batch == batches(1))
+            eventually(assert(StateStores.uploadedSnapshots > before || hasSnapshot(at)))
         }
       finally query.stop()
     } finally {
       FailingAfterSeal.failing = false
       FailingAfterSeal.maintaining = false
     }
-    val held = LoggedBatches.entries(at).flatMap(LoggedBatches.index(at, _)).flatMap(_.entries)
-      .exists(_.key.kind == SegmentKind.Snapshot)
-    assert(if (isLogged) held else files(at).exists(_.endsWith(".zip")), "there is no snapshot")
+    assert(if (isLogged) hasSnapshot(at) else files(at).exists(_.endsWith(".zip")), "there is no snapshot")
     assert(playing.readState(Map.empty) == wanted)
     // From each snapshot alone: the newest state needs no changelog then.
     assert(batches.indices.forall { batch =>
