@@ -1,5 +1,7 @@
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,6 +172,26 @@ def test_it_is_refused_while_a_query_seems_to_run(written: WrittenCheckpoint, co
     assert "--stopped" in result.output
     assert names(written.root) == before
     assert dstl(command[0], str(written.root), *command[1:], "--stopped").exit_code == 0
+
+
+def test_a_query_whose_run_has_ended_does_not_run(written: WrittenCheckpoint) -> None:
+    epochs = written.root / "dstl/epochs"
+    written.offsets(7)
+    os.utime(written.root / "offsets/7", (time.time() - 20, time.time() - 20))
+    (epochs / "1.ended").write_text("ended\n")
+    (epochs / ".1.ended.crc").write_text("crc")
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert activity.signs(checkpoint) is None
+        (epochs / "2").write_text(f"claim {RUN} driver.example 8 1\n")
+        os.utime(epochs / "2", (time.time() - 10, time.time() - 10))
+        assert activity.signs(checkpoint) is not None, "the mark is that of the run before"
+        (epochs / "2").unlink()
+        assert activity.signs(checkpoint) is None
+        written.offsets(7)
+        os.utime(written.root / "offsets/7", (time.time() + 1, time.time() + 1))
+        sign = activity.signs(checkpoint)
+        assert sign is not None
+        assert "offsets/7" in sign, "stock Spark claims nothing"
 
 
 def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckpoint) -> None:

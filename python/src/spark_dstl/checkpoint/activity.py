@@ -1,7 +1,8 @@
 """Whether a query seems to be at work on a checkpoint.
 
-Nothing on storage says that a query runs: no lock, no lease. What can be seen is that something was written a short
-time ago, or while one looks. A query that waits for input writes nothing, and is not seen.
+A checkpoint has no lock and no lease. A query counts as running if something was written a short time ago, or is
+written while the command watches. A query that waits for input writes nothing and is not noticed. A run that has
+written its end mark counts as stopped.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import StoredObject
 from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import QuerySeemsToRun
@@ -34,23 +36,38 @@ def minutes(length: timedelta) -> int:
 
 def _watched(checkpoint: Checkpoint) -> Iterator[StoredObject]:
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
-        yield from checkpoint.storage.objects(directory, recursive=directory == "sources")
+        for stored in checkpoint.storage.objects(directory, recursive=directory == "sources"):
+            # Hadoop's checksum files beside local files are written with the file that they belong to.
+            if not stored.last_name.endswith(".crc"):
+                yield stored
     yield from checkpoint.newest_base().objects("data", recursive=True)
 
 
 def signs(checkpoint: Checkpoint, at: datetime | None = None) -> str | None:
-    """Return what makes it seem that a query runs: the newest object, if it was written lately; else None."""
-    newest = max(
-        (stored for stored in _watched(checkpoint) if stored.modified is not None),
-        key=lambda stored: stored.modified or datetime.min.replace(tzinfo=timezone.utc),
-        default=None,
-    )
-    if newest is None or newest.modified is None:
+    """Return the newest object and its age if it was written lately, else None.
+
+    None as well if it is the end mark of the newest run.
+    """
+    watched = [(stored.modified, stored) for stored in _watched(checkpoint) if stored.modified is not None]
+    if not watched:
         return None
-    age = (at or now()) - newest.modified
+    epochs = [epoch for _, stored in watched if (epoch := _claimed(stored)) is not None]
+    # Times may be in whole seconds: among equal ones the end mark counts as the newest.
+    modified, newest = max(watched, key=lambda one: (one[0], _ended(one[1]) is not None))
+    if epochs and _ended(newest) == max(epochs):
+        return None
+    age = (at or now()) - modified
     if age >= QUIET:
         return None
     return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago"
+
+
+def _claimed(stored: StoredObject) -> int | None:
+    return names.number(stored.last_name) if stored.name.startswith("dstl/epochs/") else None
+
+
+def _ended(stored: StoredObject) -> int | None:
+    return names.end_of_epoch(stored.last_name) if stored.name.startswith("dstl/epochs/") else None
 
 
 def refuse_if_seen(checkpoint: Checkpoint, known_to_be_stopped: bool) -> None:

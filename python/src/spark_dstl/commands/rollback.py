@@ -28,7 +28,8 @@ or dstl gc.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
 seems to run. That rests on when something was last written: within {_QUIET} minutes, or while this looks for
-{activity.LOOK_SECONDS:.0f} seconds. A query that waits for input is not seen, so make sure yourself that it is stopped.
+{activity.LOOK_SECONDS:.0f} seconds, unless the newest run has marked its end since. A query that waits for input is not
+seen, so make sure yourself that it is stopped.
 """,
 )
 @console.located
