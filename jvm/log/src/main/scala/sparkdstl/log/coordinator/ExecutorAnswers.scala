@@ -15,6 +15,8 @@ import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
  *
  * @param opened
  *   the answer to the first message of an executor
+ * @param carriedBytes
+ *   of carried snapshots that a commit entry takes, if there are few stores
  */
 private[coordinator] final class ExecutorAnswers(
     location: QueryLocation,
@@ -23,6 +25,7 @@ private[coordinator] final class ExecutorAnswers(
     ledger: AttemptLedger,
     state: Guarded[RunState],
     restart: RestartWatch,
+    carriedBytes: Long,
     metrics: CommitMetrics
 ) {
   import ExecutorAnswers._
@@ -107,6 +110,12 @@ private[coordinator] final class ExecutorAnswers(
     (seal.carried.filterNot(of => missing.contains(Some(of.key.storeDirectory))), missing)
   }
 
+  /**
+   * A commit entry is written while the query waits for it. So it takes a bounded number of bytes of snapshots, and the rest
+   * comes with later seals. The bound grows with the number of stores, as the entry itself does.
+   */
+  private def carriedLimit(view: LogView): Long = math.max(carriedBytes, view.stores.size * CarriedBytesPerStore)
+
   private def filesOf(segments: Vector[SealedSegment]): Set[String] =
     segments.iterator.flatMap(_.parts).collect { case SealedPart.Stored(part) => part }.flatMap(_.file).toSet
 
@@ -124,13 +133,5 @@ private[coordinator] final class ExecutorAnswers(
 private object ExecutorAnswers {
   private val logger = LoggerFactory.getLogger(classOf[ExecutorAnswers])
 
-  /**
-   * A commit entry is written while the query waits for it. So it takes a bounded number of bytes of snapshots, and the rest
-   * comes with later seals. The bound grows with the number of stores, as the entry itself does.
-   */
-  private def carriedLimit(view: LogView): Long =
-    math.max(SmallestCarriedLimit, view.stores.size * CarriedBytesPerStore)
-
-  private val SmallestCarriedLimit = 256L * 1024
   private val CarriedBytesPerStore = 128L
 }

@@ -13,7 +13,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.coordinator.ownership.{Claims, RunStart, StartedRun}
 import sparkdstl.log.coordinator.retention.{Deleter, OrphanSweep, RetentionRounds}
-import sparkdstl.log.coordinator.view.{LogView, RetentionLimits, SnapshotIndex}
+import sparkdstl.log.coordinator.view.{LogView, SnapshotIndex}
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
@@ -130,7 +130,7 @@ final class RunCoordinator private (
         previous <- entryBefore(batch)
         _ <- snapshotsKnown()
         link = EntryLink(runtime.random.nextUuid(), previous)
-        list = SnapshotIndex.listFor(view, batch, segments, SnapshotIndex.CompleteEvery)
+        list = SnapshotIndex.listFor(view, batch, segments, limits.listEvery)
         entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
         _ = refuseIfEnded()
         _ <- parts.entryWriter.write(batch, entry, previous, left)
@@ -309,6 +309,7 @@ object RunCoordinator {
       checkpoint: StorageClient,
       entries: EntryReader,
       link: ExecutorLink,
+      limits: RunLimits,
       runtime: ProtocolRuntime
   )
 
@@ -347,10 +348,11 @@ object RunCoordinator {
       budget: InlineBudget,
       accumulator: Long,
       metrics: CommitMetrics,
-      runtime: ProtocolRuntime
+      runtime: ProtocolRuntime,
+      limits: RunLimits = RunLimits()
   ): Future[RunCoordinator] = {
     implicit val executor: ExecutionContext = runtime.executor
-    val entries = new EntryReader(location, checkpoint, options.commitTimeoutMs, IndexFetchLength, runtime)
+    val entries = new EntryReader(location, checkpoint, options.commitTimeoutMs, limits.fetchLength, runtime)
     new RunStart(location, checkpoint, entries, run, host, options.commitTimeoutMs, runtime).begin().map { start =>
       if (!start.exclusive) {
         if (options.requireExclusiveCreate) throw ProtocolErrors.notExclusive(location.root)
@@ -363,7 +365,7 @@ object RunCoordinator {
       }
       val writer = Writer(run, start.epoch, host, application)
       assemble(
-        Setup(location, options, writer, checkpoint, entries, safe(executors), runtime),
+        Setup(location, options, writer, checkpoint, entries, safe(executors), limits, runtime),
         log,
         start,
         new AttemptLedger(budget),
@@ -388,7 +390,7 @@ object RunCoordinator {
     val ended = Promise[Throwable]()
     val query = location.root.toString
     val restart = new RestartWatch(query, start.view.stores, runtime)
-    val claims = new Claims(location, checkpoint, start.epoch, timeout, runtime)
+    val claims = new Claims(location, checkpoint, start.epoch, limits.fencingRuns, timeout, runtime)
     val deleter = new Deleter(location, checkpoint, log, entries, timeout, runtime)
     val opened = FromDriver.Opened(accumulator, writer.epoch, options.inlineMaxBatchSize)
     def onFailure(error: Throwable): Unit = {
@@ -403,12 +405,12 @@ object RunCoordinator {
       state,
       ledger,
       Parts(
-        new ExecutorAnswers(location, writer, opened, ledger, state, restart, metrics),
+        new ExecutorAnswers(location, writer, opened, ledger, state, restart, limits.carriedBytes, metrics),
         new Barrier(id, ledger, link, ended.future, runtime),
         new EntryWriter(location, checkpoint, entries, start.exclusive, runtime),
         restart,
         deleter,
-        new RetentionRounds(query, state, deleter, entries, claims, RetentionLimits(), onFailure, runtime),
+        new RetentionRounds(query, state, deleter, entries, claims, limits.retention, onFailure, runtime),
         new OrphanSweep(location, checkpoint, log, entries, claims, state, timeout, runtime)
       ),
       metrics,
@@ -420,7 +422,4 @@ object RunCoordinator {
   private def safe(executors: ExecutorLink): ExecutorLink = (to, of, message) =>
     try executors.tell(to, of, message)
     catch { case NonFatal(error) => Future.failed(error) }
-
-  /** Of an entry's end, to know its index: enough for some thousand segments. */
-  private val IndexFetchLength = 256 * 1024
 }

@@ -65,11 +65,14 @@ private[coordinator] final case class ListedClaims(
  *
  * @param own
  *   epoch of this run
+ * @param kept
+ *   how many claims stay at most
  */
 private[coordinator] final class Claims(
     location: QueryLocation,
     checkpoint: StorageClient,
     own: Long,
+    kept: Int,
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
@@ -94,7 +97,7 @@ private[coordinator] final class Claims(
     val needless = listed.claimed.filter { epoch =>
       listed.ended(epoch) && claims.get(epoch).flatten.exists(claim => !mayBePaused(claim.follows, listed))
     }
-    val obsolete = (needless ++ listed.claimed.sorted.dropRight(Claims.Kept)).distinct.filter(_ < own)
+    val obsolete = (needless ++ listed.claimed.sorted.dropRight(kept)).distinct.filter(_ < own)
     val marks = listed.ended.filter(epoch => obsolete.contains(epoch) || !listed.claimed.contains(epoch))
     val trials = listed.trials.collect { case (epoch, name) if epoch < own => name }
     val names = obsolete.map(_.toString) ++ marks.map(LogLayout.endOfEpoch) ++ trials
@@ -121,9 +124,6 @@ private[coordinator] final class Claims(
 
 object Claims {
   private val MaxLength = 4096L
-
-  /** More runs than these are not expected to be paused at the same time. */
-  private val Kept = 100
 
   /**
    * Marks that nothing will be created under the claim of `epoch` any more: its run has ended, and every request of it as well.

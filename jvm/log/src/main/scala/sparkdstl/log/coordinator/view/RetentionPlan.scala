@@ -83,4 +83,4 @@ private[coordinator] object RetentionPlan {
  * @param reads
  *   of entries of which it is not known whether they have segments, at most
  */
-private[coordinator] final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)
+final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)

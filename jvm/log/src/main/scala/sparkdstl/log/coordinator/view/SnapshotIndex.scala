@@ -68,8 +68,6 @@ private[coordinator] final case class SnapshotIndex private (
 private[coordinator] object SnapshotIndex {
   val empty: SnapshotIndex = new SnapshotIndex(Map.empty, TreeMap.empty, Long.MaxValue, None)
 
-  val CompleteEvery = 64L
-
   /** The list for the entry of `batch` that carries these segments. */
   def listFor(view: LogView, batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
     val ofSnapshots = segments.filter(of => isOfSnapshot(of.key.kind)).groupBy(_.key.storeDirectory)
