@@ -16,6 +16,7 @@ import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
+import sparkdstl.log.storage.StorageOperation.Create
 import sparkdstl.log.transport.ExecutorLink
 
 /** A run with its coordinator, as on a driver, on storage that costs nothing: what is measured is the driver. */
@@ -34,7 +35,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   val location: QueryLocation = BenchedRun.Location
   val runs = new CoordinatedRuns
   private val storage =
-    new RequestingStorage(
+    new StorageClient(
       new ForgetfulStore(new MemoryObjectStore(() => 0L)),
       new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new StorageHistory)
     )
@@ -92,7 +93,13 @@ object BenchedRun {
 }
 
 /** Keeps objects in memory, but of commit entries only that they are there. */
-private final class ForgetfulStore(memory: ObjectStore) extends ForwardingObjectStore(memory) {
-  override def create(path: Path, content: Payload): Attempt[Unit] =
-    memory.create(path, if (path.getParent.getName == "commits") Payload(Array.emptyByteArray) else content)
+private final class ForgetfulStore(memory: ObjectStore) extends ObjectStore {
+  override def replacesAtomically: Boolean = memory.replacesAtomically
+  override def deletionPageSize: Int = memory.deletionPageSize
+
+  override def begin[A](operation: StorageOperation[A]): Attempt[A] = operation match {
+    case Create(path, _) if path.getParent.getName == "commits" =>
+      memory.begin(Create(path, Payload(Array.emptyByteArray)))
+    case other => memory.begin(other)
+  }
 }

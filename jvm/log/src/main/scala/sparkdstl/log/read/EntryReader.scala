@@ -9,6 +9,7 @@ import sparkdstl.log.format.{CommitEntry, EntryInspection, QueryLocation}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectTail
+import sparkdstl.log.storage.StorageOperation.ReadTail
 
 /**
  * Reads commit entries from storage, which alone says what is committed: version v of a store is in the entry of batch
@@ -45,7 +46,7 @@ final class EntryReader(
   }
 
   private def fetch(batch: Long, length: Int): Future[Option[ObjectTail]] =
-    checkpoint.readTail(location.entry(batch), length, timeoutMillis)
+    checkpoint.run(ReadTail(location.entry(batch), length), timeoutMillis)
       .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.entry(batch), _)))
 
   private def inspect(batch: Long, tail: ObjectTail, asked: Int): Future[EntryFound] = {

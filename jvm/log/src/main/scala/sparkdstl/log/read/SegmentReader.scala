@@ -20,6 +20,7 @@ import sparkdstl.log.format.{
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectEndsBefore
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ReadRange}
 
 /** Something that is read once for all stores of an executor. */
 sealed trait ReadPlace
@@ -119,7 +120,7 @@ final class SegmentReader(
     case EntryFound.Absent | EntryFound.Plain => None
   }
 
-  private def existing(): Future[Vector[Long]] = checkpoint.list(location.commits, timeoutMillis)
+  private def existing(): Future[Vector[Long]] = checkpoint.run(ListObjects(location.commits), timeoutMillis)
     .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _))).map(LogLayout.batchesIn)
 
   /** Whether there is a commit entry of `batch` now. */
@@ -205,7 +206,7 @@ final class SegmentReader(
       key: SegmentKey,
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
-    storage.readRange(path, offset, length, timeoutMillis).flatMap {
+    storage.run(ReadRange(path, offset, length), timeoutMillis).flatMap {
       case Outcome.Done(Some(bytes)) => Future.successful(bytes)
       case Outcome.Done(None) =>
         Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo))

@@ -2,14 +2,16 @@ package sparkdstl.log.request
 
 import java.util.concurrent.ConcurrentHashMap
 
+import sparkdstl.log.storage.OperationKind
+
 /**
  * How long recent attempts took, by operation and size class. Thread-safe.
  *
- * Late attempts count too, and those that were cancelled with the time they had: without them the windows would drift
- * towards the fast ones, and hedges would become ever more.
+ * Slow attempts count too, and cancelled ones with the time they had: without them the windows would drift towards the fast
+ * ones, and hedges would increase.
  */
 final class AttemptLatencies {
-  private val windows = new ConcurrentHashMap[(String, Int), LatencyWindow]
+  private val windows = new ConcurrentHashMap[(OperationKind, Int), LatencyWindow]
 
   private[request] def record(kind: RequestKind, nanos: Long): Unit = windowOf(kind).record(nanos)
 

@@ -1,24 +1,16 @@
 package sparkdstl.log.request
 
-import java.util.concurrent.ConcurrentSkipListMap
 import java.util.concurrent.atomic.LongAdder
 
-import scala.jdk.CollectionConverters._
+import sparkdstl.log.storage.OperationKind
 
-/** Counts what becomes of requests and their attempts, by operation. Thread-safe. */
+/** Counts the outcomes of requests and their attempts, by operation. Thread-safe. */
 final class RequestMetrics {
-  private val operations = new ConcurrentSkipListMap[String, RequestMetrics.Counters]
+  private val counters = OperationKind.all.map(_ -> new RequestMetrics.Counters).toMap
 
-  private[request] def of(kind: RequestKind): RequestMetrics.Counters =
-    operations.computeIfAbsent(kind.operation, _ => new RequestMetrics.Counters)
+  private[request] def of(kind: RequestKind): RequestMetrics.Counters = counters(kind.operation)
 
-  /** Of one operation; all zero if it was not asked for yet. */
-  def snapshotOf(operation: String): RequestMetrics.Snapshot =
-    Option(operations.get(operation)).getOrElse(new RequestMetrics.Counters).snapshot()
-
-  /** By operation, of those that were asked for at least once. */
-  def snapshot(): Map[String, RequestMetrics.Snapshot] =
-    operations.asScala.iterator.map { case (operation, counters) => operation -> counters.snapshot() }.toMap
+  def snapshotOf(operation: OperationKind): RequestMetrics.Snapshot = counters(operation).snapshot()
 }
 
 object RequestMetrics {

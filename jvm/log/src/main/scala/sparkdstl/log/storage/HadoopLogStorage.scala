@@ -26,31 +26,42 @@ import sparkdstl.log.error.LogErrors
  */
 final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
     extends LogStorage {
+  import StorageOperation._
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
-  // Streams of object stores read at a position by going there, reading and going back; where reading has failed, so does
-  // going back, and that is the error one gets. HDFS asks for less where it is told the position.
-  private val readsByGoingThere = HadoopLogStorage.publishesOnClose(fileSystem, base)
-
-  override def put(path: Path, content: Payload): Unit = publisher.put(path, content)
-
-  override def replace(path: Path, content: Payload): Unit = publisher.replace(path, content)
+  // A positioned read of an object store's stream seeks, reads and seeks back; after a failed read the second seek fails as
+  // well, and hides the cause. HDFS needs fewer requests for positioned reads.
+  private val seeksToRead = HadoopLogStorage.publishesOnClose(fileSystem, base)
 
   override def replacesAtomically: Boolean = publisher.replacesAtomically
 
-  override def create(path: Path, content: Payload): Unit = publisher.create(path, content)
+  override def deletionPageSize: Int = deletion.pageSize
 
-  override def createsExclusively(path: Path): Boolean = publisher.createsExclusively(path)
+  override def perform[A](operation: StorageOperation[A]): A = operation match {
+    case Put(path, content) => publisher.put(path, content)
+    case Replace(path, content) => publisher.replace(path, content)
+    case Create(path, content) =>
+      publisher.create(path, content)
+      None
+    case TryCreation(path) => publisher.createsExclusively(path)
+    case Read(path, maxLength) => Some(read(path, maxLength))
+    case ReadTail(path, maxLength) => Some(readTail(path, maxLength))
+    case ReadRange(path, offset, length) => Some(readRange(path, offset, length))
+    case ListObjects(directory) => objects(directory)(fileSystem.listStatusIterator(directory))(isPublished)
+    case ListRecursively(directory) => objects(directory)(fileSystem.listFiles(directory, true))(isPublished)
+    case ListUnpublished(directory) => objects(directory)(fileSystem.listFiles(directory, true))(!isPublished(_))
+    case Delete(paths) => deletion.delete(paths)
+  }
 
-  override def read(path: Path, maxLength: Long): Array[Byte] = {
+  private def read(path: Path, maxLength: Long): Array[Byte] = {
     val status = statusOf(path)
     val limit = math.min(maxLength, HadoopLogStorage.LargestArray)
     if (status.getLen > limit) throw LogErrors.tooLarge(path, status.getLen, limit)
     readPart(open(path, FS_OPTION_OPENFILE_READ_POLICY_WHOLE_FILE).withFileStatus(status), 0, status.getLen.toInt)
   }
 
-  override def readTail(path: Path, maxLength: Int): ObjectTail = {
+  private def readTail(path: Path, maxLength: Int): ObjectTail = {
     val status = statusOf(path)
     val length = math.min(status.getLen, maxLength.toLong).toInt
     // An object store that is given the status does not ask for it again.
@@ -58,7 +69,7 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     ObjectTail(readPart(builder, status.getLen - length, length), status.getLen)
   }
 
-  override def readRange(path: Path, offset: Long, length: Int): Array[Byte] = {
+  private def readRange(path: Path, offset: Long, length: Int): Array[Byte] = {
     // Naming a length spares object stores a request for it; only what is before that length is read.
     val end = offset + length
     val builder = open(path, FS_OPTION_OPENFILE_READ_POLICY_RANDOM).opt(FS_OPTION_OPENFILE_LENGTH, end.toString)
@@ -71,48 +82,40 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     }
   }
 
-  override def list(directory: Path): Seq[StoredObject] =
-    objects(directory)(fileSystem.listStatusIterator(directory)).filterNot(o => TemporaryNames.isTemporary(o.path))
-
-  override def listRecursively(directory: Path): Seq[StoredObject] =
-    objects(directory)(fileSystem.listFiles(directory, true)).filterNot(o => TemporaryNames.isTemporary(o.path))
-
-  override def listUnpublished(directory: Path): Seq[StoredObject] =
-    objects(directory)(fileSystem.listFiles(directory, true)).filter(o => TemporaryNames.isTemporary(o.path))
-
-  override def delete(paths: Seq[Path]): Unit = deletion.delete(paths)
-
-  override def deletionPageSize: Int = deletion.pageSize
-
   private def statusOf(path: Path): FileStatus = {
     val status = fileSystem.getFileStatus(path)
     if (status.isDirectory) throw new FileNotFoundException(s"$path is a directory")
     status
   }
 
-  private def objects(directory: Path)(listing: => RemoteIterator[_ <: FileStatus]): Seq[StoredObject] =
+  private def isPublished(path: Path): Boolean = !TemporaryNames.isTemporary(path)
+
+  private def objects(directory: Path)(listing: => RemoteIterator[_ <: FileStatus])(
+      isWanted: Path => Boolean
+  ): Seq[StoredObject] =
     try {
       val found = ArrayBuffer.empty[StoredObject]
       val statuses = listing
       while (statuses.hasNext) {
         val status = statuses.next()
-        if (status.isFile) found += StoredObject(status.getPath, status.getLen, status.getModificationTime)
+        if (status.isFile && isWanted(status.getPath)) found +=
+          StoredObject(status.getPath, status.getLen, status.getModificationTime)
       }
       found.toVector
     } catch {
-      // A directory below may vanish while we look: that is an error, or a listing would silently lack objects.
+      // A directory below may vanish during the listing: that is an error, or the listing would silently lack objects.
       case _: FileNotFoundException if !fileSystem.exists(directory) => Nil
     }
 
   private def open(path: Path, readPolicy: String): FutureDataInputStreamBuilder =
     fileSystem.openFile(path).opt(FS_OPTION_OPENFILE_READ_POLICY, readPolicy)
 
-  /** After an error nothing is asked of the stream but to close, and what it says to that hides no error. */
+  /** After an error the stream is only closed, and an error on closing hides no other. */
   private def readPart(builder: FutureDataInputStreamBuilder, offset: Long, length: Int): Array[Byte] = {
     val stream = awaitFuture(builder.build())
     val content = new Array[Byte](length)
     try
-      if (readsByGoingThere) {
+      if (seeksToRead) {
         if (offset > 0) stream.seek(offset)
         stream.readFully(content)
       } else stream.readFully(offset, content)

@@ -19,56 +19,47 @@ import sparkdstl.log.error.LogErrors
  *   stamps objects, in milliseconds since 1970
  */
 final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
+  import StorageOperation._
+
   private case class Entry(content: Array[Byte], modifiedMillis: Long)
 
   private val entries = new ConcurrentHashMap[Path, Entry]
 
-  override def put(path: Path, content: Payload): Attempt[Unit] = replace(path, content)
-
-  override def replace(path: Path, content: Payload): Attempt[Unit] = attempt {
-    val _ = entries.put(path, Entry(content.toArray, nowMillis()))
-  }
-
   override def replacesAtomically: Boolean = true
-
-  override def create(path: Path, content: Payload): Attempt[Unit] = attempt {
-    if (entries.putIfAbsent(path, Entry(content.toArray, nowMillis())) != null)
-      throw StorageErrors.alreadyExists(path, null)
-  }
-
-  override def createsExclusively(path: Path): Attempt[Boolean] = attempt {
-    val _ = entries.put(path, Entry(Array.emptyByteArray, nowMillis()))
-    true
-  }
-
-  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = attempt {
-    val content = contentOf(path)
-    if (content.length > maxLength) throw LogErrors.tooLarge(path, content.length.toLong, maxLength)
-    content.clone()
-  }
-
-  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = attempt {
-    val content = contentOf(path)
-    ObjectTail(content.takeRight(maxLength), content.length.toLong)
-  }
-
-  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] = attempt {
-    val content = contentOf(path)
-    if (offset + length > content.length) throw new ObjectEndsBefore(path, offset, length, content.length.toLong)
-    content.slice(offset.toInt, offset.toInt + length)
-  }
-
-  override def list(directory: Path): Attempt[Seq[StoredObject]] = attempt(objects(_.getParent == directory))
-
-  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] = attempt(objects(isBelow(directory, _)))
-
-  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] = attempt(Nil)
-
-  override def delete(paths: Seq[Path]): Attempt[Unit] = attempt(paths.foreach(entries.remove(_)))
 
   override def deletionPageSize: Int = Int.MaxValue
 
-  private def attempt[T](action: => T): Attempt[T] = Attempt(Future.fromTry(Try(action)))
+  override def begin[A](operation: StorageOperation[A]): Attempt[A] = Attempt(Future.fromTry(Try(perform(operation))))
+
+  private def perform[A](operation: StorageOperation[A]): A = operation match {
+    case Put(path, content) => publish(path, content)
+    case Replace(path, content) => publish(path, content)
+    case Create(path, content) =>
+      if (entries.putIfAbsent(path, Entry(content.toArray, nowMillis())) != null)
+        throw StorageErrors.alreadyExists(path, null)
+      None
+    case TryCreation(path) =>
+      publish(path, Payload(Array.emptyByteArray))
+      true
+    case Read(path, maxLength) =>
+      val content = contentOf(path)
+      if (content.length > maxLength) throw LogErrors.tooLarge(path, content.length.toLong, maxLength)
+      Some(content.clone())
+    case ReadTail(path, maxLength) =>
+      val content = contentOf(path)
+      Some(ObjectTail(content.takeRight(maxLength), content.length.toLong))
+    case ReadRange(path, offset, length) =>
+      val content = contentOf(path)
+      if (offset + length > content.length) throw new ObjectEndsBefore(path, offset, length, content.length.toLong)
+      Some(content.slice(offset.toInt, offset.toInt + length))
+    case ListObjects(directory) => objects(_.getParent == directory)
+    case ListRecursively(directory) => objects(isBelow(directory, _))
+    case ListUnpublished(_) => Nil
+    case Delete(paths) => paths.foreach(entries.remove(_))
+  }
+
+  private def publish(path: Path, content: Payload): Unit =
+    entries.put(path, Entry(content.toArray, nowMillis())): Unit
 
   private def contentOf(path: Path): Array[Byte] =
     Option(entries.get(path)).map(_.content).getOrElse(throw new FileNotFoundException(s"$path does not exist"))

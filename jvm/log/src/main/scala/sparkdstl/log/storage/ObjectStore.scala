@@ -13,7 +13,7 @@ import sparkdstl.log.runtime.Cancellable
  *   what came of it. A failure says nothing about whether a write took effect, unless
  *   [[StorageErrors.isDefinite]] says that the error is storage's own answer
  * @param cancel
- *   says that nobody waits for the result any more. The attempt may take effect all the same, now or later
+ *   says that no caller waits for the result. The attempt may still take effect, now or later
  */
 final class Attempt[+T](val result: Future[T], cancellation: () => Unit) extends Cancellable {
   override def cancel(): Unit = cancellation()
@@ -29,7 +29,7 @@ object Attempt {
  * Bytes to be written, in parts that are not copied together.
  *
  * @param parts
- *   in order; not to be changed by anybody any more
+ *   in order; immutable from here on
  */
 final case class Payload(parts: Vector[Array[Byte]]) {
   val length: Long = parts.iterator.map(_.length.toLong).sum
@@ -62,16 +62,17 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
 }
 
 /**
- * What the log needs of storage, one attempt at a time: no retries, no deadlines, and no call blocks. Objects appear
- * whole or not at all. Directories need not exist. Thread-safe.
+ * An object as a listing shows it.
+ *
+ * @param length
+ *   in bytes
+ * @param modifiedMillis
+ *   when it was published, in milliseconds since 1970 by the clock of storage
  */
-trait ObjectStore {
+final case class StoredObject(path: Path, length: Long, modifiedMillis: Long)
 
-  /** Publishes at a name that nobody else ever uses, so that it does not matter how often or how late it is done. */
-  def put(path: Path, content: Payload): Attempt[Unit]
-
-  /** Publishes, replacing what is there. Whether a late attempt can do harm, [[replacesAtomically]] says. */
-  def replace(path: Path, content: Payload): Attempt[Unit]
+/** What a storage can do. */
+trait StorageTraits {
 
   /**
    * Whether replacing leaves, at any moment and however late an attempt takes effect, either the old or the new
@@ -79,41 +80,23 @@ trait ObjectStore {
    */
   def replacesAtomically: Boolean
 
-  /**
-   * Publishes if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. A caller that sees that may
-   * be the one who wrote the object, when a client below has repeated a request whose reply was lost: only the content
-   * tells.
-   */
-  def create(path: Path, content: Payload): Attempt[Unit]
-
-  /**
-   * Whether of two creates only one succeeds, tried at a name that nobody else uses: two are begun before either of them
-   * ends. Of two that follow each other the second is also refused by a client that looks first and then overwrites. An
-   * object may be there afterwards.
-   */
-  def createsExclusively(path: Path): Attempt[Boolean]
-
-  /** The whole object. Fails with `FileNotFoundException` when nothing is there, and when it is longer than allowed. */
-  def read(path: Path, maxLength: Long): Attempt[Array[Byte]]
-
-  /** The last `maxLength` bytes, or all. Fails with `FileNotFoundException` when nothing is there. */
-  def readTail(path: Path, maxLength: Int): Attempt[ObjectTail]
-
-  /** Exactly `length` bytes; `EOFException` when the object ends before, `FileNotFoundException` when there is none. */
-  def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]]
-
-  /** The objects directly in `directory`, in no particular order; none when the directory is missing. */
-  def list(directory: Path): Attempt[Seq[StoredObject]]
-
-  /** The objects in `directory` and below, in no particular order; none when the directory is missing. */
-  def listRecursively(directory: Path): Attempt[Seq[StoredObject]]
-
-  /** What writers have begun but not published in `directory` and below. */
-  def listUnpublished(directory: Path): Attempt[Seq[StoredObject]]
-
-  /** Deletes objects, in as few requests as storage allows; missing ones are fine. Tries all before it fails. */
-  def delete(paths: Seq[Path]): Attempt[Unit]
-
   /** How many objects storage deletes with one request: 1 or more. */
   def deletionPageSize: Int
+}
+
+/**
+ * Storage, one attempt at one [[StorageOperation]] at a time: no retries, no deadlines, and no call blocks. Objects appear
+ * whole or not at all. Directories need not exist. Thread-safe.
+ */
+trait ObjectStore extends StorageTraits {
+  def begin[A](operation: StorageOperation[A]): Attempt[A]
+}
+
+/**
+ * [[ObjectStore]] for callers that may block: a call returns when storage has answered, may be made from any thread, and
+ * fails with an `IOException`. Nothing is retried beyond what the underlying client does. An interrupt ends a call early
+ * where the client allows it and is never swallowed. Paths are absolute.
+ */
+trait LogStorage extends StorageTraits {
+  def perform[A](operation: StorageOperation[A]): A
 }

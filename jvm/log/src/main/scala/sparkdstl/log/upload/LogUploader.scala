@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
+import sparkdstl.log.storage.StorageOperation.Put
 
 /**
  * @param persistSizeThreshold
@@ -205,7 +206,7 @@ final class LogUploader[T <: Chunk](
     val path = new Path(base, file)
     // One that ends late may have put again what was deleted.
     def attemptEnded(): Unit = if (group.isUnwanted) discarder.discard(path)
-    storage.put(path, encoded.content, options.timeoutMillis)(() => attemptEnded()).onComplete { result =>
+    storage.run(Put(path, encoded.content), options.timeoutMillis, () => attemptEnded()).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
           metrics.uploadsSucceeded.increment()

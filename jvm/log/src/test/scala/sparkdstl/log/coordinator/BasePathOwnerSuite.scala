@@ -9,6 +9,7 @@ import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.format._
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{Delete, Put}
 
 class BasePathOwnerSuite extends AnyFunSuite {
   import RunFixture._
@@ -31,9 +32,9 @@ class BasePathOwnerSuite extends AnyFunSuite {
     write(new Path(otherRoot, "metadata"), s"""{"id":"$other"}""")
     write(mark, s"""{"query":"$other","checkpoint":"$otherRoot"}""")
 
-    def write(path: Path, content: String): Unit = memory.put(path, Payload(content.getBytes(UTF_8))): Unit
+    def write(path: Path, content: String): Unit = memory.begin(Put(path, Payload(content.getBytes(UTF_8)))): Unit
 
-    def remove(path: Path): Unit = memory.delete(Seq(path)): Unit
+    def remove(path: Path): Unit = memory.begin(Delete(Seq(path))): Unit
 
     /** An entry of the other checkpoint, with a base path or the log in the checkpoint. */
     def commit(batch: Long, keptAt: Option[String]): Unit = {
@@ -41,7 +42,7 @@ class BasePathOwnerSuite extends AnyFunSuite {
       val writer = Writer(otherRun, 1, "other", "application")
       val list = Some(SnapshotList(batch, 0, Vector.empty))
       val entry = CommitEntry.encode(content, batch, link, writer, keptAt, Vector(committed(batch)), list)
-      memory.put(new Path(otherRoot, s"commits/$batch"), entry.payload): Unit
+      memory.begin(Put(new Path(otherRoot, s"commits/$batch"), entry.payload)): Unit
     }
 
     def claim(): Unit = result(owner.claim())

@@ -6,6 +6,7 @@ import sparkdstl.log.coordinator.ownership.Claim
 import sparkdstl.log.error.FencedException
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore.{Hang, LoseReply}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 import sparkdstl.log.transport.ToDriver
 
 /** A run that was paused, for any time, never commits beside the one that has taken over. */
@@ -30,7 +31,7 @@ class ClaimSuite extends AnyFunSuite {
   }
 
   private def epochs(fixture: RunFixture): Seq[String] =
-    result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path.getName).sorted
+    result(fixture.store.memory.begin(ListObjects(fixture.location.epochs)).result).map(_.path.getName).sorted
 
   test("a claim says what it claims, in words that are read back; others are none") {
     val claim = Claim(otherRun, "host", 7, 3)
@@ -70,7 +71,7 @@ class ClaimSuite extends AnyFunSuite {
     commit(running, 1)
     slow.release()
     assert(result(begun).lastCommitted == 1 && result(begun).epoch == 3)
-    val claim = fixture.store.memory.read(fixture.location.epoch(3), 1000).result.value.get.get
+    val claim = fixture.store.memory.begin(Read(fixture.location.epoch(3), 1000)).result.value.get.get.get
     assert(Claim.parse(claim).exists(_.first == 2))
   }
 

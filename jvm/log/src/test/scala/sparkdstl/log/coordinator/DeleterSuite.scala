@@ -6,6 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
 
 class DeleterSuite extends AnyFunSuite {
   import RunFixture._
@@ -20,7 +21,7 @@ class DeleterSuite extends AnyFunSuite {
     def delete(batches: Long*): Unit =
       batches.foreach(batch => requested = result(deleter.deleteUnowned(batch, requested)))
 
-    def plain(batch: Long): Unit = store.memory.put(location.entry(batch), Payload(content)): Unit
+    def plain(batch: Long): Unit = store.memory.begin(Put(location.entry(batch), Payload(content))): Unit
   }
 
   test("without a run only what is requested from the newest entry down is deleted") {
@@ -39,7 +40,7 @@ class DeleterSuite extends AnyFunSuite {
 
   test("a purge of everything keeps the newest entry when a batch was begun on it") {
     val asked = new Fixture(3)
-    asked.fixture.store.memory.put(new Path(asked.fixture.location.root, "offsets/3"), Payload(Array[Byte](1)))
+    asked.fixture.store.memory.begin(Put(new Path(asked.fixture.location.root, "offsets/3"), Payload(Array[Byte](1))))
     asked.delete(0, 1, 2)
     assert(asked.fixture.batches == Seq(0, 1, 2))
   }

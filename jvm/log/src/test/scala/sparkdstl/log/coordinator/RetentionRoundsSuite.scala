@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, Work}
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{Put, Read, Replace}
 import sparkdstl.log.transport.{SealedPart, ToDriver}
 
 /** What a run deletes of the log, when, and what it leaves. */
@@ -89,9 +90,9 @@ class RetentionRoundsSuite extends AnyFunSuite {
     val earlier = new Fixture(6)
     result(earlier.driver.close())
     val fixture = earlier.fixture
-    val damaged = fixture.store.memory.read(fixture.location.entry(1), 1 << 20).result.value.get.get
+    val damaged = fixture.store.memory.begin(Read(fixture.location.entry(1), 1 << 20)).result.value.get.get.get
     damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
-    fixture.store.memory.replace(fixture.location.entry(1), Payload(damaged))
+    fixture.store.memory.begin(Replace(fixture.location.entry(1), Payload(damaged)))
     val run = fixture.begin(otherRun)
     (0L to 3L).foreach(batch => result(run.deleteEntry(batch)))
     fixture.store.script("readTail", Fail())
@@ -163,7 +164,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
 
   test("a plain entry of stock Spark is deleted likewise") {
     val fixture = new RunFixture
-    (0L to 2L).foreach(batch => fixture.store.memory.put(fixture.location.entry(batch), Payload(content)))
+    (0L to 2L).foreach(batch => fixture.store.memory.begin(Put(fixture.location.entry(batch), Payload(content))))
     val run = fixture.begin()
     result(run.deleteEntry(0))
     assert(fixture.batches == Seq(1, 2))

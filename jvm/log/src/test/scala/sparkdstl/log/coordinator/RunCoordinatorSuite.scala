@@ -13,6 +13,7 @@ import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read, Replace, TryCreation}
 import sparkdstl.log.transport._
 
 class RunCoordinatorSuite extends AnyFunSuite {
@@ -52,7 +53,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
   ) {
     val fixture = new RunFixture
     def entryBytes: Long =
-      result(fixture.store.memory.list(fixture.location.commits).result).map(_.length).sum
+      result(fixture.store.memory.begin(ListObjects(fixture.location.commits)).result).map(_.length).sum
     val earlier = fixture.begin(otherRun)
     (0L to 2L).foreach(commit(earlier, _))
     result(earlier.close())
@@ -195,7 +196,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val error = failure(passed.commit(1, content, Seq(1)))
     assert(error.isInstanceOf[FencedException] && error.getMessage.contains(s"run ${FormatSamples.someRun} on host"))
     val another = fixture.begin(otherRun)
-    fixture.store.memory.replace(fixture.location.entry(1), Payload(content))
+    fixture.store.memory.begin(Replace(fixture.location.entry(1), Payload(content)))
     answer(another, seal(1, 2, 0, inline(1)))
     assert(failure(another.commit(2, content, Seq(1))).isInstanceOf[FencedException])
     assert(fixture.batches == Seq(0, 1))
@@ -224,9 +225,9 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val fixture = new RunFixture
     fixture.writeEntry(0, otherRun, 1, None, committed(0))
     fixture.writeEntry(1, otherRun, 1, fixture.idOf(0), committed(1))
-    val damaged = fixture.store.memory.read(fixture.location.entry(0), 1 << 20).result.value.get.get
+    val damaged = fixture.store.memory.begin(Read(fixture.location.entry(0), 1 << 20)).result.value.get.get.get
     damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
-    fixture.store.memory.replace(fixture.location.entry(0), Payload(damaged))
+    fixture.store.memory.begin(Replace(fixture.location.entry(0), Payload(damaged)))
     val run = fixture.begin()
     fixture.put(file(1, 1, otherRun))
     (2L to 5L).foreach(commit(run, _))
@@ -294,10 +295,10 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val (own, later) = (file(3, 2), file(4, 3, otherRun))
     Seq(named, orphan, own, later).foreach(fixture.put)
     val (oldTrial, laterTrial) = (fixture.location.trial(1, otherRun), fixture.location.trial(3, otherRun))
-    Seq(oldTrial, laterTrial).foreach(trial => result(fixture.store.memory.createsExclusively(trial).result))
+    Seq(oldTrial, laterTrial).foreach(trial => result(fixture.store.memory.begin(TryCreation(trial)).result))
     commit(run, 1)
     assert(Seq(named, orphan, own, later).map(fixture.has) == Seq(true, false, true, true))
-    val epochs = result(fixture.store.memory.list(fixture.location.epochs).result).map(_.path).toSet
+    val epochs = result(fixture.store.memory.begin(ListObjects(fixture.location.epochs)).result).map(_.path).toSet
     assert(epochs == Set(fixture.location.epoch(1), fixture.location.epoch(2), laterTrial), "its run has not ended")
   }
 

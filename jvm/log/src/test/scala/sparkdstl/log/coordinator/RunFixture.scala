@@ -12,9 +12,10 @@ import sparkdstl.log.config.{LogOptions, RetryPolicyName}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
-import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.{ObjectStore, Payload}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace}
 import sparkdstl.log.transport._
 
 /** A driver with storage that behaves as scripted, and executors that only listen. */
@@ -31,7 +32,7 @@ final class RunFixture(
     LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s"
   ))
   val storage =
-    new RequestingStorage(seenStore(store), Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    new StorageClient(seenStore(store), Requests(RequestOptions(policy, 100000, 3, 500), runtime))
   val entries = new EntryReader(location, storage, 60000, 1 << 20, runtime)
   val budget = new InlineBudget(1000)
   val told: mutable.ArrayBuffer[(String, ToExecutor)] = mutable.ArrayBuffer.empty
@@ -51,7 +52,7 @@ final class RunFixture(
 
   /** Of a batch, from the memory behind the scripts. */
   def entry(batch: Long): Option[LoadedEntry] = {
-    val direct = new RequestingStorage(store.memory, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    val direct = new StorageClient(store.memory, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
     RunFixture.result(new EntryReader(location, direct, 60000, 1 << 20, runtime).read(batch)) match {
       case EntryFound.Logged(entry) => Some(entry)
       case _ => None
@@ -61,11 +62,11 @@ final class RunFixture(
   def idOf(batch: Long): Option[UUID] = entry(batch).flatMap(_.index.link).map(_.entry)
 
   def batches: Seq[Long] =
-    RunFixture.result(store.memory.list(location.commits).result).map(_.path.getName.toLong).sorted
+    RunFixture.result(store.memory.begin(ListObjects(location.commits)).result).map(_.path.getName.toLong).sorted
 
-  def put(file: String): Unit = store.memory.put(location.file(file), Payload(Array[Byte](1))): Unit
+  def put(file: String): Unit = store.memory.begin(Put(location.file(file), Payload(Array[Byte](1)))): Unit
 
-  def has(file: String): Boolean = store.memory.read(location.file(file), 1000).result.value.get.isSuccess
+  def has(file: String): Boolean = store.memory.begin(Read(location.file(file), 1000)).result.value.get.isSuccess
 
   /** An entry as another run writes it. */
   def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID =
@@ -86,7 +87,7 @@ final class RunFixture(
     val before = snapshots.map(of => HeldSnapshot(RunFixture.key(of, 0, SegmentKind.Snapshot), of, Vector.empty))
     val list = SnapshotList(batch, 0, before ++ own)
     val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector, Some(list))
-    store.memory.replace(location.entry(batch), entry.payload): Unit
+    store.memory.begin(Replace(location.entry(batch), entry.payload)): Unit
     link.entry
   }
 }

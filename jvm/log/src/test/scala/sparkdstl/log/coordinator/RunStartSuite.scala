@@ -2,21 +2,29 @@ package sparkdstl.log.coordinator
 
 import scala.concurrent.Future
 
-import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.error.FencedException
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.storage._
+import sparkdstl.log.storage.StorageOperation._
 import sparkdstl.log.transport.ToDriver
 
 class RunStartSuite extends AnyFunSuite {
   import RunFixture._
 
   /** As `inner`, but creating replaces. */
-  private final class NotExclusive(inner: ObjectStore) extends ForwardingObjectStore(inner) {
-    override def create(path: Path, content: Payload): Attempt[Unit] = inner.replace(path, content)
-    override def createsExclusively(path: Path): Attempt[Boolean] = Attempt(Future.successful(false))
+  private final class NotExclusive(inner: ObjectStore) extends ObjectStore {
+    override def replacesAtomically: Boolean = inner.replacesAtomically
+    override def deletionPageSize: Int = inner.deletionPageSize
+
+    override def begin[A](operation: StorageOperation[A]): Attempt[A] = operation match {
+      case Create(path, content) =>
+        inner.begin(Replace(path, content))
+        Attempt(Future.successful(None))
+      case TryCreation(_) => Attempt(Future.successful(false))
+      case other => inner.begin(other)
+    }
   }
 
   test("each run has an epoch of its own, above all that were claimed and above the newest entry's") {

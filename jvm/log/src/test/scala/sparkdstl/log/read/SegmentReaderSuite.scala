@@ -7,6 +7,7 @@ import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
 import sparkdstl.log.format.{Checksums, CommittedSegment, SegmentKind, SegmentPart}
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{Put, Replace}
 
 class SegmentReaderSuite extends AnyFunSuite {
   import RunFixture._
@@ -55,7 +56,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     val fixture = new Fixture
     import fixture._
     stored.writeEntry(0, otherRun, 1, None, committed(0))
-    stored.store.memory.put(stored.location.entry(1), Payload(content))
+    stored.store.memory.begin(Put(stored.location.entry(1), Payload(content)))
     stored.writeEntry(2, otherRun, 1, None)
     assert(failure(reader().open(key(0, 1))).isInstanceOf[DamagedLogException])
     assert(result(reader().open(key(0, 1, SegmentKind.Checksum))).isEmpty)
@@ -108,7 +109,7 @@ class SegmentReaderSuite extends AnyFunSuite {
       failure(same.part(result(same.open(key(0, partition))).get, 0))
     }
     val ok = elsewhere.copy(parts = Vector(Right(part(1).copy(offset = 24, length = 1))))
-    stored.store.memory.put(stored.location.file(file(1)), Payload(new Array[Byte](30)))
+    stored.store.memory.begin(Put(stored.location.file(file(1)), Payload(new Array[Byte](30))))
     stored.writeEntry(0, otherRun, 1, None, ok, missing, short)
     assert(fails(0).isInstanceOf[DamagedLogException])
     assert(fails(1).isInstanceOf[MissingLogObjectException])
@@ -148,7 +149,8 @@ class SegmentReaderSuite extends AnyFunSuite {
     stored.writeEntry(0, otherRun, 1, None, segments: _*)
     val shared = reader()
     def read(from: SegmentReader, store: Int) = from.part(result(from.open(key(0, store))).get, 0)
-    def holds(bytes: Array[Byte]) = stored.store.memory.replace(stored.location.file(file(1)), Payload(bytes)): Unit
+    def holds(bytes: Array[Byte]) =
+      stored.store.memory.begin(Replace(stored.location.file(file(1)), Payload(bytes))): Unit
     holds(content)
     (0 to 2).foreach { store =>
       assert(result(read(shared, store)).toSeq == content.slice(24 + 12 * store, 34 + 12 * store).toSeq)

@@ -7,6 +7,7 @@ import org.scalacheck.{Gen, Prop, Test}
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.storage.OperationKind
 
 /** The states of a request and its attempts, under any sequence of answers, errors and time. */
 class RequestStateSuite extends AnyFunSuite {
@@ -22,7 +23,8 @@ class RequestStateSuite extends AnyFunSuite {
   }
 
   test("a request that has its outcome has no other, and begins nothing") {
-    val decided = RequestState(RequestKind.read("read"), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
+    val decided =
+      RequestState(RequestKind.of(OperationKind.Read), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
     intercept[IllegalStateException](decided.decided(6))
     intercept[IllegalStateException](decided.begin(AttemptReason.Retry, 6, None))
     assert(decided.wakeNanos.isEmpty && decided.attempts.head.state == Aborted)
@@ -40,7 +42,11 @@ class RequestStateSuite extends AnyFunSuite {
     1 -> Some(new AccessControlException("denied"))
   )
 
-  private val kind = Gen.oneOf(RequestKind.read("read"), RequestKind.write("put"), RequestKind.writeOnce("replace", 1))
+  private val kind = Gen.oneOf(
+    RequestKind.of(OperationKind.Read),
+    RequestKind.of(OperationKind.Put),
+    RequestKind.of(OperationKind.Replace, 1, concurrent = false)
+  )
 
   private def holds(name: String)(check: Driven => Boolean): Unit = test(name) {
     val property = Prop.forAll(kind, Gen.listOfN(60, event)) { (kind, events) =>
@@ -78,7 +84,7 @@ class RequestStateSuite extends AnyFunSuite {
   }
 
   test("while the oldest is aborted for another, the attempts waited for are the newest") {
-    val begun = (1 to 5).foldLeft(RequestState(RequestKind.read("read"), options)) { (state, number) =>
+    val begun = (1 to 5).foldLeft(RequestState(RequestKind.of(OperationKind.Read), options)) { (state, number) =>
       state.begin(if (number == 1) AttemptReason.First else AttemptReason.Slow, number.toLong, None)
     }
     assert(begun.attempts.map(_.state) == Seq(Aborted, Aborted, Running, Running, Running))

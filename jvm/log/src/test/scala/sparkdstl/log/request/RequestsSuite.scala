@@ -9,16 +9,16 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.config.RetryPolicyName
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
-import sparkdstl.log.storage.Attempt
+import sparkdstl.log.storage.{Attempt, OperationKind}
 
 class RequestsSuite extends AnyFunSuite {
   private val hedged = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   private val fixed = hedged.copy(policy = RetryPolicyName.Fixed)
   private val none = hedged.copy(policy = RetryPolicyName.NoRetry)
 
-  private val write = RequestKind.write("put")
-  private val read = RequestKind.read("read")
-  private val cautious = RequestKind.writeOnce("replace", 1)
+  private val write = RequestKind.of(OperationKind.Put)
+  private val read = RequestKind.of(OperationKind.Read)
+  private val cautious = RequestKind.of(OperationKind.Replace, 1, concurrent = false)
 
   private val denied = new AccessControlException("denied")
 
@@ -55,7 +55,7 @@ class RequestsSuite extends AnyFunSuite {
       running.attempts.succeed(1)
     }
 
-    def metrics(kind: RequestKind = write): RequestMetrics.Snapshot = requests.metrics.snapshot()(kind.operation)
+    def metrics(kind: RequestKind = write): RequestMetrics.Snapshot = requests.metrics.snapshotOf(kind.operation)
   }
 
   // The first success.
@@ -168,7 +168,7 @@ class RequestsSuite extends AnyFunSuite {
 
   test("a large object is given the time that its bytes take on a slow line") {
     val f = new Fixture
-    val running = f.run(RequestKind.write("put", 60000000))
+    val running = f.run(RequestKind.of(OperationKind.Put, 60000000))
     f.timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
@@ -240,7 +240,7 @@ class RequestsSuite extends AnyFunSuite {
   test("a hedge starts once an attempt is slower than recent ones of its kind and size") {
     val f = new Fixture
     f.observe(RequestOptions.MinSamples, 40)
-    val other = f.run(RequestKind.write("put", 1000000))
+    val other = f.run(RequestKind.of(OperationKind.Put, 1000000))
     val running = f.run()
     f.timer.advance(79)
     assert(running.attempts.begun == 1)
@@ -504,7 +504,7 @@ class RequestsSuite extends AnyFunSuite {
     f.observe(10, 30, read)
     val metrics = f.metrics(read)
     assert(metrics.requests == 10 && metrics.attempts == 10 && metrics.latencyP99Nanos == 30000000)
-    assert(f.requests.metrics.snapshot().keySet == Set("read"))
+    assert(f.metrics(write).requests == 0)
   }
 }
 

@@ -5,8 +5,6 @@ import java.io.IOException
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 
-import org.apache.hadoop.fs.Path
-
 import sparkdstl.log.storage._
 
 /**
@@ -27,41 +25,18 @@ final class ScriptedStore(override val replacesAtomically: Boolean = true) exten
   /** What is not scripted behaves like this. */
   def always(operation: String, behaviour: Behaviour): Unit = always(operation) = behaviour
 
-  override def put(path: Path, content: Payload): Attempt[Unit] = act("put")(memory.put(path, content))
-
-  override def replace(path: Path, content: Payload): Attempt[Unit] = act("replace")(memory.replace(path, content))
-
-  override def create(path: Path, content: Payload): Attempt[Unit] = act("create")(memory.create(path, content))
-
-  override def createsExclusively(path: Path): Attempt[Boolean] =
-    act("createsExclusively")(memory.createsExclusively(path))
-
-  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = act("read")(memory.read(path, maxLength))
-
-  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] =
-    act("readTail")(memory.readTail(path, maxLength))
-
-  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] =
-    act("readRange")(memory.readRange(path, offset, length))
-
-  override def list(directory: Path): Attempt[Seq[StoredObject]] = act("list")(memory.list(directory))
-
-  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] =
-    act("listRecursively")(memory.listRecursively(directory))
-
-  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] =
-    act("listUnpublished")(memory.listUnpublished(directory))
-
-  override def delete(paths: Seq[Path]): Attempt[Unit] = act("delete")(memory.delete(paths))
-
   @volatile var deletionPageSize: Int = Int.MaxValue
 
   def count(operation: String): Int = asked.count(_ == operation)
 
-  private def act[T](operation: String)(work: => Attempt[T]): Attempt[T] = {
-    asked += operation
-    val next = scripts.get(operation).filter(_.nonEmpty).map(_.dequeue())
-    next.orElse(always.get(operation)).getOrElse(Work).act(() => work)
+  override def begin[A](operation: StorageOperation[A]): Attempt[A] = {
+    val name = operation match {
+      case _: StorageOperation.TryCreation => "createsExclusively"
+      case other => other.kind.name
+    }
+    asked += name
+    val next = scripts.get(name).filter(_.nonEmpty).map(_.dequeue())
+    next.orElse(always.get(name)).getOrElse(Work).act(() => memory.begin(operation))
   }
 }
 

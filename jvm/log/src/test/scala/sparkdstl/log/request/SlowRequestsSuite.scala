@@ -8,6 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicyName
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
+import sparkdstl.log.storage.OperationKind
 
 /** The log's lines about requests that are slow, while they are under way. */
 class SlowRequestsSuite extends AnyFunSuite {
@@ -19,7 +20,7 @@ class SlowRequestsSuite extends AnyFunSuite {
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts
-    requests.run(RequestKind.read("read"), name, timeoutMillis)(attempts): Unit
+    requests.run(RequestKind.of(OperationKind.Read), name, timeoutMillis)(attempts): Unit
     attempts
   }
 

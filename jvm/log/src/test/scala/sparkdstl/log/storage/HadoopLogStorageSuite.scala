@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.storage.StorageOperation._
 import sparkdstl.testing.{
   CountingFileSystem,
   FaultyFileSystem,
@@ -47,43 +48,43 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   private def payload(text: String): Payload = Payload(bytes(text))
 
   private def exists(storage: LogStorage, path: Path): Boolean =
-    storage.list(path.getParent).exists(_.path.getName == path.getName)
+    storage.perform(ListObjects(path.getParent)).exists(_.path.getName == path.getName)
 
   test("renames where there is nothing better: what was put is read, and an exclusive put finds a conflict") {
     withStorage("counting", PublishMode.Rename) { (storage, base) =>
       val path = new Path(base, "x")
-      storage.create(path, payload("first"))
-      intercept[FileAlreadyExistsException](storage.create(path, payload("second")))
-      storage.put(path, payload("first"))
-      storage.replace(path, payload("third"))
-      assert(storage.read(path, 100) sameElements bytes("third"))
-      storage.delete(Seq(path))
-      storage.replace(path, payload("fourth"))
-      assert(storage.read(path, 100) sameElements bytes("fourth"))
+      storage.perform(Create(path, payload("first")))
+      intercept[FileAlreadyExistsException](storage.perform(Create(path, payload("second"))))
+      storage.perform(Put(path, payload("first")))
+      storage.perform(Replace(path, payload("third")))
+      assert(storage.perform(Read(path, 100)).get sameElements bytes("third"))
+      storage.perform(Delete(Seq(path)))
+      storage.perform(Replace(path, payload("fourth")))
+      assert(storage.perform(Read(path, 100)).get sameElements bytes("fourth"))
       assert(!storage.replacesAtomically)
     }
   }
 
   test("a client that looks before it opens a stream, and overwrites when it closes it, creates nothing exclusively") {
     withStorage(LookingFirstFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
-      storage.create(new Path(base, "x"), payload("first"))
+      storage.perform(Create(new Path(base, "x"), payload("first")))
       // One after another they look exclusive.
-      intercept[FileAlreadyExistsException](storage.create(new Path(base, "x"), payload("second")))
-      assert(!storage.createsExclusively(new Path(base, "trial")))
+      intercept[FileAlreadyExistsException](storage.perform(Create(new Path(base, "x"), payload("second"))))
+      assert(!storage.perform(TryCreation(new Path(base, "trial"))))
     }
   }
 
   test("a client that repeats writes by itself creates exclusively all the same") {
     withStorage(RepeatingFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
-      assert(storage.createsExclusively(new Path(base, "trial")))
+      assert(storage.perform(TryCreation(new Path(base, "trial"))))
     }
   }
 
   test("a file system that publishes on close is written directly: one request") {
     withStorage("counting", PublishMode.Auto) { (storage, base) =>
       CountingFileSystem.reset()
-      storage.put(new Path(base, "d/x"), payload("x"))
-      storage.create(new Path(base, "d/y"), payload("y"))
+      storage.perform(Put(new Path(base, "d/x"), payload("x")))
+      storage.perform(Create(new Path(base, "d/y"), payload("y")))
       assert(storage.replacesAtomically)
       val counts = CountingFileSystem.snapshot()
       assert(counts.written.map(_.getName) == Seq("x", "y"))
@@ -95,12 +96,12 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     TemporaryDirectory.within { directory =>
       val base = new Path(directory.toURI)
       val storage = HadoopLogStorage(configuration, base)
-      storage.put(new Path(base, "d/x"), payload("x"))
+      storage.perform(Put(new Path(base, "d/x"), payload("x")))
       val unfinished = TemporaryNames.beside(new Path(base, "d/y"), "random")
       base.getFileSystem(configuration).asInstanceOf[LocalFileSystem].getRaw.create(unfinished).close()
-      assert(storage.list(new Path(base, "d")).map(_.path.getName) == Seq("x"))
-      assert(storage.listRecursively(base).map(_.path.getName) == Seq("x"))
-      assert(storage.listUnpublished(base).map(_.path) == Seq(unfinished.makeQualified(base.toUri, null)))
+      assert(storage.perform(ListObjects(new Path(base, "d"))).map(_.path.getName) == Seq("x"))
+      assert(storage.perform(ListRecursively(base)).map(_.path.getName) == Seq("x"))
+      assert(storage.perform(ListUnpublished(base)).map(_.path) == Seq(unfinished.makeQualified(base.toUri, null)))
     }
   }
 
@@ -118,14 +119,15 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
 
     def write(storage: LogStorage, path: Path): Unit =
-      if (exclusive) storage.create(path, payload("x")) else storage.put(path, payload("x"))
+      if (exclusive) storage.perform(Create(path, payload("x"))): Unit
+      else storage.perform(Put(path, payload("x")))
 
     test(s"${mode.name} $put: an error on closing the stream is the caller's, and nothing is visible") {
       TemporaryDirectory.within { directory =>
         val (storage, path) = storageOn(directory, FailingStreams.OnClose)
         assert(intercept[IOException](write(storage, path)).getMessage == "injected on close")
         assert(!exists(storage, path))
-        assert(storage.listUnpublished(path.getParent).isEmpty)
+        assert(storage.perform(ListUnpublished(path.getParent)).isEmpty)
       }
     }
 
@@ -134,7 +136,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
         val (storage, path) = storageOn(directory, FailingStreams.OnWrite)
         assert(intercept[IOException](write(storage, path)).getMessage == "injected on write")
         assert(!exists(storage, path))
-        assert(storage.listUnpublished(path.getParent).isEmpty)
+        assert(storage.perform(ListUnpublished(path.getParent)).isEmpty)
       }
     }
   }
@@ -143,9 +145,9 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     val fileSystem = new FailingReads
     fileSystem.initialize(java.net.URI.create("file:///"), configuration)
     val storage = new HadoopLogStorage(fileSystem, new DirectPublisher(fileSystem), new Path("/base"))
-    val reads = Seq[Path => Any](storage.read(_, 100), storage.readTail(_, 100), storage.readRange(_, 0, 3))
+    val reads = Seq[Path => StorageOperation[_]](Read(_, 100), ReadTail(_, 100), ReadRange(_, 0, 3))
     reads.foreach { read =>
-      val error = intercept[IOException](read(new Path("/base/x")))
+      val error = intercept[IOException](storage.perform(read(new Path("/base/x"))))
       assert(error.getMessage == "no route to host")
       assert(error.getSuppressed.map(_.getMessage).toSeq == Seq("Stream is closed"))
     }
@@ -154,9 +156,9 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
 
   test("the end of an object takes one status and one open") {
     withStorage("counting", PublishMode.Auto) { (storage, base) =>
-      storage.put(new Path(base, "x"), payload("0123456789"))
+      storage.perform(Put(new Path(base, "x"), payload("0123456789")))
       CountingFileSystem.reset()
-      assert(storage.readTail(new Path(base, "x"), 3).bytes sameElements bytes("789"))
+      assert(storage.perform(ReadTail(new Path(base, "x"), 3)).get.bytes sameElements bytes("789"))
       val counts = CountingFileSystem.snapshot()
       assert(counts(Operation.Head) == 1 && counts(Operation.Open) == 1)
     }
@@ -171,7 +173,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
       val base = new Path(s"faulty://${directory.getPath}")
       val storage = HadoopLogStorage(stalling, base)
       Thread.currentThread().interrupt()
-      intercept[IOException](storage.put(new Path(base, "x"), payload("x")))
+      intercept[IOException](storage.perform(Put(new Path(base, "x"), payload("x"))))
       assert(Thread.interrupted())
       assert(!exists(storage, new Path(base, "x")))
     }
@@ -182,7 +184,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     bulk.initialize(java.net.URI.create("file:///"), configuration)
     val base = new Path("file:///base")
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), base)
-    val error = intercept[IOException](storage.delete((1 to 5).map(n => new Path(base, n.toString))))
+    val error = intercept[IOException](storage.perform(Delete((1 to 5).map(n => new Path(base, n.toString)))))
     assert(bulk.pages.map(_.map(_.getName)) == Seq(Seq("1", "2"), Seq("3", "4"), Seq("5")))
     assert(error.getMessage.contains("/2") && error.getSuppressed.exists(_.getMessage.contains("/5")))
   }
@@ -191,7 +193,11 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     val bulk = new BulkDeleting(size = 2, failing = Set.empty)
     bulk.initialize(java.net.URI.create("file:///"), configuration)
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), new Path("file:///base"))
-    storage.delete(Seq(new Path("file:///base/a"), new Path("file:///elsewhere/b"), new Path("file:///base2/c")))
+    storage.perform(Delete(Seq(
+      new Path("file:///base/a"),
+      new Path("file:///elsewhere/b"),
+      new Path("file:///base2/c")
+    )))
     assert(bulk.pages.map(_.map(_.toString)).toSet ==
       Set(Seq("file:/base/a"), Seq("file:/elsewhere/b"), Seq("file:/base2/c")))
     assert(bulk.bases.map(_.toString).distinct.sorted == Seq("file:/base", "file:/base2", "file:/elsewhere"))

@@ -2,6 +2,7 @@ package sparkdstl.log.storage
 
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read}
 
 class MemoryObjectStoreSuite extends AnyFunSuite with ObjectStoreBehaviour {
   objectStore("memory")(check => check(new MemoryObjectStore(() => 0L), new Path("memory:/base")))
@@ -9,18 +10,18 @@ class MemoryObjectStoreSuite extends AnyFunSuite with ObjectStoreBehaviour {
   test("objects are stamped with the time they were put") {
     var now = 7L
     val storage = new MemoryObjectStore(() => now)
-    get(storage.put(new Path("/d/a"), Payload(bytes("a"))))
+    get(storage.begin(Put(new Path("/d/a"), Payload(bytes("a")))))
     now = 8L
-    get(storage.put(new Path("/d/b"), Payload(bytes("b"))))
-    val listed = get(storage.list(new Path("/d")))
+    get(storage.begin(Put(new Path("/d/b"), Payload(bytes("b")))))
+    val listed = get(storage.begin(ListObjects(new Path("/d"))))
     assert(listed.map(o => o.path.getName -> o.modifiedMillis).toMap == Map("a" -> 7L, "b" -> 8L))
   }
 
   test("content does not change with the caller's array") {
     val storage = new MemoryObjectStore(() => 0L)
     val content = bytes("before")
-    get(storage.put(new Path("/a"), Payload(content)))
+    get(storage.begin(Put(new Path("/a"), Payload(content))))
     content(0) = 'X'
-    assert(get(storage.read(new Path("/a"), 100)) sameElements bytes("before"))
+    assert(found(storage.begin(Read(new Path("/a"), 100))) sameElements bytes("before"))
   }
 }

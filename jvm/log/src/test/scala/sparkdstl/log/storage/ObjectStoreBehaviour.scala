@@ -9,12 +9,16 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
+import sparkdstl.log.storage.StorageOperation._
 
 /** What holds of every [[ObjectStore]]. */
 trait ObjectStoreBehaviour { this: AnyFunSuite =>
 
   /** Waits for an attempt, and throws its error. */
   protected def get[T](attempt: Attempt[T]): T = Await.result(attempt.result, 1.minute)
+
+  /** Waits for a read of what is there. */
+  protected def found[T](attempt: Attempt[Option[T]]): T = get(attempt).get
 
   protected def bytes(text: String): Array[Byte] = text.getBytes("UTF-8")
 
@@ -27,118 +31,120 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
 
     holds("what was put is read, whole and in ranges") { (storage, base) =>
       val path = new Path(base, "a/b/c.log")
-      get(storage.put(path, Payload(bytes("0123456789"))))
-      assert(get(storage.read(path, 10)) sameElements bytes("0123456789"))
-      assert(get(storage.readRange(path, 3, 4)) sameElements bytes("3456"))
-      assert(get(storage.readRange(path, 0, 10)) sameElements bytes("0123456789"))
-      val tail = get(storage.readTail(path, 4))
+      get(storage.begin(Put(path, Payload(bytes("0123456789")))))
+      assert(found(storage.begin(Read(path, 10))) sameElements bytes("0123456789"))
+      assert(found(storage.begin(ReadRange(path, 3, 4))) sameElements bytes("3456"))
+      assert(found(storage.begin(ReadRange(path, 0, 10))) sameElements bytes("0123456789"))
+      val tail = found(storage.begin(ReadTail(path, 4)))
       assert((tail.bytes sameElements bytes("6789")) && tail.length == 10 && !tail.isWhole)
-      val whole = get(storage.readTail(path, 11))
+      val whole = found(storage.begin(ReadTail(path, 11)))
       assert((whole.bytes sameElements bytes("0123456789")) && whole.isWhole)
     }
 
     holds("an empty object is an object") { (storage, base) =>
-      get(storage.put(new Path(base, "empty"), Payload(Array.emptyByteArray)))
-      assert(get(storage.read(new Path(base, "empty"), 0)).isEmpty)
-      assert(get(storage.readTail(new Path(base, "empty"), 10)).length == 0)
+      get(storage.begin(Put(new Path(base, "empty"), Payload(Array.emptyByteArray))))
+      assert(found(storage.begin(Read(new Path(base, "empty"), 0))).isEmpty)
+      assert(found(storage.begin(ReadTail(new Path(base, "empty"), 10))).length == 0)
     }
 
     holds("a replacement replaces, longer by shorter too") { (storage, base) =>
       val path = new Path(base, "x")
-      get(storage.replace(path, Payload(bytes("something long"))))
-      get(storage.replace(path, Payload(bytes("short"))))
-      assert(get(storage.read(path, 100)) sameElements bytes("short"))
+      get(storage.begin(Replace(path, Payload(bytes("something long")))))
+      get(storage.begin(Replace(path, Payload(bytes("short")))))
+      assert(found(storage.begin(Read(path, 100))) sameElements bytes("short"))
     }
 
     holds("of two exclusive creations that are begun at once one is refused") { (storage, base) =>
-      assert(get(storage.createsExclusively(new Path(base, "trials/1"))))
-      assert(get(storage.listUnpublished(base)).isEmpty)
+      assert(get(storage.begin(TryCreation(new Path(base, "trials/1")))))
+      assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
     holds("an exclusive creation fails when something is there, and leaves it") { (storage, base) =>
       val path = new Path(base, "batches/1.log")
-      get(storage.create(path, Payload(bytes("first"))))
-      val error = intercept[FileAlreadyExistsException](get(storage.create(path, Payload(bytes("second")))))
+      get(storage.begin(Create(path, Payload(bytes("first")))))
+      val error = intercept[FileAlreadyExistsException](get(storage.begin(Create(path, Payload(bytes("second"))))))
       assert(error.getMessage.contains("1.log"))
-      assert(get(storage.read(path, 100)) sameElements bytes("first"))
-      assert(get(storage.list(path.getParent)).map(_.path.getName) == Seq("1.log"))
-      assert(get(storage.listUnpublished(base)).isEmpty)
+      assert(found(storage.begin(Read(path, 100))) sameElements bytes("first"))
+      assert(get(storage.begin(ListObjects(path.getParent))).map(_.path.getName) == Seq("1.log"))
+      assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
     holds("of many concurrent exclusive creations one succeeds, and its content stays") { (storage, base) =>
       for (round <- 1 to 20) {
         val path = new Path(base, s"$round.log")
-        val outcomes = concurrently(8)(n => get(storage.create(path, Payload(bytes(s"writer $n")))))
+        val outcomes = concurrently(8)(n => get(storage.begin(Create(path, Payload(bytes(s"writer $n"))))): Unit)
         val winners = outcomes.zipWithIndex.collect { case (outcome, n) if outcome.isSuccess => n }
         assert(winners.size == 1, outcomes)
         assert(outcomes.flatMap(_.failed.toOption).forall(_.isInstanceOf[FileAlreadyExistsException]), outcomes)
-        assert(get(storage.read(path, 100)) sameElements bytes(s"writer ${winners.head}"))
+        assert(found(storage.begin(Read(path, 100))) sameElements bytes(s"writer ${winners.head}"))
       }
-      assert(get(storage.listUnpublished(base)).isEmpty)
+      assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
     holds("parts are written one after another, and a put may be repeated") { (storage, base) =>
       val path = new Path(base, "d/parts")
       val content = Payload(Vector(bytes("one "), Array.emptyByteArray, bytes("two "), bytes("three")))
-      (1 to 3).foreach(_ => get(storage.put(path, content)))
-      assert(get(storage.read(path, 100)) sameElements bytes("one two three"))
-      assert(get(storage.listRecursively(base)).map(_.path.getName) == Seq("parts"))
-      assert(get(storage.listUnpublished(base)).isEmpty)
+      (1 to 3).foreach(_ => get(storage.begin(Put(path, content))))
+      assert(found(storage.begin(Read(path, 100))) sameElements bytes("one two three"))
+      assert(get(storage.begin(ListRecursively(base))).map(_.path.getName) == Seq("parts"))
+      assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
     holds("concurrent puts of the same content all succeed") { (storage, base) =>
       val path = new Path(base, "same")
-      assert(concurrently(8)(_ => get(storage.put(path, Payload(bytes("same"))))).forall(_.isSuccess))
-      assert(get(storage.read(path, 100)) sameElements bytes("same"))
+      assert(concurrently(8)(_ => get(storage.begin(Put(path, Payload(bytes("same")))))).forall(_.isSuccess))
+      assert(found(storage.begin(Read(path, 100))) sameElements bytes("same"))
     }
 
     holds("reading what is not there fails with FileNotFoundException") { (storage, base) =>
       val path = new Path(base, "missing")
-      intercept[FileNotFoundException](get(storage.read(path, 10)))
-      intercept[FileNotFoundException](get(storage.readRange(path, 0, 1)))
-      intercept[FileNotFoundException](get(storage.readTail(path, 1)))
+      intercept[FileNotFoundException](get(storage.begin(Read(path, 10))))
+      intercept[FileNotFoundException](get(storage.begin(ReadRange(path, 0, 1))))
+      intercept[FileNotFoundException](get(storage.begin(ReadTail(path, 1))))
     }
 
     holds("an object longer than allowed is refused, with both lengths") { (storage, base) =>
-      get(storage.put(new Path(base, "big"), Payload(new Array[Byte](11))))
-      val message = intercept[IOException](get(storage.read(new Path(base, "big"), 10))).getMessage
+      get(storage.begin(Put(new Path(base, "big"), Payload(new Array[Byte](11)))))
+      val message = intercept[IOException](get(storage.begin(Read(new Path(base, "big"), 10)))).getMessage
       assert(message.contains("11") && message.contains("10") && message.contains("big"))
     }
 
     holds("a range past the end fails with EOFException naming path and offset") { (storage, base) =>
-      get(storage.put(new Path(base, "object"), Payload(bytes("0123456789"))))
-      val error = intercept[EOFException](get(storage.readRange(new Path(base, "object"), 7, 4)))
+      get(storage.begin(Put(new Path(base, "object"), Payload(bytes("0123456789")))))
+      val error = intercept[EOFException](get(storage.begin(ReadRange(new Path(base, "object"), 7, 4))))
       assert(error.getMessage.contains("object") && error.getMessage.contains("7"))
       assert(!StorageErrors.isRetryable(error))
-      intercept[EOFException](get(storage.readRange(new Path(base, "object"), 70, 4)))
+      intercept[EOFException](get(storage.begin(ReadRange(new Path(base, "object"), 70, 4))))
     }
 
     holds("a list shows the objects of one directory") { (storage, base) =>
       Seq("d/1", "d/2", "d/below/3", "other/4").foreach(name =>
-        get(storage.put(new Path(base, name), Payload(bytes(name))))
+        get(storage.begin(Put(new Path(base, name), Payload(bytes(name)))))
       )
-      val listed = get(storage.list(new Path(base, "d")))
+      val listed = get(storage.begin(ListObjects(new Path(base, "d"))))
       assert(listed.map(_.path.getName).toSet == Set("1", "2"))
       assert(listed.forall(_.length == 3))
-      assert(listed.forall(o => get(storage.read(o.path, 3)).length == 3))
+      assert(listed.forall(o => found(storage.begin(Read(o.path, 3))).length == 3))
     }
 
     holds("a recursive list shows what is below too") { (storage, base) =>
-      Seq("d/1", "d/below/2", "other/3").foreach(name => get(storage.put(new Path(base, name), Payload(bytes(name)))))
-      assert(get(storage.listRecursively(new Path(base, "d"))).map(_.path.getName).toSet == Set("1", "2"))
+      Seq("d/1", "d/below/2", "other/3").foreach(name =>
+        get(storage.begin(Put(new Path(base, name), Payload(bytes(name)))))
+      )
+      assert(get(storage.begin(ListRecursively(new Path(base, "d")))).map(_.path.getName).toSet == Set("1", "2"))
     }
 
     holds("a missing directory lists as empty") { (storage, base) =>
-      assert(get(storage.list(new Path(base, "nowhere"))).isEmpty)
-      assert(get(storage.listRecursively(new Path(base, "nowhere"))).isEmpty)
-      assert(get(storage.listUnpublished(new Path(base, "nowhere"))).isEmpty)
+      assert(get(storage.begin(ListObjects(new Path(base, "nowhere")))).isEmpty)
+      assert(get(storage.begin(ListRecursively(new Path(base, "nowhere")))).isEmpty)
+      assert(get(storage.begin(ListUnpublished(new Path(base, "nowhere")))).isEmpty)
     }
 
     holds("delete takes many, and missing ones are fine") { (storage, base) =>
-      Seq("1", "2", "3").foreach(name => get(storage.put(new Path(base, name), Payload(bytes(name)))))
-      get(storage.delete(Seq("1", "missing", "3").map(new Path(base, _))))
-      assert(get(storage.list(base)).map(_.path.getName) == Seq("2"))
-      get(storage.delete(Nil))
+      Seq("1", "2", "3").foreach(name => get(storage.begin(Put(new Path(base, name), Payload(bytes(name))))))
+      get(storage.begin(Delete(Seq("1", "missing", "3").map(new Path(base, _)))))
+      assert(get(storage.begin(ListObjects(base))).map(_.path.getName) == Seq("2"))
+      get(storage.begin(Delete(Nil)))
     }
   }
 

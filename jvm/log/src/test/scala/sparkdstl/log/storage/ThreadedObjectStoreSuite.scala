@@ -11,6 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.runtime.ManualExecutor
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Put}
 
 class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectStoreBehaviour {
   private implicit val signaler: Signaler = ThreadSignaler
@@ -24,28 +25,20 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
 
     def awaitEntered(name: String): Unit = latch(entered, name).await()
 
-    override def list(directory: Path): Seq[StoredObject] = {
-      latch(entered, directory.getName).countDown()
-      try latch(gates, directory.getName).await()
-      catch { case _: InterruptedException => throw new InterruptedIOException(directory.getName) }
-      Nil
+    override def replacesAtomically: Boolean = true
+    override def deletionPageSize: Int = 1
+
+    override def perform[A](operation: StorageOperation[A]): A = operation match {
+      case ListObjects(directory) =>
+        latch(entered, directory.getName).countDown()
+        try latch(gates, directory.getName).await()
+        catch { case _: InterruptedException => throw new InterruptedIOException(directory.getName) }
+        Nil
+      case other => throw new UnsupportedOperationException(other.toString)
     }
 
     private def latch(latches: ConcurrentHashMap[String, CountDownLatch], name: String): CountDownLatch =
       latches.computeIfAbsent(name, _ => new CountDownLatch(1))
-
-    override def put(path: Path, content: Payload): Unit = ()
-    override def replace(path: Path, content: Payload): Unit = ()
-    override def replacesAtomically: Boolean = true
-    override def create(path: Path, content: Payload): Unit = ()
-    override def createsExclusively(path: Path): Boolean = true
-    override def read(path: Path, maxLength: Long): Array[Byte] = Array.emptyByteArray
-    override def readTail(path: Path, maxLength: Int): ObjectTail = ObjectTail(Array.emptyByteArray, 0)
-    override def readRange(path: Path, offset: Long, length: Int): Array[Byte] = Array.emptyByteArray
-    override def listRecursively(directory: Path): Seq[StoredObject] = Nil
-    override def listUnpublished(directory: Path): Seq[StoredObject] = Nil
-    override def delete(paths: Seq[Path]): Unit = ()
-    override def deletionPageSize: Int = 1
   }
 
   private def holds(name: String, threads: Int)(check: (GatedStorage, ThreadedObjectStore) => Any): Unit =
@@ -57,10 +50,10 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     })
 
   holds("when all threads are stuck a hedge still finds one, and others wait", threads = 1) { (storage, store) =>
-    val stuck = store.list(new Path("/stuck"))
+    val stuck = store.begin(ListObjects(new Path("/stuck")))
     storage.awaitEntered("stuck")
-    val other = store.list(new Path("/other"))
-    val hedge = store.list(new Path("/stuck"))
+    val other = store.begin(ListObjects(new Path("/other")))
+    val hedge = store.begin(ListObjects(new Path("/stuck")))
     assert(store.busyThreads == 2 && !other.result.isCompleted)
     storage.open("stuck")
     storage.open("other")
@@ -69,38 +62,40 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
 
   holds("a cancelled attempt that is stuck gives its thread up when somebody needs it", threads = 1) {
     (storage, store) =>
-      val stuck = store.list(new Path("/stuck"))
+      val stuck = store.begin(ListObjects(new Path("/stuck")))
       storage.awaitEntered("stuck")
       stuck.cancel()
       assert(store.interruptedAttempts == 0)
       storage.open("other")
-      get(store.list(new Path("/other")))
+      get(store.begin(ListObjects(new Path("/other"))))
       intercept[InterruptedIOException](get(stuck))
       assert(store.interruptedAttempts == 1)
   }
 
   holds("closing interrupts what runs, fails what waits, and refuses what comes", threads = 1) { (storage, store) =>
-    val running = store.list(new Path("/running"))
+    val running = store.begin(ListObjects(new Path("/running")))
     storage.awaitEntered("running")
-    val waiting = store.list(new Path("/waiting"))
+    val waiting = store.begin(ListObjects(new Path("/waiting")))
     store.close()
     intercept[InterruptedIOException](get(running))
-    Seq(waiting, store.list(new Path("/late"))).foreach(attempt => intercept[AttemptNotMade](get(attempt)))
+    Seq(waiting, store.begin(ListObjects(new Path("/late")))).foreach(attempt =>
+      intercept[AttemptNotMade](get(attempt))
+    )
   }
 
   test("an attempt that replaces a cancelled one finds a thread, though all others ignore interrupts") {
     val executor = new ManualExecutor
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
     val dead = new Path("/dead")
-    val attempts = mutable.Queue.fill(3)(store.list(dead))
+    val attempts = mutable.Queue.fill(3)(store.begin(ListObjects(dead)))
     // As many as one request has in 200 s, after which S3A ends a dead connection.
     (1 to 20).foreach { _ =>
       attempts.dequeue().cancel()
-      attempts.enqueue(store.list(dead))
+      attempts.enqueue(store.begin(ListObjects(dead)))
     }
     assert(executor.pending == 23)
     // Another request needs no more than one of them to be cancelled.
-    val other = store.list(new Path("/other"))
+    val other = store.begin(ListObjects(new Path("/other")))
     assert(executor.pending == 23)
     attempts.foreach(_.cancel())
     assert(executor.pending == 24 && !other.result.isCompleted)
@@ -110,14 +105,14 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     val executor = new ManualExecutor
     executor.shutdown()
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
-    val error = intercept[AttemptNotMade](get(store.put(new Path("/x"), Payload(bytes("x")))))
+    val error = intercept[AttemptNotMade](get(store.begin(Put(new Path("/x"), Payload(bytes("x"))))))
     assert(StorageErrors.isDefinite(error) && store.busyThreads == 0)
   }
 
   test("more attempts run at a time when more threads are wanted") {
     val executor = new ManualExecutor
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
-    (1 to 3).foreach(n => store.put(new Path(s"/$n"), Payload(bytes("x"))))
+    (1 to 3).foreach(n => store.begin(Put(new Path(s"/$n"), Payload(bytes("x")))))
     assert(executor.pending == 1)
     store.ensureAtLeast(3)
     assert(executor.pending == 3)

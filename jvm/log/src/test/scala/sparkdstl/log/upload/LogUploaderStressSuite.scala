@@ -13,9 +13,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.config.RetryPolicyName
-import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests}
+import sparkdstl.log.request.{RequestOptions, Requests, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
 import sparkdstl.log.storage._
+import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 import sparkdstl.testing.{FaultyFileSystem, TemporaryDirectory}
 
 /** Many chunks from several threads through threads to storage that fails and loses replies. */
@@ -49,7 +50,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     private val continuations = Executors.newFixedThreadPool(2)
     private val runtime = new ProtocolRuntime(timer, new Chance(seed), ExecutionContext.fromExecutor(continuations))
     val requests: Requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), runtime)
-    private val storage = new RequestingStorage(store, requests)
+    private val storage = new StorageClient(store, requests)
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)
     val discarder = new ObjectDiscarder(storage, runtime, AmpleMillis, metrics)
@@ -119,11 +120,11 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private def check(f: Fixture, base: Path, written: Seq[Written]): Any = {
     val files = written.filter(_.wanted).map { w =>
       val location = w.chunk.location.value.get.get
-      val bytes = f.blocking.readRange(new Path(base, location.file), location.offset, location.length)
+      val bytes = f.blocking.perform(ReadRange(new Path(base, location.file), location.offset, location.length)).get
       assert(bytes sameElements TestChunk.of(w.label, size).bytes, w.label)
       location.file
     }
-    val left = f.blocking.listRecursively(base).map(o => s"files/${o.path.getName}").toSet
+    val left = f.blocking.perform(ListRecursively(base)).map(o => s"files/${o.path.getName}").toSet
     assert((left.diff(files.toSet), files.toSet.diff(left)) == ((Set.empty, Set.empty)))
     assert(f.budget.inUse == 0)
   }

@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
 
 class LogUploaderSuite extends AnyFunSuite {
   import UploaderFixture.{failure, result}
@@ -184,7 +185,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(error.isInstanceOf[UploadFailed] && error.getMessage.contains("files/1.log"))
     assert(error.getMessage.contains("1 chunk(s) (a)") && error.getMessage.contains("DSTL_REQUEST_TIMEOUT"))
     assert(f.budget.inUse == 0)
-    f.store.memory.put(f.file(1), Payload(Array[Byte](1))): Unit
+    f.store.memory.begin(Put(f.file(1), Payload(Array[Byte](1)))): Unit
     f.timer.advance(60000)
     assert(f.objects.isEmpty)
     hangs.head.release()

@@ -5,13 +5,14 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
 
 class ObjectDiscarderSuite extends AnyFunSuite {
 
   private def withObjects(names: String*): (UploaderFixture, Seq[Path]) = {
     val f = new UploaderFixture
     val paths = names.map(new Path(f.base, _))
-    paths.foreach(path => f.store.memory.put(path, Payload(Array[Byte](1))))
+    paths.foreach(path => f.store.memory.begin(Put(path, Payload(Array[Byte](1)))))
     (f, paths)
   }
 

@@ -5,8 +5,9 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.RetryPolicyName
-import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
+import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 
 /** An uploader over storage that behaves as scripted. */
 final class UploaderFixture(
@@ -22,7 +23,7 @@ final class UploaderFixture(
   private val runtime = TestRuntime(timer)
   private val options = RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500)
   val requests: Requests = Requests(options, runtime)
-  private val storage = new RequestingStorage(store, requests)
+  private val storage = new StorageClient(store, requests)
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
   val uploader: LogUploader[TestChunk] = newUploader("files")
 
@@ -48,13 +49,13 @@ final class UploaderFixture(
 
   /** Names of all objects in storage. */
   def objects: Set[String] =
-    UploaderFixture.result(store.memory.listRecursively(base).result).map(_.path.getName).toSet
+    UploaderFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path.getName).toSet
 
   /** Where the chunk is; its bytes there were compared. */
   def located(label: String, size: Int, pending: PendingChunk): ChunkLocation = {
     val location = UploaderFixture.result(pending.location)
-    val read = store.memory.readRange(new Path(base, location.file), location.offset, location.length)
-    val bytes = UploaderFixture.result(read.result)
+    val read = store.memory.begin(ReadRange(new Path(base, location.file), location.offset, location.length))
+    val bytes = UploaderFixture.result(read.result).get
     assert(bytes sameElements TestChunk.of(label, size).bytes, s"$label at $location")
     assert(location.crc == TestChunk.crcOf(bytes), s"$label at $location")
     location

@@ -7,8 +7,9 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
 import sparkdstl.log.format.{FormatSamples, LogLayout, SegmentKey}
-import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.storage.StorageOperation.ListRecursively
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
 
@@ -38,7 +39,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   }
 
   private val storage =
-    new RequestingStorage(store, Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 3, 500), runtime))
+    new StorageClient(store, Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 3, 500), runtime))
   val metrics = new UploadMetrics
   val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
   var uploader: Option[LogUploader[SegmentChunk]] = None
@@ -95,7 +96,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   def stayAway(): Unit = asks.last._2.failure(new java.io.IOException("no answer")): Unit
 
   def objects: Set[String] =
-    WorkerFixture.result(store.memory.listRecursively(base).result).map(_.path.getName).toSet
+    WorkerFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path.getName).toSet
 }
 
 object WorkerFixture {

@@ -7,7 +7,8 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import org.apache.hadoop.fs.FileAlreadyExistsException
 
 import sparkdstl.log.runtime.Timer
-import sparkdstl.log.storage.{Attempt, ObjectStore, Payload}
+import sparkdstl.log.storage.{ObjectStore, Payload, StorageOperation}
+import sparkdstl.log.storage.StorageOperation.{Create, Delete, ListObjects, Read, Replace}
 import sparkdstl.sim.world.KnownPaths
 
 /** The requests that Spark makes for files of its own: tried a few times, as any client does. */
@@ -18,19 +19,17 @@ final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: Ex
   private val pathOf = new KnownPaths
 
   def list(directory: String): Future[Seq[String]] =
-    retried(Tries)(storage.list(pathOf(directory))).map(_.map(_.path.toString).sorted)
+    retried(ListObjects(pathOf(directory))).map(_.map(_.path.toString).sorted)
 
   def read(path: String): Future[Option[Array[Byte]]] =
-    retried(Tries)(storage.read(pathOf(path), Int.MaxValue.toLong))
-      .map(Option(_))
-      .recover { case _: FileNotFoundException => None }
+    retried(Read(pathOf(path), Int.MaxValue.toLong)).recover { case _: FileNotFoundException => None }
 
   def replace(path: String, content: Array[Byte]): Future[Unit] =
-    retried(Tries)(storage.replace(pathOf(path), Payload(content)))
+    retried(Replace(pathOf(path), Payload(content)))
 
   /** Creates; finding the same content there is success. */
   def create(path: String, content: Array[Byte]): Future[Unit] =
-    retried(Tries)(storage.create(pathOf(path), Payload(content))).recoverWith {
+    retried(Create(pathOf(path), Payload(content))).map(_ => ()).recoverWith {
       case exists: FileAlreadyExistsException =>
         read(path).flatMap { found =>
           if (found.exists(_.sameElements(content))) Future.unit else Future.failed(exists)
@@ -38,10 +37,10 @@ final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: Ex
     }
 
   def delete(names: Seq[String]): Future[Unit] =
-    if (names.isEmpty) Future.unit else retried(Tries)(storage.delete(names.map(pathOf)))
+    if (names.isEmpty) Future.unit else retried(Delete(names.map(pathOf)))
 
-  private def retried[T](left: Int)(attempt: => Attempt[T]): Future[T] = {
-    val running = attempt
+  private def retried[T](operation: StorageOperation[T], left: Int = Tries): Future[T] = {
+    val running = storage.begin(operation)
     val promise = Promise[T]()
     running.result.onComplete(promise.tryComplete(_): Unit)
     val timeout = timer.schedule(PatienceMillis) { () =>
@@ -51,7 +50,7 @@ final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: Ex
     promise.future.recoverWith {
       case e: IOException
           if left > 1 && !e.isInstanceOf[FileNotFoundException] && !e.isInstanceOf[FileAlreadyExistsException] =>
-        retried(left - 1)(attempt)
+        retried(operation, left - 1)
     }
   }
 }

@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryReader, FoundSegment, SegmentReader}
+import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{DriverLink, RunId, SealedPart, SealedSegment, SnapshotPlace, ToExecutor}
 import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
 import sparkdstl.log.worker.{
@@ -106,7 +107,7 @@ private[wiring] final class ProtocolExecutor(
     case Some(found) => content(found).map(Some(_))
     case None =>
       storage
-        .read(plain(key), 1L << 20, options.commitTimeoutMs)
+        .run(Read(plain(key), 1L << 20), options.commitTimeoutMs)
         .flatMap(_.asFuture)
   }
 

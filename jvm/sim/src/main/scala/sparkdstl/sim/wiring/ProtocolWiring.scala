@@ -12,15 +12,9 @@ import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}
-import sparkdstl.log.request.{
-  RequestMetrics,
-  RequestOptions,
-  RequestingStorage,
-  Requests,
-  StorageClient,
-  StorageHistory
-}
+import sparkdstl.log.request.{RequestMetrics, RequestOptions, Requests, StorageClient, StorageHistory}
 import sparkdstl.log.storage.KeptFiles
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver}
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.sim.model.{CommitContent, Names}
@@ -110,7 +104,7 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
   /** Storage for one run, and how to end what is under way. */
   def storage(): (StorageClient, Requests) = {
     val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, history)
-    (new RequestingStorage(context.storage, requests), requests)
+    (new StorageClient(context.storage, requests), requests)
   }
 }
 
@@ -160,11 +154,11 @@ private[wiring] final class ProtocolDriver(
     coordinator.get.commit(batch, sparkContent, reported)
 
   override def batches(): Future[Seq[Long]] =
-    storage.list(location.commits, options.commitTimeoutMs).flatMap(_.asFuture).map(LogLayout.batchesIn)
+    storage.run(ListObjects(location.commits), options.commitTimeoutMs).flatMap(_.asFuture).map(LogLayout.batchesIn)
 
   override def readEntry(batch: Long): Future[Option[Array[Byte]]] =
     storage
-      .read(location.entry(batch), 1L << 20, options.commitTimeoutMs)
+      .run(Read(location.entry(batch), 1L << 20), options.commitTimeoutMs)
       .flatMap(_.asFuture)
       .map(_.map(CommitContent.lines))
 

@@ -8,7 +8,8 @@ import scala.util.{Failure, Success, Try}
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.hadoop.security.AccessControlException
 
-import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StoredObject}
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageOperation, StoredObject}
+import sparkdstl.log.storage.StorageOperation._
 
 /** The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those. */
 final class StorageServer(
@@ -40,51 +41,43 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
   override def replacesAtomically: Boolean = server.kind.replacesAtomically
 
-  override def put(path: Path, content: Payload): Attempt[Unit] =
-    publish(path, content, if (server.kind.renames) IfAbsentOrSame else Overwrite)
-
-  override def replace(path: Path, content: Payload): Attempt[Unit] = publish(path, content, Overwrite)
-
-  override def create(path: Path, content: Payload): Attempt[Unit] = publish(path, content, IfAbsent)
-
-  override def createsExclusively(path: Path): Attempt[Boolean] = ask(s"try of $path") {
-    objects.publish(path.toString, Array.emptyByteArray, client)
-    server.kind.createsExclusively
-  }
-
-  override def read(path: Path, maxLength: Long): Attempt[Array[Byte]] = ask(s"read $path") {
-    val bytes = present(path)
-    if (bytes.length > maxLength)
-      throw new FileNotFoundException(s"$path has ${bytes.length} bytes, more than $maxLength")
-    bytes
-  }
-
-  override def readTail(path: Path, maxLength: Int): Attempt[ObjectTail] = ask(s"read the end of $path") {
-    val bytes = present(path)
-    ObjectTail(bytes.takeRight(maxLength), bytes.length.toLong)
-  }
-
-  override def readRange(path: Path, offset: Long, length: Int): Attempt[Array[Byte]] = ask(s"read of $path") {
-    val bytes = present(path)
-    if (offset + length > bytes.length) throw new EOFException(s"$path ends at ${bytes.length}")
-    bytes.slice(offset.toInt, offset.toInt + length)
-  }
-
-  override def list(directory: Path): Attempt[Seq[StoredObject]] =
-    ask(s"list $directory")(found(directory, deep = false)(!ObjectMap.isUnpublished(_)))
-
-  override def listRecursively(directory: Path): Attempt[Seq[StoredObject]] =
-    ask(s"list all of $directory")(found(directory, deep = true)(!ObjectMap.isUnpublished(_)))
-
-  override def listUnpublished(directory: Path): Attempt[Seq[StoredObject]] =
-    ask(s"list unpublished of $directory")(found(directory, deep = true)(ObjectMap.isUnpublished))
-
   /** Object stores take many in one request, file systems do not. */
   override def deletionPageSize: Int = if (server.kind.renames) 1 else 250
 
-  override def delete(paths: Seq[Path]): Attempt[Unit] = {
+  override def begin[A](operation: StorageOperation[A]): Attempt[A] = operation match {
+    case Put(path, content) => publish(path, content, if (server.kind.renames) IfAbsentOrSame else Overwrite)(())
+    case Replace(path, content) => publish(path, content, Overwrite)(())
+    case Create(path, content) => publish(path, content, IfAbsent)(None)
+    case TryCreation(path) => ask(s"try of $path") {
+        objects.publish(path.toString, Array.emptyByteArray, client)
+        server.kind.createsExclusively
+      }
+    case Read(path, maxLength) => ask(s"read $path") {
+        val bytes = present(path)
+        if (bytes.length > maxLength)
+          throw new FileNotFoundException(s"$path has ${bytes.length} bytes, more than $maxLength")
+        Some(bytes)
+      }
+    case ReadTail(path, maxLength) => ask(s"read the end of $path") {
+        val bytes = present(path)
+        Some(ObjectTail(bytes.takeRight(maxLength), bytes.length.toLong))
+      }
+    case ReadRange(path, offset, length) => ask(s"read of $path") {
+        val bytes = present(path)
+        if (offset + length > bytes.length) throw new EOFException(s"$path ends at ${bytes.length}")
+        Some(bytes.slice(offset.toInt, offset.toInt + length))
+      }
+    case ListObjects(directory) =>
+      ask(s"list $directory")(found(directory, deep = false)(!ObjectMap.isUnpublished(_)))
+    case ListRecursively(directory) =>
+      ask(s"list all of $directory")(found(directory, deep = true)(!ObjectMap.isUnpublished(_)))
+    case ListUnpublished(directory) =>
+      ask(s"list unpublished of $directory")(found(directory, deep = true)(ObjectMap.isUnpublished))
+    case Delete(paths) => delete(paths.map(_.toString).toVector)
+  }
+
+  private def delete(names: Vector[String]): Attempt[Unit] = {
     mayDie()
-    val names = paths.map(_.toString).toVector
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
     if (chance.happens(faults(FaultKind.HalfDelete)))
       answer.after(server.latency()) {
@@ -113,11 +106,12 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private def mayDie(): Unit =
     if (chance.happens(faults(FaultKind.KilledAtRequest))) atServer(2 * server.latency())(client.kill())
 
-  private def publish(path: Path, content: Payload, mode: Mode): Attempt[Unit] = {
+  private def publish[A](path: Path, content: Payload, mode: Mode)(published: A): Attempt[A] = {
     mayDie()
     val name = path.toString
     val bytes = content.toArray
-    val answer = new Answer[Unit](s"${if (mode == IfAbsent) "create" else "write"} $name")
+    val answer = new Answer[A](s"${if (mode == IfAbsent) "create" else "write"} $name")
+    def give(result: Try[Unit]): Unit = answer.give(result.map(_ => published))
     def reset = Failure(new IOException(s"connection reset while writing $name"))
     if (chance.happens(faults(FaultKind.RefusedForGood)))
       answer.after(server.latency())(Failure(new AccessControlException(s"not allowed to write $name")))
@@ -128,19 +122,19 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     else if (chance.happens(faults(FaultKind.LatePut))) {
       if (chance.happens(0.5)) answer.after(server.latency())(reset)
       val late = if (chance.happens(0.3)) 600000.0 * chance.nextDouble() else 8000.0 * chance.nextDouble()
-      atServer(late)(perform(name, bytes, mode)(answer.give))
+      atServer(late)(perform(name, bytes, mode)(give))
     } else if (chance.happens(faults(FaultKind.LostAnswer)))
-      sent(answer)(perform(name, bytes, mode)(_ => answer.give(reset)))
+      sent(answer)(perform(name, bytes, mode)(_ => give(reset)))
     else if (chance.happens(faults(FaultKind.RepeatedInside)))
       sent(answer)(perform(name, bytes, mode) { _ =>
-        atServer(server.latency())(perform(name, bytes, mode)(answer.give))
+        atServer(server.latency())(perform(name, bytes, mode)(give))
       })
-    else sent(answer)(perform(name, bytes, mode)(answer.give))
+    else sent(answer)(perform(name, bytes, mode)(give))
     answer.attempt
   }
 
   /** The request takes its time to reach the server; a client that dies or gives up meanwhile may have sent it or not. */
-  private def sent(answer: Answer[Unit])(effect: => Unit): Unit =
+  private def sent(answer: Answer[_])(effect: => Unit): Unit =
     atServer(server.latency()) {
       val gone = client.isCrashed || answer.isCancelled
       if (!gone || chance.happens(0.5)) effect

@@ -15,6 +15,7 @@ import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request.{Creation, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{Read, Replace}
 
 /**
  * Marks a configured base path as one checkpoint's, so that two queries cannot take each other's log for theirs, nor a
@@ -92,7 +93,7 @@ final class BasePathOwner(
         if (isCopy) Future.failed(ProtocolErrors.copiedCheckpoint(location.base, from, here, file, None))
         else {
           logger.info(s"The checkpoint whose log is at ${location.base} has moved from $from to $here")
-          log.replace(file, Payload(mark(query)), timeoutMillis).flatMap(_.asFuture)
+          log.run(Replace(file, Payload(mark(query))), timeoutMillis).flatMap(_.asFuture)
         }
       }
 
@@ -100,7 +101,7 @@ final class BasePathOwner(
     s"${mapper.createObjectNode().put("query", query).put("checkpoint", here)}\n".getBytes(UTF_8)
 
   private def read(): Future[Option[Owner]] =
-    log.read(file, MaxLength, timeoutMillis).flatMap(_.asFuture)
+    log.run(Read(file, MaxLength), timeoutMillis).flatMap(_.asFuture)
       .map(_.map(content =>
         Owner(field(content, "query").getOrElse(throw missing("query")), field(content, "checkpoint"))
       ))
@@ -108,7 +109,7 @@ final class BasePathOwner(
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryId(checkpoint: Path): Future[Option[String]] =
-    storageOf(checkpoint).read(new Path(checkpoint, "metadata"), MaxLength, timeoutMillis).flatMap(_.asFuture)
+    storageOf(checkpoint).run(Read(new Path(checkpoint, "metadata"), MaxLength), timeoutMillis).flatMap(_.asFuture)
       .map(_.map(content => field(content, "id").getOrElse(throw missing("id"))))
 }
 

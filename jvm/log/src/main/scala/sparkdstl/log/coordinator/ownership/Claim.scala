@@ -14,6 +14,7 @@ import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 
 /**
  * What a run writes into the object that claims its epoch.
@@ -154,7 +155,7 @@ object Claims {
 
   private[ownership] def list(location: QueryLocation, checkpoint: StorageClient, timeoutMillis: Long)(implicit
       executor: ExecutionContext
-  ): Future[Outcome[ListedClaims]] = checkpoint.list(location.epochs, timeoutMillis).map(_.map { objects =>
+  ): Future[Outcome[ListedClaims]] = checkpoint.run(ListObjects(location.epochs), timeoutMillis).map(_.map { objects =>
     val names = objects.iterator.map(_.path.getName).toVector
     ListedClaims(
       names.flatMap(LogLayout.parseEpoch),
@@ -166,6 +167,6 @@ object Claims {
   private def read(location: QueryLocation, checkpoint: StorageClient, epoch: Long, timeoutMillis: Long)(implicit
       executor: ExecutionContext
   ): Future[Option[Claim]] =
-    checkpoint.read(location.epoch(epoch), MaxLength, timeoutMillis)
+    checkpoint.run(Read(location.epoch(epoch), MaxLength), timeoutMillis)
       .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.epoch(epoch), _))).map(_.flatMap(Claim.parse))
 }

@@ -13,6 +13,7 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{ObjectTail, Payload, StoredObject}
+import sparkdstl.log.storage.StorageOperation.ListObjects
 
 /**
  * What a run has found and claimed.
@@ -108,7 +109,7 @@ private[coordinator] final class RunStart(
   private def isThis(claim: Claim)(found: ObjectTail): Boolean = java.util.Arrays.equals(found.bytes, claim.bytes)
 
   private def listOf(directory: Path): Future[Seq[StoredObject]] =
-    checkpoint.list(directory, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
+    checkpoint.run(ListObjects(directory), timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
 }
 
 private object RunStart {

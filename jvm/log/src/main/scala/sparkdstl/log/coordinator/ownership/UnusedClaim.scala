@@ -10,6 +10,7 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.StoredObject
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
 
 /**
  * Whether the query for which a base path is marked has left nothing there, as after a start with a wrong base path.
@@ -47,8 +48,8 @@ private[ownership] final class UnusedClaim(
   private def dataFiles(): Future[Seq[StoredObject]] = {
     val directory = location.file(LogLayout.DataDirectory)
     for {
-      published <- log.listRecursively(directory, timeoutMillis).flatMap(_.asFuture)
-      unpublished <- log.listUnpublished(directory, timeoutMillis).flatMap(_.asFuture)
+      published <- log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture)
+      unpublished <- log.run(ListUnpublished(directory), timeoutMillis).flatMap(_.asFuture)
     } yield published ++ unpublished
   }
 
@@ -56,7 +57,10 @@ private[ownership] final class UnusedClaim(
     val there = location.copy(root = checkpoint)
     val storage = storageOf(checkpoint)
     val entries = new EntryReader(there, storage, timeoutMillis, FetchLength, runtime)
-    storage.list(there.commits, timeoutMillis).flatMap(_.asFuture).map(LogLayout.batchesIn(_).lastOption).flatMap {
+    storage.run(
+      ListObjects(there.commits),
+      timeoutMillis
+    ).flatMap(_.asFuture).map(LogLayout.batchesIn(_).lastOption).flatMap {
       case None => Future.successful(Some("it has committed no batch"))
       case Some(newest) => entries.read(newest).map {
           case EntryFound.Logged(entry) if !entry.index.base.exists(isThis) =>

@@ -9,6 +9,7 @@ import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ReadTail}
 
 /** Deletes commit entries and data files from storage, as plans say. It decides nothing. */
 final class Deleter(
@@ -63,7 +64,7 @@ final class Deleter(
 
   /** Batches of the entries that are on storage, in ascending order. */
   def committed(): Future[Vector[Long]] =
-    checkpoint.list(location.commits, timeoutMillis).flatMap(_.asFuture).map(LogLayout.batchesIn)
+    checkpoint.run(ListObjects(location.commits), timeoutMillis).flatMap(_.asFuture).map(LogLayout.batchesIn)
 
   /** One after another, so that a stop in between leaves a checkpoint that is whole. */
   private def oneByOne(batches: Vector[Long]): Future[Vector[Long]] =
@@ -73,7 +74,7 @@ final class Deleter(
 
   /** Whether Spark has begun the batch: whether it has an entry in `offsets/`. */
   private def isBegun(batch: Long): Future[Boolean] =
-    checkpoint.readTail(new Path(new Path(location.root, "offsets"), batch.toString), 1, timeoutMillis)
+    checkpoint.run(ReadTail(new Path(new Path(location.root, "offsets"), batch.toString), 1), timeoutMillis)
       .flatMap(_.asFuture).map(_.nonEmpty)
 
   private def deleteAll(storage: StorageClient, paths: Seq[Path]): Future[Unit] =

@@ -16,6 +16,7 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.StoredObject
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
 
 /** How far a run has come with deleting what earlier runs have left. */
 private[coordinator] sealed trait SweepState
@@ -102,8 +103,8 @@ private[coordinator] final class OrphanSweep(
   private def orphanedDataFiles(): Future[Vector[Path]] = {
     val data = new Path(location.base, LogLayout.DataDirectory)
     for {
-      published <- listed(log.listRecursively(data, timeoutMillis))
-      unpublished <- listed(log.listUnpublished(data, timeoutMillis))
+      published <- listed(log.run(ListRecursively(data), timeoutMillis))
+      unpublished <- listed(log.run(ListUnpublished(data), timeoutMillis))
       others = published.filter(isOfLowerEpoch)
       named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
       view = state.get.view
@@ -119,7 +120,7 @@ private[coordinator] final class OrphanSweep(
 
   /** Data files that any entry on storage names. An entry that vanishes meanwhile needs nothing. */
   private def namedFiles(): Future[Set[String]] =
-    listed(checkpoint.list(location.commits, timeoutMillis)).flatMap { objects =>
+    listed(checkpoint.run(ListObjects(location.commits), timeoutMillis)).flatMap { objects =>
       LogLayout.batchesIn(objects).foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
         before.flatMap(named =>
           entries.read(batch).map {

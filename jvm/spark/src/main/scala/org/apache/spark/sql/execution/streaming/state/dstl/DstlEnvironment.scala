@@ -167,8 +167,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     val ofCheckpoint = requests(location.root, options)
     val ofLog = requests(location.base, options)
     new QueryStorage(
-      new RequestingStorage(store(location.root, configuration, options), ofCheckpoint),
-      new RequestingStorage(
+      new StorageClient(store(location.root, configuration, options), ofCheckpoint),
+      new StorageClient(
         if (options.inMemory) memory else store(location.base, configuration, options),
         ofLog
       ),

@@ -11,10 +11,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.config.RetryPolicyName
-import sparkdstl.log.request.{RequestOptions, RequestingStorage, Requests, ScriptedStore}
+import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
 
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{Download, FileDownloads}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
@@ -31,10 +32,10 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
     private val requests = Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 1, 500), runtime)
     val downloads =
-      new FileDownloads(new RequestingStorage(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
+      new FileDownloads(new StorageClient(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
 
     def put(name: String, length: Int): Download = {
-      store.memory.put(path(name), Payload(contentOf(length))): Unit
+      store.memory.begin(Put(path(name), Payload(contentOf(length)))): Unit
       wanted(name, length)
     }
 

@@ -20,6 +20,7 @@ import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.storage.{HadoopLogStorage, PublishMode}
+import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -171,10 +172,11 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options).checkpoint
     val file = new Path(root, "metadata")
-    environment.waiting.answer(file, storage.read(file, MaxMetadataLength, options.commitTimeoutMs)).flatMap { content =>
-      JsonMethods.parseOpt(new String(content, UTF_8)).collect {
-        case fields: JObject => fields \ "id"
-      }.collect { case JString(id) => id }.flatMap(id => scala.util.Try(UUID.fromString(id)).toOption)
+    environment.waiting.answer(file, storage.run(Read(file, MaxMetadataLength), options.commitTimeoutMs)).flatMap {
+      content =>
+        JsonMethods.parseOpt(new String(content, UTF_8)).collect {
+          case fields: JObject => fields \ "id"
+        }.collect { case JString(id) => id }.flatMap(id => scala.util.Try(UUID.fromString(id)).toOption)
     }
   }
 

@@ -19,7 +19,8 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{ObjectTail, Payload, StorageErrors}
+import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors}
+import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 /**
  * The files of one checkpoint directory that are nothing but files, each request to storage made with retries, hedges and a
@@ -36,7 +37,7 @@ private[dstl] final class CheckpointFiles(
   private val fileSystem = path.getFileSystem(configuration)
   private val store = environment.store(path, configuration, options)
   private val requests = environment.requests(path, options)
-  private val storage: StorageClient = new RequestingStorage(store, requests)
+  private val storage = new StorageClient(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
   private val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis, environment.waiting)
 
@@ -49,11 +50,12 @@ private[dstl] final class CheckpointFiles(
     val qualified = fileSystem.makeQualified(file)
     length match {
       case Some(known) if known <= PublishedFileStream.Limit =>
-        val bytes = environment.waiting.found(qualified, storage.readRange(qualified, 0, known.toInt, timeoutMillis))
+        val bytes =
+          environment.waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
         new FSDataInputStream(new SeekableBytes(bytes))
       case _ =>
-        val tail =
-          environment.waiting.found(qualified, storage.readTail(qualified, PublishedFileStream.Limit, timeoutMillis))
+        val read = ReadTail(qualified, PublishedFileStream.Limit)
+        val tail = environment.waiting.found(qualified, storage.run(read, timeoutMillis))
         if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
     }
   }
@@ -65,14 +67,14 @@ private[dstl] final class CheckpointFiles(
   def downloadOf(file: Path, length: Long, to: LocalPath): Download =
     downloads.ofFile(fileSystem.makeQualified(file), length, to)
 
-  def exists(file: Path)(ask: => Boolean): Boolean = question("exists", file)(ask)
+  def exists(file: Path)(ask: => Boolean): Boolean = question(OperationKind.Exists, file)(ask)
 
-  def list(directory: Path)(ask: => Array[FileStatus]): Array[FileStatus] = question("list", directory)(ask)
+  def list(directory: Path)(ask: => Array[FileStatus]): Array[FileStatus] = question(OperationKind.List, directory)(ask)
 
   /** Deletes the file as `attempt` does; repeated freely. */
   def delete(file: Path)(attempt: => Unit): Unit = {
-    val request = requests.run(RequestKind.write("delete"), s"deletion of $file", timeoutMillis)(_ =>
-      store.attempt("delete", file)(attempt)
+    val request = requests.run(RequestKind.of(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
+      store.attempt(OperationKind.Delete -> file)(attempt)
     )
     environment.waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
   }
@@ -90,7 +92,7 @@ private[dstl] final class CheckpointFiles(
 
   def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)
-    done(qualified, environment.waiting.on(storage.replace(qualified, Payload(content), timeoutMillis)))
+    done(qualified, environment.waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
   }
 
   /**
@@ -138,12 +140,12 @@ private[dstl] final class CheckpointFiles(
   }
 
   /** That nothing is there is an answer, not an error that might pass. */
-  private def question[T](operation: String, about: Path)(ask: => T): T = {
+  private def question[T](operation: OperationKind, about: Path)(ask: => T): T = {
     def answer(): Either[Throwable, T] =
       try Right(ask)
       catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
-    val outcome = requests.run(RequestKind.read(operation), s"$operation of $about", timeoutMillis)(_ =>
-      store.attempt(operation, about)(answer())
+    val outcome = requests.run(RequestKind.of(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
+      store.attempt(operation -> about)(answer())
     ).outcome
     environment.waiting.answer(about, outcome).fold(throw _, identity)
   }

@@ -13,6 +13,7 @@ import scala.util.Using
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.request.StorageClient
+import sparkdstl.log.storage.StorageOperation.ReadRange
 
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 
@@ -68,7 +69,7 @@ private[dstl] final class FileDownloads(
     () =>
       Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
         val of = math.min(rangeLength.toLong, length - offset).toInt
-        Piece(offset, of, () => Waiting.willBeFound(file, storage.readRange(file, offset, of, timeoutMillis)))
+        Piece(offset, of, () => Waiting.willBeFound(file, storage.run(ReadRange(file, offset, of), timeoutMillis)))
       }
   )
 

@@ -4,6 +4,8 @@ import java.util.concurrent.TimeUnit
 
 import com.codahale.metrics.{Gauge, MetricRegistry}
 
+import sparkdstl.log.storage.OperationKind
+
 import org.apache.spark.metrics.source.Source
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
@@ -18,15 +20,15 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
   override val sourceName: String = "dstl"
   override val metricRegistry: MetricRegistry = new MetricRegistry
 
-  Operations.foreach(requests)
+  OperationKind.all.foreach(requests)
   uploads()
   held()
   recovery()
   materializations()
   environment.driver.foreach(commits)
 
-  private def requests(operation: String): Unit = {
-    val figure = new Figures(s"requests.$operation", environment.requestMetrics.snapshotOf(operation))
+  private def requests(operation: OperationKind): Unit = {
+    val figure = new Figures(s"requests.${operation.name}", environment.requestMetrics.snapshotOf(operation))
     figure("count")(_.requests)
     figure("attempts")(_.attempts)
     figure("hedges")(_.hedges)
@@ -122,21 +124,6 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
 }
 
 private object ProcessMetrics {
-
-  /** The operations of [[sparkdstl.log.request.StorageClient]]. */
-  private val Operations =
-    Seq(
-      "put",
-      "replace",
-      "create",
-      "read",
-      "readTail",
-      "readRange",
-      "list",
-      "listRecursively",
-      "listUnpublished",
-      "delete"
-    )
 
   private def millis(nanos: Long): Long = TimeUnit.NANOSECONDS.toMillis(nanos)
 }

@@ -15,6 +15,7 @@ import org.apache.hadoop.fs.{
 }
 
 import sparkdstl.log.storage.{HadoopLogStorage, Payload}
+import sparkdstl.log.storage.StorageOperation.Create
 
 /**
  * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
@@ -53,7 +54,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Creates an object as the log creates commit entries, unless there is one; says whether it did. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
-      log.create(at(path), Payload(content))
+      log.perform(Create(at(path), Payload(content)))
       true
     } catch { case _: FileAlreadyExistsException => false }
 

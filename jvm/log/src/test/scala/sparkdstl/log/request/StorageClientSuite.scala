@@ -2,7 +2,7 @@ package sparkdstl.log.request
 
 import java.io.IOException
 
-import scala.concurrent.Future
+import scala.concurrent.{Future, Promise}
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.hadoop.security.AccessControlException
@@ -12,8 +12,9 @@ import sparkdstl.log.config.RetryPolicyName
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply, Work}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectTail, Payload}
+import sparkdstl.log.storage.StorageOperation._
 
-class RequestingStorageSuite extends AnyFunSuite {
+class StorageClientSuite extends AnyFunSuite {
   private val path = new Path("/commits/9")
   private val ours = Payload("ours".getBytes)
   private val taken = new FileAlreadyExistsException("412: already exists")
@@ -26,23 +27,24 @@ class RequestingStorageSuite extends AnyFunSuite {
     val timer = new ManualTimer
     val store = new ScriptedStore(atomic)
     val requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), TestRuntime(timer))
-    val storage = new RequestingStorage(store, requests)
+    val storage = new StorageClient(store, requests)
 
     def create(timeoutMillis: Long = 600000): Future[Outcome[Creation]] =
       storage.create(path, ours, timeoutMillis)(tail => new String(tail.bytes) == "ours")
 
-    def put(text: String): Unit = store.memory.put(path, Payload(text.getBytes)): Unit
+    def put(text: String): Unit = store.memory.begin(Put(path, Payload(text.getBytes))): Unit
 
     def putMany(count: Int): Seq[Path] = (1 to count).map { number =>
       val to = new Path(s"/many/$number")
-      store.memory.put(to, ours): Unit
+      store.memory.begin(Put(to, ours)): Unit
       to
     }
 
     /** Of those. */
-    def left: Seq[String] = store.memory.list(new Path("/many")).result.value.get.get.map(_.path.getName).sorted
+    def left: Seq[String] =
+      store.memory.begin(ListObjects(new Path("/many"))).result.value.get.get.map(_.path.getName).sorted
 
-    def content: String = new String(store.memory.read(path, 1000).result.value.get.get)
+    def content: String = new String(store.memory.begin(Read(path, 1000)).result.value.get.get.get)
   }
 
   private def outcome[T](future: Future[Outcome[T]]): Outcome[T] =
@@ -180,13 +182,13 @@ class RequestingStorageSuite extends AnyFunSuite {
     f.timer.advance(2000)
     assert(outcome(outcomes) == Outcome.Done(true))
     assert(f.store.count("createsExclusively") == 2 && f.store.count("delete") == 1)
-    assert(f.store.memory.list(new Path("/epochs")).result.value.get.get.isEmpty)
+    assert(f.store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
   }
 
   test("a put whose object is there already has succeeded") {
     val f = new Fixture
     f.store.script("put", Fail(taken))
-    assert(outcome(f.storage.put(path, ours, 1000)(() => ())) == Outcome.Done(()))
+    assert(outcome(f.storage.run(Put(path, ours), 1000)) == Outcome.Done(()))
   }
 
   test("a replacement is hedged only where storage replaces in one step") {
@@ -194,7 +196,7 @@ class RequestingStorageSuite extends AnyFunSuite {
       val f = new Fixture(atomic)
       val silent = new Hang
       f.store.script("replace", silent)
-      val replacement = f.storage.replace(path, ours, 5000)
+      val replacement = f.storage.run(Replace(path, ours), 5000)
       f.timer.advance(1000)
       assert(replacement.isCompleted == atomic)
       assert(f.store.count("replace") == (if (atomic) 2 else 1))
@@ -206,7 +208,7 @@ class RequestingStorageSuite extends AnyFunSuite {
   test("where replacing deletes first, a replacement without an answer is not tried again") {
     val f = new Fixture(atomic = false)
     f.store.script("replace", Fail(new IOException("reset")))
-    assert(unknown(f.storage.replace(path, ours, 5000)).getMessage.contains("reset"))
+    assert(unknown(f.storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
     f.timer.advance(100000)
     assert(f.store.count("replace") == 1)
   }
@@ -244,24 +246,36 @@ class RequestingStorageSuite extends AnyFunSuite {
     f.timer.advance(500)
     f.timer.advance(1000)
     assert(outcome(deletion) == Outcome.Done(()))
-    assert(outcome(f.storage.read(path, 10, 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
     assert(outcome(f.storage.delete(Nil, 1000)) == Outcome.Done(()) && f.store.count("delete") == 3)
   }
 
-  // Questions.
+  test("a request begins after its pause, with all of its time, and a pause that fails is its outcome") {
+    val f = new Fixture
+    val pause = Promise[Unit]()
+    val paused = f.storage.pausing { case _: Create => pause.future; case _ => Future.failed(new IOException("no")) }
+    val creation = paused.create(path, ours, 1000)(_ => true)
+    f.timer.advance(5000)
+    assert(f.store.asked.isEmpty)
+    pause.success(())
+    assert(outcome(creation) == Outcome.Done(Creation.Ours))
+    assert(outcome(paused.run(Read(path, 10), 1000)).isInstanceOf[Outcome.Failed])
+  }
+
+  // Reads.
 
   test("what is missing is an answer, and not asked for again") {
     val f = new Fixture
-    assert(outcome(f.storage.read(path, 10, 1000)) == Outcome.Done(None))
-    assert(outcome(f.storage.readTail(path, 10, 1000)) == Outcome.Done(None))
-    assert(outcome(f.storage.readRange(path, 0, 10, 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.run(ReadTail(path, 10), 1000)) == Outcome.Done(None))
+    assert(outcome(f.storage.run(ReadRange(path, 0, 10), 1000)) == Outcome.Done(None))
     assert(f.store.asked == Seq("read", "readTail", "readRange"))
   }
 
   test("what is longer or shorter than it must be fails at once") {
     val f = new Fixture
     f.put("123456")
-    for (question <- Seq(f.storage.read(path, 5, 1000), f.storage.readRange(path, 3, 4, 1000)))
+    for (question <- Seq(f.storage.run(Read(path, 5), 1000), f.storage.run(ReadRange(path, 3, 4), 1000)))
       assert(outcome(question).isInstanceOf[Outcome.Failed])
     assert(f.timer.pending == 0)
   }
@@ -272,12 +286,12 @@ class RequestingStorageSuite extends AnyFunSuite {
     val operations = Seq("read", "readTail", "readRange", "list", "listRecursively", "listUnpublished")
     operations.foreach(f.store.script(_, Fail(), new Hang))
     val questions = Seq(
-      f.storage.read(path, 10, 60000),
-      f.storage.readTail(path, 10, 60000),
-      f.storage.readRange(path, 0, 7, 60000),
-      f.storage.list(path.getParent, 60000),
-      f.storage.listRecursively(path.getParent, 60000),
-      f.storage.listUnpublished(path.getParent, 60000)
+      f.storage.run(Read(path, 10), 60000),
+      f.storage.run(ReadTail(path, 10), 60000),
+      f.storage.run(ReadRange(path, 0, 7), 60000),
+      f.storage.run(ListObjects(path.getParent), 60000),
+      f.storage.run(ListRecursively(path.getParent), 60000),
+      f.storage.run(ListUnpublished(path.getParent), 60000)
     )
     f.timer.advance(500)
     f.timer.advance(1000)

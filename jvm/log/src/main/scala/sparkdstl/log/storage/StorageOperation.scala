@@ -1,0 +1,127 @@
+package sparkdstl.log.storage
+
+import org.apache.hadoop.fs.Path
+
+/** A kind of operation on storage, as metrics name it. */
+sealed abstract class OperationKind(val name: String, val isWrite: Boolean)
+
+object OperationKind {
+  case object Put extends OperationKind("put", isWrite = true)
+  case object Replace extends OperationKind("replace", isWrite = true)
+  case object Create extends OperationKind("create", isWrite = true)
+  case object Delete extends OperationKind("delete", isWrite = true)
+  case object Read extends OperationKind("read", isWrite = false)
+  case object ReadTail extends OperationKind("readTail", isWrite = false)
+  case object ReadRange extends OperationKind("readRange", isWrite = false)
+  case object Exists extends OperationKind("exists", isWrite = false)
+  case object List extends OperationKind("list", isWrite = false)
+  case object ListRecursively extends OperationKind("listRecursively", isWrite = false)
+  case object ListUnpublished extends OperationKind("listUnpublished", isWrite = false)
+
+  val all: Seq[OperationKind] =
+    Seq(Put, Replace, Create, Read, ReadTail, ReadRange, Exists, List, ListRecursively, ListUnpublished, Delete)
+}
+
+/**
+ * What the log needs of storage, as a value: an [[ObjectStore]] makes an attempt at it, and
+ * [[sparkdstl.log.request.StorageClient]] a request of many. `toString` names it in errors.
+ *
+ * @param bytes
+ *   that are sent or expected, or the number of objects that are deleted
+ */
+sealed abstract class StorageOperation[A](val kind: OperationKind, val bytes: Long = 0) {
+
+  /** The answer that an attempt's error stands for, if it is one. */
+  def answerOf(error: Throwable): Option[A] = None
+}
+
+object StorageOperation {
+
+  /** A read of one object; `None` when nothing is there. An attempt then fails with `FileNotFoundException`. */
+  sealed abstract class ReadOperation[A](kind: OperationKind, bytes: Long)
+      extends StorageOperation[Option[A]](kind, bytes) {
+    override def answerOf(error: Throwable): Option[Option[A]] =
+      Option.when(StorageErrors.meansMissing(error))(None)
+  }
+
+  /** Publishes at a name that no other writer uses. It may be repeated, and take effect late. */
+  final case class Put(path: Path, content: Payload)
+      extends StorageOperation[Unit](OperationKind.Put, content.length) {
+
+    /** An object that is already there comes from an earlier attempt. */
+    override def answerOf(error: Throwable): Option[Unit] = Option.when(StorageErrors.meansAlreadyExists(error))(())
+
+    override def toString: String = s"put of $path"
+  }
+
+  /** Publishes, replacing what is there; see [[StorageTraits.replacesAtomically]]. */
+  final case class Replace(path: Path, content: Payload)
+      extends StorageOperation[Unit](OperationKind.Replace, content.length) {
+    override def toString: String = s"replacement of $path"
+  }
+
+  /**
+   * Publishes if nothing is there. The answer is `None`, or the error that refused it; an attempt then fails with Hadoop's
+   * `FileAlreadyExistsException`. The object may be the caller's own, if a client below repeated a request whose reply was
+   * lost: only the content shows whose it is.
+   */
+  final case class Create(path: Path, content: Payload)
+      extends StorageOperation[Option[Throwable]](OperationKind.Create, content.length) {
+    override def answerOf(error: Throwable): Option[Option[Throwable]] =
+      Option.when(StorageErrors.meansAlreadyExists(error) || StorageErrors.meansConcurrentRequest(error))(Some(error))
+
+    override def toString: String = s"creation of $path"
+  }
+
+  /**
+   * Whether of two creations only one succeeds, tried at a name that no other writer uses. Both begin before either ends:
+   * a client that looks first and then overwrites also refuses the later of two that follow each other. It may leave an
+   * object behind.
+   */
+  final case class TryCreation(path: Path) extends StorageOperation[Boolean](OperationKind.Create) {
+    override def toString: String = "trial of exclusive creation"
+  }
+
+  /** The whole object. Fails if it is longer than `maxLength`. */
+  final case class Read(path: Path, maxLength: Long)
+      extends ReadOperation[Array[Byte]](OperationKind.Read, maxLength) {
+    override def toString: String = s"read of $path"
+  }
+
+  /** The last `maxLength` bytes, or all. */
+  final case class ReadTail(path: Path, maxLength: Int)
+      extends ReadOperation[ObjectTail](OperationKind.ReadTail, maxLength.toLong) {
+    override def toString: String = s"read of the end of $path"
+  }
+
+  /** Exactly `length` bytes; fails with `EOFException` if the object ends before. */
+  final case class ReadRange(path: Path, offset: Long, length: Int)
+      extends ReadOperation[Array[Byte]](OperationKind.ReadRange, length.toLong) {
+    override def toString: String = s"read of $length bytes from $offset of $path"
+  }
+
+  /** The objects directly in `directory`, in no particular order; none when the directory is missing. */
+  final case class ListObjects(directory: Path) extends StorageOperation[Seq[StoredObject]](OperationKind.List) {
+    override def toString: String = s"listing of $directory"
+  }
+
+  /** The objects in `directory` and below, in no particular order; none when the directory is missing. */
+  final case class ListRecursively(directory: Path)
+      extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively) {
+    override def toString: String = s"listing of $directory and below"
+  }
+
+  /** What writers have begun but not published in `directory` and below. */
+  final case class ListUnpublished(directory: Path)
+      extends StorageOperation[Seq[StoredObject]](OperationKind.ListUnpublished) {
+    override def toString: String = s"listing of unfinished objects below $directory"
+  }
+
+  /** Deletes objects, in as few requests as storage allows; missing ones are fine. Tries all before it fails. */
+  final case class Delete(paths: Seq[Path]) extends StorageOperation[Unit](OperationKind.Delete, paths.size.toLong) {
+    override def toString: String =
+      paths.headOption.fold("deletion of nothing")(first =>
+        s"deletion of $first${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}"
+      )
+  }
+}
