@@ -230,7 +230,8 @@ class WrittenCheckpoint:
 
     def begin(self) -> WrittenCheckpoint:
         """Write what a query leaves before its first batch."""
-        for directory in ("commits", "offsets", "dstl/epochs", "dstl/data", "state/0/_metadata"):
+        partitions = [f"state/0/{partition}" for partition in range(self.partitions)]
+        for directory in ("commits", "offsets", "dstl/epochs", "dstl/data", "state/0/_metadata", *partitions):
             (self.root / directory).mkdir(parents=True, exist_ok=True)
         (self.root / "metadata").write_text(json.dumps({"id": "57c15062-eb55-4686-807b-a1d00b27765d"}))
         stores = [

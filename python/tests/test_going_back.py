@@ -34,7 +34,7 @@ def written(tmp_path: Path) -> WrittenCheckpoint:
         checkpoint.batch(batch, large=batch == 5)
     checkpoint.offsets(7)
     store = checkpoint.root / "state/0/0"
-    store.mkdir(parents=True)
+    store.mkdir(parents=True, exist_ok=True)
     for version in (3, 6):
         (store / f"{version}.zip").write_bytes(zip_of({}))
         (store / f"{version}.zip.crc").write_text("{}")

@@ -325,7 +325,6 @@ def test_what_nothing_names_is_left_over_and_no_damage(written: WrittenCheckpoin
     (run / ".1-9-5eed.log.abc.tmp").write_bytes(b"")
     (written.root / "dstl/epochs/1-5eed.trial").write_bytes(b"")
     (written.root / "commits/.10.abc.tmp").write_bytes(b"")
-    (written.root / "state/0/0").mkdir(parents=True)
     (written.root / "state/0/0/12.zip").write_bytes(zip_of({}))
     written.epoch = 2
     written.claim()
@@ -349,6 +348,18 @@ def test_a_foreign_file_is_noted(written: WrittenCheckpoint, name: str) -> None:
     found = verified(written.root)
     assert found.is_intact
     assert [one.object for one in found.notes] == [str(written.root / name)]
+
+
+def test_partitions_whose_directories_a_copy_has_dropped_are_noted(tmp_path: Path) -> None:
+    """Spark's state reader does not find them. The log has all that is in them."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=14).begin()
+    checkpoint.batch(0)
+    for partition in range(1, 14):
+        (checkpoint.root / f"state/0/{partition}").rmdir()
+    found = verified(checkpoint.root)
+    assert found.is_intact
+    assert [one.object for one in found.notes] == [str(checkpoint.root / "state/0")]
+    assert "13 of 14 partitions (1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more)" in found.notes[0].what
 
 
 def test_checksum_files_of_hadoop_are_part_of_local_checkpoints(written: WrittenCheckpoint) -> None:

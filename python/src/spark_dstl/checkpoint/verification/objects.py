@@ -13,6 +13,9 @@ from spark_dstl.checkpoint.survey import NamedPart, Progress, Survey, numbered
 from spark_dstl.checkpoint.verification.findings import Finding, Found, key_of
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
+# Of partitions that are listed in one finding.
+_SHOWN = 10
+
 
 def check_entries(survey: Survey, storage: Storage, found: Found, links: dict[int, str]) -> None:
     """Find entries that are damaged, and those that do not belong to each other."""
@@ -126,6 +129,27 @@ def check_missing(
         else:
             what = f"it is missing: {named_by}, which no retained version needs: a deletion was interrupted"
             found.notes.append(Finding(base.shown(file), what))
+
+
+def check_partitions(survey: Survey, storage: Storage, stores: Iterable[names.Store], found: Found) -> None:
+    """Find partitions without a directory, which Spark's state reader does not find."""
+    if survey.newest is None:
+        return
+    expected: dict[int, set[int]] = {}
+    for store in stores:
+        expected.setdefault(store.operator, set()).add(store.partition)
+    for operator, partitions in expected.items():
+        there = set(storage.directories(f"state/{operator}"))
+        missing = [str(partition) for partition in sorted(partitions) if str(partition) not in there]
+        if missing:
+            shown = ", ".join(missing[:_SHOWN]) + (
+                f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+            )
+            what = (
+                f"it lacks the directories of {len(missing)} of {len(partitions)} partitions ({shown}): Spark's state "
+                "reader finds partitions by them. The next start of the query creates them"
+            )
+            found.notes.append(Finding(storage.shown(f"state/{operator}"), what))
 
 
 def check_claims(storage: Storage, found: Found, survey: Survey, readers: Readers) -> None:

@@ -68,6 +68,7 @@ def _look(checkpoint: Checkpoint, deep: bool) -> Verification:
     lowest = {store: one.lowest_needed for store, one in rebuilt.items()}
     objects.check_missing(survey, base, missing, lowest, found)
     objects.check_gaps(survey, storage, found, min(lowest.values(), default=0))
+    objects.check_partitions(survey, storage, stores, found)
     objects.check_claims(storage, found, survey, readers)
     objects.check_leftovers(survey, storage, base, listed, found)
     lost = _lost(survey, rebuilt)

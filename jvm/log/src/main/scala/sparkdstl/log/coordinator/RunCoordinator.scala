@@ -64,6 +64,9 @@ final class RunCoordinator private (
   /** Stores that no task has come to since the query was started again; 0 once a batch was committed. */
   def awaitedStores: Int = parts.restart.awaited
 
+  /** Directories of the stores that the newest entry with a log has changed. */
+  def stores: Set[String] = view.stores
+
   /** The last batch that this run knows to be committed; -1 if there is none. */
   def lastCommitted: Long = view.newest
 

@@ -150,6 +150,19 @@ object ProtocolErrors {
       )
   }
 
+  /** @param partitions as `<operator>/<partition>` */
+  def missingPartitions(root: Path, partitions: Seq[String], cause: Throwable = null): DstlException =
+    new DstlException(
+      "DSTL_MISSING_PARTITIONS",
+      Map("checkpoint" -> root.toString, "partitions" -> partitions.mkString(",")),
+      s"$root/state lacks the directories of ${partitions.size} partition(s) whose state is in the log: ${list(partitions)}. " +
+        "Spark's state reader finds partitions by their directories and would omit these; a tool that copies objects drops " +
+        "empty directories. " + Option(cause).fold("")(e => s"They could not be created: ${e.getMessage}. ") +
+        "Create them, start the query once, or read with permission to write and with " +
+        "spark.sql.streaming.checkpointFileManagerClass set to the log's file manager: both create them.",
+      cause
+    )
+
   def notDeleted(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
     case _ => new DstlException(

@@ -114,6 +114,15 @@ final class SegmentReader(
   /** The snapshots in all entries that there are. Lists, and reads one or two. */
   def snapshots(): Future[SnapshotList] = existing().flatMap(SnapshotLists.of(_)(entry))
 
+  /** Directories of the stores that the newest batch has changed; none if its changes are not in the log. */
+  def newestStores(): Future[Set[String]] = existing().flatMap {
+    case batches if batches.isEmpty => Future.successful(Set.empty)
+    case batches => entry(batches.last).map {
+        case EntryFound.Logged(entry) => entry.changedStores
+        case EntryFound.Absent | EntryFound.Plain => Set.empty
+      }
+  }
+
   /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */
   def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] = entry(batch).map {
     case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))

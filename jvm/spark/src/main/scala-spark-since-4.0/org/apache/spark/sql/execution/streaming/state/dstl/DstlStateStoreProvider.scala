@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, PartitionDirectories}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderOfLine}
@@ -54,6 +54,7 @@ private[sql] class DstlStateStoreProvider extends ProviderOfLine {
       case CheckpointDirectory.Store(root, directory) =>
         storeDirectory = Some(directory)
         run = () => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options))
+        PartitionDirectories.checkForReader(stateStoreId, run().get, hadoopConf, options)
       case _ =>
     }
     super.init(

@@ -21,6 +21,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.{
   CurrentBatch,
   LoggedFiles,
   LoggedSnapshots,
+  PartitionDirectories,
   PublishedFileStream,
   ReplayedSegment
 }
@@ -96,6 +97,9 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
         LoadErrors.inFront {
           LoadedSnapshot.open(file).orElse(logged(runOf(store), key)).getOrElse(files.open(file)(super.open(file)))
         }
+      case (CheckpointDirectory.Offsets(root), _) =>
+        PartitionDirectories.restoreForReader(root, configuration, options, environment)
+        files.open(file)(super.open(file))
       case _ => LoadedSnapshot.open(file).getOrElse(files.open(file)(super.open(file)))
     }
 

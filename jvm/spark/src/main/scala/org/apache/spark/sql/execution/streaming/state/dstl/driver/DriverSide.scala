@@ -27,6 +27,7 @@ import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.PartitionDirectories
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
 
@@ -91,7 +92,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
    * reads the checkpoint meanwhile, on this thread or another, begins nothing.
    */
   def beginIfDriven(root: Path, configuration: Configuration, options: LogOptions): Option[DrivenRun] =
-    StreamThread.query.filterNot(query => hasBegun(query.run)).filter { query =>
+    StreamThread.query.filter(_ => isStarting).filter { query =>
       queryIdIn(root, configuration, options).contains(query.query)
     }.map(query => begin(root, query.run, configuration, options))
 
@@ -111,6 +112,9 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       if (left.nonEmpty) unowned.put(root.toString, left): Unit
     }
   }
+
+  /** Whether the calling thread drives a query that has not begun its run. */
+  def isStarting: Boolean = StreamThread.query.exists(query => !hasBegun(query.run))
 
   private def hasBegun(run: UUID): Boolean = synchronized(driven.valuesIterator.exists(_.coordinator.run == run))
 
@@ -154,6 +158,8 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
       metrics,
       environment.runtime
     ))
+    new PartitionDirectories(root, configuration, options, environment).restore(coordinator.stores).failed
+      .foreach(error => logWarning(error.getMessage))(environment.runtime.executor)
     RunOfTask.tell(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
