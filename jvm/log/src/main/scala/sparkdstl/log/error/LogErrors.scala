@@ -84,6 +84,25 @@ object LogErrors {
       cause
     )
 
+  /**
+   * @param segment
+   *   what needs the entry
+   * @param before
+   *   the newest batch before it that has an entry
+   */
+  def missingEntry(entry: Path, segment: String, before: Option[Long], cause: Throwable): MissingLogObjectException = {
+    val checkpoint = entry.getParent.getParent
+    val wayBack = before.fold("restore the checkpoint from a backup") { batch =>
+      s"stop the query and go back to batch $batch: dstl rollback $checkpoint --to $batch --apply"
+    }
+    new MissingLogObjectException(
+      Map("file" -> entry.toString, "segment" -> segment),
+      s"Commit entry $entry, which $segment needs, does not exist. It was deleted, or the checkpoint was copied while its " +
+        s"query ran. Restore the entry; or $wayBack",
+      cause
+    )
+  }
+
   def brokenChain(entry: Path, batch: Long): DamagedLogException =
     damaged(
       entry,

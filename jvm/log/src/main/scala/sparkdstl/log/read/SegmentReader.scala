@@ -93,6 +93,17 @@ final class SegmentReader(
         else Future.successful(found)
     }
 
+  /** The error for a changelog that is not a plain file either: it names the entry, if that is missing. */
+  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = existing().map { batches =>
+    if (batches.contains(key.batch)) cause
+    else LogErrors.missingEntry(
+      location.entry(key.batch),
+      key.relativePath,
+      batches.filter(_ < key.batch).lastOption,
+      cause
+    )
+  }
+
   /** The segments of a store in the entry of `batch`. */
   def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
     case EntryFound.Logged(entry) => entry.segmentsOf(storeDirectory)

@@ -95,7 +95,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     (directory, segmentOf(file)) match {
       case (store: CheckpointDirectory.Store, Some(key)) =>
         LoadErrors.inFront {
-          LoadedSnapshot.open(file).orElse(logged(runOf(store), key)).getOrElse(files.open(file)(super.open(file)))
+          LoadedSnapshot.open(file).orElse(logged(runOf(store), key)).getOrElse(openPlain(runOf(store), key, file))
         }
       case (CheckpointDirectory.Offsets(root), _) =>
         PartitionDirectories.restoreForReader(root, configuration, options, environment)
@@ -106,6 +106,13 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
   private def logged(run: WorkedRun, key: SegmentKey): Option[FSDataInputStream] =
     if (isChangelog(key)) ReplayedSegment.open(run, key, options.downloadThreads)
     else LoggedSnapshots.find(run, key).map(ReplayedSegment.stream(run, _))
+
+  private def openPlain(run: WorkedRun, key: SegmentKey, file: Path): FSDataInputStream =
+    try files.open(file)(super.open(file))
+    catch {
+      case missing: FileNotFoundException if key.kind == SegmentKind.Changelog =>
+        throw environment.waiting.on(run.reader.explainMissing(key, missing))
+    }
 
   override def exists(file: Path): Boolean =
     (directory, segmentOf(file), batchOf(file)) match {

@@ -128,8 +128,21 @@ class DamageSuite extends QuerySuite {
 
   test("a missing commit entry is told, with what needs it") {
     val error = restartAfter()(remove(entry(1)))
-    assert(error.contains("2.changelog"), error)
+    assert(
+      error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/1") && error.contains("2.changelog"),
+      error
+    )
   }
+
+  for ((name, more) <- Seq("our provider" -> Map.empty[String, String], "Spark's provider" -> below))
+    test(s"entries that a copy of a running query's checkpoint lacks are told, with the way back: $name") {
+      val error = restartAfter(more.toSeq: _*) {
+        val repairs = Seq(remove(entry(2)), remove(entry(3)))
+        () => repairs.foreach(_())
+      }
+      assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/2"), error)
+      assert(error.contains(s"dstl rollback file:$checkpoint --to 1 --apply"), error)
+    }
 
   test("an entry under another's name is told") {
     val error = restartAfter()(change(entry(2))(_ => Some(Files.readAllBytes(entry(1)))))
