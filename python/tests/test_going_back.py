@@ -207,6 +207,16 @@ def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckp
             rollback.apply(checkpoint, planned, stopped=True, wait=no_wait)
 
 
+def test_a_run_that_ends_while_it_looks_is_no_query_at_work(written: WrittenCheckpoint) -> None:
+    def end(_seconds: float) -> None:
+        (written.root / "dstl/epochs/1.ended").write_text("ended\n")
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan(checkpoint, 3, no_wait)
+        rollback.apply(checkpoint, planned, stopped=True, wait=end)
+    assert batches(written.root, "commits") == list(range(4))
+
+
 def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = rollback.plan(checkpoint, 3, no_wait)

@@ -7,7 +7,7 @@ written its end mark counts as stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -34,13 +34,16 @@ def minutes(length: timedelta) -> int:
     return int(length.total_seconds() // 60)
 
 
-def _watched(checkpoint: Checkpoint) -> Iterator[StoredObject]:
+def _watched(checkpoint: Checkpoint) -> list[StoredObject]:
+    return [*_written(checkpoint), *checkpoint.newest_base().objects("data", recursive=True)]
+
+
+def _written(checkpoint: Checkpoint) -> Iterator[StoredObject]:
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
         for stored in checkpoint.storage.objects(directory, recursive=directory == "sources"):
             # Hadoop's checksum files beside local files are written with the file that they belong to.
             if not stored.last_name.endswith(".crc"):
                 yield stored
-    yield from checkpoint.newest_base().objects("data", recursive=True)
 
 
 def signs(checkpoint: Checkpoint, at: datetime | None = None) -> str | None:
@@ -48,18 +51,29 @@ def signs(checkpoint: Checkpoint, at: datetime | None = None) -> str | None:
 
     None as well if it is the end mark of the newest run.
     """
-    watched = [(stored.modified, stored) for stored in _watched(checkpoint) if stored.modified is not None]
-    if not watched:
+    written = _watched(checkpoint)
+    newest = _newest(written)
+    if newest is None or newest.modified is None or _is_end_mark(newest, written):
         return None
-    epochs = [epoch for _, stored in watched if (epoch := _claimed(stored)) is not None]
-    # Times may be in whole seconds: among equal ones the end mark counts as the newest.
-    modified, newest = max(watched, key=lambda one: (one[0], _ended(one[1]) is not None))
-    if epochs and _ended(newest) == max(epochs):
-        return None
-    age = (at or now()) - modified
+    age = (at or now()) - newest.modified
     if age >= QUIET:
         return None
     return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago"
+
+
+def _newest(written: Iterable[StoredObject]) -> StoredObject | None:
+    # Times may be in whole seconds: among equal ones the end mark counts as the newest.
+    return max(
+        (stored for stored in written if stored.modified is not None),
+        key=lambda stored: (stored.modified, _ended(stored) is not None),
+        default=None,
+    )
+
+
+def _is_end_mark(newest: StoredObject, written: Iterable[StoredObject]) -> bool:
+    """Whether `newest` is the last object that the newest run writes."""
+    epochs = [epoch for stored in written if (epoch := _claimed(stored)) is not None]
+    return bool(epochs) and _ended(newest) == max(epochs)
 
 
 def _claimed(stored: StoredObject) -> int | None:
@@ -82,13 +96,15 @@ def refuse_if_seen(checkpoint: Checkpoint, known_to_be_stopped: bool) -> None:
 def refuse_if_running(checkpoint: Checkpoint, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
     """Raise `QuerySeemsToRun` if something was written lately, or is written while this looks for some seconds.
 
-    With `known_to_be_stopped` only the latter counts.
+    With `known_to_be_stopped` only the latter counts. A run that ends meanwhile may still delete unneeded objects.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
-    before = _state(checkpoint)
+    before = _state(_watched(checkpoint))
     wait(LOOK_SECONDS)
-    changed = before ^ _state(checkpoint)
-    if changed:
+    after = _watched(checkpoint)
+    changed = before ^ _state(after)
+    newest = _newest(after)
+    if changed and (newest is None or not _is_end_mark(newest, after)):
         name = max(name for name, _, _ in changed)
         raise QuerySeemsToRun(
             f"a query runs on {checkpoint.path}: {name} changed within {LOOK_SECONDS:.0f} s. Stop it first"
@@ -105,5 +121,5 @@ def refuse_if_changed(checkpoint: Checkpoint, newest: int | None) -> None:
         )
 
 
-def _state(checkpoint: Checkpoint) -> set[tuple[str, int, datetime | None]]:
-    return {(stored.name, stored.size, stored.modified) for stored in _watched(checkpoint)}
+def _state(written: Iterable[StoredObject]) -> set[tuple[str, int, datetime | None]]:
+    return {(stored.name, stored.size, stored.modified) for stored in written}
