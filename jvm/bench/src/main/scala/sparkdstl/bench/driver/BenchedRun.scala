@@ -9,9 +9,8 @@ import scala.concurrent.duration._
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
+import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
-import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}

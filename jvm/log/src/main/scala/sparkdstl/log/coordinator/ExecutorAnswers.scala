@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.attempts.AttemptLedger
-import sparkdstl.log.coordinator.view.{LogView, Namer, RecoveryPlan}
+import sparkdstl.log.coordinator.view.{Guarded, LogView, Namer, RecoveryPlan, RunState}
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{QueryLocation, SegmentKind, SegmentPart, Writer}
 import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}

@@ -13,7 +13,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
 import sparkdstl.log.coordinator.ownership.{Claims, RunStart, StartedRun}
 import sparkdstl.log.coordinator.retention.{Deleter, OrphanSweep, RetentionRounds}
-import sparkdstl.log.coordinator.view.{LogView, SnapshotIndex}
+import sparkdstl.log.coordinator.view.{Guarded, LogView, RunPhase, RunState, SnapshotIndex}
 import sparkdstl.log.error.{DstlException, ProtocolErrors}
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}

@@ -2,8 +2,6 @@ package sparkdstl.log.error
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.storage.StorageErrors
-
 /** Every error of the log module, in one place, each with its condition name. */
 object LogErrors {
 
@@ -140,7 +138,7 @@ object LogErrors {
       attempts: Int,
       lastError: Option[Throwable]
   ): DstlException = {
-    val because = lastError.fold("None of them was answered")(e => s"The last error: ${StorageErrors.describe(e)}")
+    val because = lastError.fold("None of them was answered")(e => s"The last error: ${Causes.describe(e)}")
     new DstlException(
       "DSTL_REQUEST_TIMEOUT",
       Map("request" -> request, "timeoutMillis" -> timeoutMillis.toString, "attempts" -> attempts.toString),

@@ -1,16 +1,11 @@
 package sparkdstl.log.failpoints
 
-import java.util.concurrent.ConcurrentHashMap
-
 import scala.concurrent.{ExecutionContext, Future}
 
-import org.apache.hadoop.fs.Path
-
-import sparkdstl.log.format.{LogLayout, QueryLocation}
+import sparkdstl.log.format.{LogFileReader, LogLayout, QueryLocation}
 import sparkdstl.log.request.StorageClient
+import sparkdstl.log.storage.ObjectTail
 import sparkdstl.log.storage.StorageOperation.{Create, Put}
-import sparkdstl.log.upload.{ChunkFileEncoder, EncodedFile}
-import sparkdstl.log.worker.SegmentChunk
 
 /** Fail points on threads that others share: a stopped operation waits on a thread of its own. */
 object Stops {
@@ -33,28 +28,17 @@ object Stops {
           LogLayout.parseBatch(path.getName).fold(Future.unit)(before("driver.before-commit-entry", _)(Future.unit))
         case _ => Future.unit
       }
-}
 
-/** An executor's uploads, with a stop before a data file is written. A file's batch is noted when it is encoded. */
-final class StoppableUploads(encoder: ChunkFileEncoder[SegmentChunk], storage: StorageClient) {
-  private val batches = new ConcurrentHashMap[String, Long]
-
-  val encoding: ChunkFileEncoder[SegmentChunk] =
-    if (!FailPoints.areSet) encoder
-    else
-      new ChunkFileEncoder[SegmentChunk] {
-        override def encode(name: String, chunks: Seq[SegmentChunk]): EncodedFile = {
-          batches.put(new Path(name).getName, chunks.head.key.batch): Unit
-          encoder.encode(name, chunks)
-        }
-      }
-
-  val writing: StorageClient =
+  /** An executor's storage, with a stop before a data file is written: its first segment has the batch. */
+  def beforeUploads(location: QueryLocation, storage: StorageClient): StorageClient =
     if (!FailPoints.areSet) storage
     else
       storage.pausing {
-        case Put(path, _) if batches.containsKey(path.getName) =>
-          Stops.before("executor.before-upload", batches.get(path.getName))(Future.unit)
+        case Put(path, content) =>
+          val name = location.base.toUri.relativize(path.toUri).getPath
+          val index = LogFileReader.readDataFile(path, name, ObjectTail(content.toArray, content.length))
+          val batch = index.toOption.flatMap(_.entries.headOption).map(_.key.batch)
+          batch.fold(Future.unit)(before("executor.before-upload", _)(Future.unit))
         case _ => Future.unit
       }
 }

@@ -7,7 +7,7 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.error.{DamagedLogException, LogErrors, ProtocolErrors}
+import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{
   LogFileReader,
   LogLayout,
@@ -241,7 +241,7 @@ private object SegmentReader {
 
   /** Whether storage has said that the object is shorter. A stream that broke off says nothing of the object. */
   private def endsBefore(error: Throwable): Boolean =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).exists(_.isInstanceOf[ObjectEndsBefore])
+    Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
 }
 
 /** Ids of the newest entries that were read. Not thread-safe. */

@@ -2,17 +2,16 @@ package sparkdstl.log.request
 
 import java.io.IOException
 
-import sparkdstl.log.error.DstlException
-import sparkdstl.log.storage.StorageErrors
+import sparkdstl.log.error.{Causes, DstlException}
 
 /** All attempts have ended in errors. The last one is the cause, earlier ones are suppressed exceptions. */
 final class RequestFailed(name: String, attempts: Int, last: Throwable)
-    extends IOException(s"$name failed, in $attempts attempt(s): ${StorageErrors.describe(last)}", last)
+    extends IOException(s"$name failed, in $attempts attempt(s): ${Causes.describe(last)}", last)
 
 /** Nobody waits for the request any more, or nobody serves it. */
 final class RequestEnded(name: String, why: String, last: Option[Throwable])
     extends IOException(
-      s"$name was given up: $why${last.fold("")(e => s"; last error: ${StorageErrors.describe(e)}")}",
+      s"$name was given up: $why${last.fold("")(e => s"; last error: ${Causes.describe(e)}")}",
       last.orNull
     )
 

@@ -1,5 +1,6 @@
 package sparkdstl.log.request
 
+import sparkdstl.log.error.Causes
 import sparkdstl.log.storage.StorageErrors
 
 /**
@@ -125,7 +126,7 @@ private[request] final case class RequestState(
     val aborted = if (replaced == 0) "" else s", $replaced of them aborted"
     val answers = errors.last.fold("none was answered") { last =>
       val failures = attempts.count(attempt => attempt.state == Refused || attempt.state == Unanswered)
-      s"$failures failed, the last: ${StorageErrors.describe(last)}"
+      s"$failures failed, the last: ${Causes.describe(last)}"
     }
     s"${attempts.size} attempt(s)$aborted; $answers"
   }

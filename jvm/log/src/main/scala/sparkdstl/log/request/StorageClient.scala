@@ -12,8 +12,8 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.error.LogErrors
-import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageErrors, StorageOperation}
+import sparkdstl.log.error.{Causes, LogErrors}
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageOperation}
 import sparkdstl.log.storage.StorageOperation._
 
 /** What an exclusive create found. */
@@ -209,7 +209,7 @@ final class StorageClient(
 
     private def unread(error: Throwable, conflict: Throwable): Throwable = {
       val cause = new IOException(
-        s"$operation found an object there, and could not read it to see whose it is: ${StorageErrors.describe(error)}",
+        s"$operation found an object there, and could not read it to see whose it is: ${Causes.describe(error)}",
         error
       )
       cause.addSuppressed(conflict)

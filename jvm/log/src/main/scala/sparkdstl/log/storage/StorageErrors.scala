@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.{FileAlreadyExistsException, ParentNotDirectoryException, Path}
 import org.apache.hadoop.security.AccessControlException
 
-import sparkdstl.log.error.DstlException
+import sparkdstl.log.error.{Causes, DstlException}
 
 /** An attempt was cancelled before it was begun, or could not be begun: it has no effect. */
 final class AttemptNotMade(why: String, cause: Throwable = null) extends IOException(why, cause)
@@ -38,7 +38,7 @@ object StorageErrors {
     case _: ParentNotDirectoryException | _: UnsupportedOperationException | _: IllegalArgumentException => false
     case e if isNameTooLong(e) => false
     // Not every stream of S3A's makes an AccessDeniedException of it.
-    case e if causes(e).flatMap(statusOf).exists(Refusals) => false
+    case e if Causes.of(e).flatMap(statusOf).exists(Refusals) => false
     case e => NonFatal(e)
   }
 
@@ -49,7 +49,7 @@ object StorageErrors {
     case _: UnsupportedOperationException | _: IllegalArgumentException => true
     case e =>
       !isRetryable(e) && NonFatal(e) || meansAlreadyExists(e) ||
-      causes(e).flatMap(statusOf).exists(status => status >= 400 && status < 500 && !TellsNothing(status))
+      Causes.of(e).flatMap(statusOf).exists(status => status >= 400 && status < 500 && !TellsNothing(status))
   }
 
   /** Whether `error` says that the object asked for is not there. */
@@ -60,22 +60,15 @@ object StorageErrors {
     case _ => false
   }
 
-  /** `error` with what is at the root of it: clients wrap errors several times. */
-  def describe(error: Throwable): String = {
-    val root = causes(error).toVector.last
-    if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString
-    else s"$error; caused by $root"
-  }
-
   /** Whether `error` says that an exclusive create lost because an object is there. */
-  private[log] def meansAlreadyExists(error: Throwable): Boolean = causes(error).exists {
+  private[log] def meansAlreadyExists(error: Throwable): Boolean = Causes.of(error).exists {
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => true
     case e => e.getClass.getSimpleName == "RemoteFileChangedException" || statusOf(e).contains(PreconditionFailed)
   }
 
   /** Whether `error` says that another request for the same object was under way. What came of that one is unknown. */
   private[log] def meansConcurrentRequest(error: Throwable): Boolean =
-    causes(error).exists(statusOf(_).contains(Conflict))
+    Causes.of(error).exists(statusOf(_).contains(Conflict))
 
   private[storage] def alreadyExists(path: Path, cause: Throwable): IOException =
     new FileAlreadyExistsException(s"$path already exists").initCause(cause).asInstanceOf[IOException]
@@ -97,7 +90,4 @@ object StorageErrors {
     case StatusInMessage(status) => Try(status.toInt).toOption
     case _ => None
   }
-
-  private def causes(error: Throwable): Iterator[Throwable] =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
 }

@@ -4,59 +4,28 @@ import java.io.IOException
 
 import scala.concurrent.Future
 
-import sparkdstl.log.storage.{Payload, StorageErrors}
+import sparkdstl.log.error.Causes
+import sparkdstl.log.format.{SegmentKey, SegmentPart}
 
-/** A piece of a file to be uploaded. */
-trait Chunk {
+/** A piece of a segment, to be uploaded in a data file. The bytes do not change. */
+final case class Chunk(key: SegmentKey, bytes: Array[Byte]) {
 
   /** What it is, for errors. */
-  def label: String
+  def label: String = key.relativePath
 
-  /** Its size in bytes, as it counts for grouping and for memory. */
-  def size: Int
+  /** In bytes. */
+  def size: Int = bytes.length
 }
-
-/**
- * Where a chunk can be read.
- *
- * @param file
- *   relative to the base
- * @param offset
- *   in bytes from the beginning of the file
- * @param length
- *   in bytes
- * @param crc
- *   CRC32C of these bytes
- */
-final case class ChunkLocation(file: String, offset: Long, length: Int, crc: Int)
-
-/** Makes a file of chunks. Thread-safe. */
-trait ChunkFileEncoder[T] {
-
-  /**
-   * @param name
-   *   of the file, relative to the base
-   */
-  def encode(name: String, chunks: Seq[T]): EncodedFile
-}
-
-/**
- * @param positions
- *   one for each chunk, in their order
- */
-final case class EncodedFile(content: Payload, positions: IndexedSeq[ChunkPosition])
-
-final case class ChunkPosition(offset: Long, length: Int, crc: Int)
 
 /** A chunk on its way to storage. */
 trait PendingChunk {
 
   /** Where the chunk is, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
-  def location: Future[ChunkLocation]
+  def location: Future[SegmentPart]
 
   /**
-   * Says that the chunk is not wanted: if it waits it will not be uploaded, and a file none of whose chunks is wanted
-   * is deleted once its upload has ended. Further calls do nothing.
+   * Gives the chunk up: if it waits it is not uploaded, and a file none of whose chunks is wanted is deleted once its upload
+   * has ended. Further calls do nothing.
    */
   def discard(): Unit
 }
@@ -70,7 +39,7 @@ private object UploadFailed {
 
   private def message(file: String, labels: Seq[String], cause: Throwable): String = {
     val more = if (labels.size > Shown) ", ..." else ""
-    s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(Shown).mkString(", ")}$more): ${StorageErrors.describe(cause)}"
+    s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(Shown).mkString(", ")}$more): ${Causes.describe(cause)}"
   }
 }
 

@@ -4,6 +4,8 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 
+import sparkdstl.log.format.SegmentPart
+
 /**
  * The chunks of one file, from collecting them to the last reference to the file.
  *
@@ -16,7 +18,7 @@ import scala.util.{Failure, Success, Try}
  * @param delete
  *   deletes the file, by its name relative to the base
  */
-private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete: String => Unit) {
+private[upload] final class ChunkGroup(release: Long => Unit, delete: String => Unit) {
   import ChunkGroup._
 
   // All guarded by this. Members leave when they are discarded.
@@ -25,7 +27,7 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
   private var bytes = 0L
 
   /** Adds a chunk whose memory was acquired. None when it is too late for this group. */
-  def add(chunk: T): Option[PendingChunk] = synchronized {
+  def add(chunk: Chunk): Option[PendingChunk] = synchronized {
     Option.when(state == Collecting) {
       val member = new Member(chunk)
       members += member
@@ -37,26 +39,23 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
   /** Bytes collected that are still wanted. */
   def size: Long = synchronized(bytes)
 
-  /** Ends the collecting and hands out what is to be uploaded: nothing when all was discarded. */
-  def seal(): Seq[T] = synchronized {
+  /** Ends the collecting and hands out the chunks to upload: none when all were discarded. */
+  def seal(): Seq[Chunk] = synchronized {
     state = Uploading
     members.toVector.zipWithIndex.map { case (member, index) => member.take(index) }
   }
 
-  /** The file is durable: `positions` belong to the chunks that [[seal]] has handed out. */
-  def uploaded(file: String, positions: Seq[ChunkPosition]): Unit =
-    conclude(Uploaded(file)) { member =>
-      val position = positions(member.index)
-      Success(ChunkLocation(file, position.offset, position.length, position.crc))
-    }
+  /** The file is durable: `parts` are where it holds the chunks that [[seal]] has handed out. */
+  def uploaded(file: String, parts: Vector[SegmentPart]): Unit =
+    conclude(Uploaded(file))(member => Success(parts(member.index)))
 
   /** None of the chunks will be durable. */
   def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
 
-  /** Whether the upload has an outcome, and nobody wants the file: none of its chunks is wanted, or none is durable. */
+  /** Whether the upload has an outcome, and no chunk in the file is wanted, or none is durable. */
   def isUnwanted: Boolean = synchronized(state == Failed || unwantedFile().isDefined)
 
-  private def conclude(outcome: State)(resultOf: Member => Try[ChunkLocation]): Unit = {
+  private def conclude(outcome: State)(resultOf: Member => Try[SegmentPart]): Unit = {
     val (concluded, unwanted, held) = synchronized {
       state = outcome
       (members.toVector, unwantedFile(), bytes)
@@ -66,25 +65,25 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
     unwanted.foreach(delete)
   }
 
-  /** The file, if it is there and nobody wants it. Lock held. */
+  /** The file, if it is there and none of its chunks is wanted. Lock held. */
   private def unwantedFile(): Option[String] = state match {
     case Uploaded(file) if members.isEmpty => Some(file)
     case _ => None
   }
 
-  private final class Member(chunk: T) extends PendingChunk {
+  private final class Member(chunk: Chunk) extends PendingChunk {
     val label: String = chunk.label
     private val size = chunk.size
-    private val promise = Promise[ChunkLocation]()
+    private val promise = Promise[SegmentPart]()
 
-    // Guarded by the group. The chunk is let go with its upload, so that its bytes are not held twice.
+    // Guarded by the group. The upload takes the chunk, so that its bytes are not held twice.
     private var content = Option(chunk)
     private var place = -1
 
     /** The chunk's place in the file. */
     def index: Int = place
 
-    override def location: Future[ChunkLocation] = promise.future
+    override def location: Future[SegmentPart] = promise.future
 
     override def discard(): Unit = {
       val (freed, unwanted) = ChunkGroup.this.synchronized {
@@ -100,14 +99,14 @@ private[upload] final class ChunkGroup[T <: Chunk](release: Long => Unit, delete
     }
 
     /** The chunk, which becomes number `index` of the file. Lock held. */
-    def take(index: Int): T = {
+    def take(index: Int): Chunk = {
       val taken = content.get
       content = None
       place = index
       taken
     }
 
-    def complete(result: Try[ChunkLocation]): Unit = {
+    def complete(result: Try[SegmentPart]): Unit = {
       val _ = promise.tryComplete(result)
     }
   }

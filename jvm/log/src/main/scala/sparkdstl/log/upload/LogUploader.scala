@@ -16,9 +16,9 @@ import sparkdstl.log.storage.StorageOperation.Put
 
 /**
  * @param persistSizeThreshold
- *   a group of this many bytes is uploaded without being asked for
+ *   a group of this many bytes is uploaded without a flush
  * @param persistDelayMillis
- *   a chunk that has waited so long, in milliseconds, is uploaded without being asked for
+ *   a chunk that has waited so long, in milliseconds, is uploaded without a flush
  * @param timeoutMillis
  *   of an upload, in milliseconds
  */
@@ -30,38 +30,23 @@ object UploaderOptions {
 }
 
 /**
- * Names of the objects that an uploader leaves in storage, relative to the base. No two may be equal, nor equal to those
- * of any other uploader there ever was on that base.
- */
-trait ObjectNames {
-
-  /**
-   * @param file
-   *   from 1 on, for each file of this uploader
-   */
-  def of(file: Int): String
-}
-
-/**
- * Uploads chunks in groups: as one file once they are large enough, have waited long enough, or when asked to
- * [[flush]], or when somebody waits for memory. Thread-safe; nothing blocks.
+ * Uploads chunks in groups, each group as one file: once it is large enough or has waited long enough, on [[flush]], or when
+ * a put waits for memory. Thread-safe; nothing blocks.
  *
- * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they still
- * wait.
+ * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they wait.
  *
- * Objects: a file has one name, by which it may be put any number of times. It is kept while anybody wants one of its
- * chunks, and deleted afterwards, as is one that may be there although its upload did not succeed.
+ * Objects: a file has one name, by which it may be put any number of times. It is deleted when none of its chunks is wanted, and
+ * when its upload did not succeed but may have taken effect.
  *
  * @param budget
  *   may be shared with others; closed by its owner
  * @param discarder
- *   deletes what nobody needs
+ *   deletes unwanted files
  */
-final class LogUploader[T <: Chunk](
+final class LogUploader(
     storage: StorageClient,
     base: Path,
-    names: ObjectNames,
-    encoder: ChunkFileEncoder[T],
+    files: DataFiles,
     budget: MemoryBudget,
     discarder: ObjectDiscarder,
     options: UploaderOptions,
@@ -69,7 +54,7 @@ final class LogUploader[T <: Chunk](
     metrics: UploadMetrics
 ) {
 
-  private val files = new AtomicInteger
+  private val begun = new AtomicInteger
   private val held = new AtomicLong
   private val ended = Promise[Unit]()
   private val shortage = budget.onShortage(() => flush())
@@ -82,10 +67,10 @@ final class LogUploader[T <: Chunk](
   private var closed = false
 
   /**
-   * Takes a chunk for upload. Completes when there is memory for it; a caller that does not want it any more by then
-   * discards it. Fails with [[UploaderClosed]], and has taken nothing then.
+   * Takes a chunk for upload. Completes when there is memory for it; a caller that no longer wants it then discards it.
+   * Fails with [[UploaderClosed]], and has taken nothing then.
    */
-  def put(chunk: T): Future[PendingChunk] = {
+  def put(chunk: Chunk): Future[PendingChunk] = {
     val begunNanos = runtime.timer.nowNanos
     val acquisition = budget.acquire(chunk.size.toLong)
     acquisition.granted.value match {
@@ -133,7 +118,7 @@ final class LogUploader[T <: Chunk](
     ended.future
   }
 
-  private def taken(chunk: T, granted: Try[Unit]): Try[PendingChunk] = granted match {
+  private def taken(chunk: Chunk, granted: Try[Unit]): Try[PendingChunk] = granted match {
     case Success(_) =>
       held.addAndGet(chunk.size.toLong)
       val pending = synchronized(if (closed) None else open.add(chunk))
@@ -144,12 +129,12 @@ final class LogUploader[T <: Chunk](
   }
 
   private def uploadIfDue(): Unit = {
-    // Who is blocked has flushed before this chunk came: nobody else would.
+    // A blocked put has flushed before this chunk came, and does not do so again.
     val due = budget.waiters > 0 || synchronized(open.size >= options.persistSizeThreshold)
     if (due || !armDelay()) flush()
   }
 
-  /** Has the open group uploaded in time. False when there is no timer for it. */
+  /** Schedules the upload of the open group. False when there is no timer for it. */
   private def armDelay(): Boolean = synchronized {
     if (delay.isEmpty && !closed) {
       val group = open
@@ -160,13 +145,13 @@ final class LogUploader[T <: Chunk](
     delay.isDefined
   }
 
-  private def flushIfOpen(group: ChunkGroup[T]): Unit = {
+  private def flushIfOpen(group: ChunkGroup): Unit = {
     val due = synchronized(Option.when(!closed && (group eq open))(takeOpenGroup()))
     due.foreach(upload)
   }
 
   /** Lock held. */
-  private def takeOpenGroup(): ChunkGroup[T] = {
+  private def takeOpenGroup(): ChunkGroup = {
     val group = open
     delay.foreach(_.cancel())
     delay = None
@@ -175,24 +160,24 @@ final class LogUploader[T <: Chunk](
     group
   }
 
-  private def newGroup() = new ChunkGroup[T](release, file => discarder.discard(new Path(base, file)))
+  private def newGroup() = new ChunkGroup(release, file => discarder.discard(new Path(base, file)))
 
   private def release(bytes: Long): Unit = {
     held.addAndGet(-bytes)
     budget.release(bytes)
   }
 
-  private def upload(group: ChunkGroup[T]): Unit = {
+  private def upload(group: ChunkGroup): Unit = {
     val chunks = group.seal()
     if (chunks.isEmpty) over()
     else {
-      val file = names.of(files.incrementAndGet())
+      val file = files.name(begun.incrementAndGet())
       def fail(error: Throwable): Unit = {
         metrics.uploadsFailed.increment()
         group.failed(_ => new UploadFailed(file, chunks.map(_.label), error))
       }
       metrics.uploadsStarted.increment()
-      try start(group, file, encoder.encode(file, chunks), fail)
+      try start(group, file, chunks, fail)
       catch {
         case error: Throwable =>
           fail(error)
@@ -202,16 +187,17 @@ final class LogUploader[T <: Chunk](
     }
   }
 
-  private def start(group: ChunkGroup[T], file: String, encoded: EncodedFile, fail: Throwable => Unit): Unit = {
+  private def start(group: ChunkGroup, file: String, chunks: Seq[Chunk], fail: Throwable => Unit): Unit = {
+    val (content, parts) = files.encode(file, chunks)
     val path = new Path(base, file)
-    // One that ends late may have put again what was deleted.
+    // A late attempt may have written the file again after its deletion.
     def attemptEnded(): Unit = if (group.isUnwanted) discarder.discard(path)
-    storage.run(Put(path, encoded.content), options.timeoutMillis, () => attemptEnded()).onComplete { result =>
+    storage.run(Put(path, content), options.timeoutMillis, () => attemptEnded()).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
           metrics.uploadsSucceeded.increment()
-          metrics.uploadedBytes.add(encoded.content.length)
-          group.uploaded(file, encoded.positions)
+          metrics.uploadedBytes.add(content.length)
+          group.uploaded(file, parts)
         case Outcome.Failed(error) => fail(error)
         case Outcome.Unknown(error) =>
           fail(error)

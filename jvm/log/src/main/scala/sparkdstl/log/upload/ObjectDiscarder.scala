@@ -10,9 +10,8 @@ import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 
 /**
- * Deletes objects in the background, those that have gathered meanwhile in one request. What cannot be deleted is tried
- * again, later each time, and troubles nobody else: it costs space, and a later run looks for what was left behind.
- * Thread-safe.
+ * Deletes objects in the background, those that have gathered meanwhile in one request. What cannot be deleted is retried with
+ * growing delays. A failure only costs space: the sweep of a later run deletes what is left. Thread-safe.
  *
  * @param timeoutMillis
  *   of one request, in milliseconds
@@ -30,31 +29,32 @@ final class ObjectDiscarder(
   private val failed = mutable.LinkedHashSet.empty[Path]
   private var underWay = Seq.empty[Path]
   private var failuresInARow = 0
-  private val timers = mutable.Set.empty[Cancellable]
+  private val timers = mutable.Map.empty[Long, Cancellable]
+  private var timersBegun = 0L
   private var closed = false
 
-  /** Deletes `path` some time. There need be nothing. */
+  /** Deletes `path` in the background; it need not exist. */
   def discard(path: Path): Unit = discard(Seq(path))
 
-  /** Deletes `paths` some time. There need be nothing. */
+  /** Deletes `paths` in the background; they need not exist. */
   def discard(paths: Seq[Path]): Unit = {
     synchronized(if (!closed) waiting ++= paths)
     deleteWhatWaits()
   }
 
-  /** Deletes `path` when what is still under way for it is likely to have ended: it may appear after this call. */
+  /** Deletes `path` when writes of it are likely to have ended: it may appear after this call. */
   def discardLater(path: Path): Unit = after(LateMillis)(() => discard(path))
 
-  /** How many objects are still to be deleted, as far as is known. */
+  /** How many objects are still to be deleted. */
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
 
-  /** Begins no deletion any more. */
+  /** Begins no more deletions. */
   override def close(): Unit = {
     val unneeded = synchronized {
       closed = true
       waiting.clear()
       failed.clear()
-      val unneeded = timers.toVector
+      val unneeded = timers.values.toVector
       timers.clear()
       unneeded
     }
@@ -95,7 +95,7 @@ final class ObjectDiscarder(
     }
     metrics.discardsGivenUp.add(givenUp.toLong)
     log.warn(
-      s"Could not delete ${paths.size} object(s) that nobody needs, such as ${paths.head}" +
+      s"Could not delete ${paths.size} unneeded object(s), such as ${paths.head}" +
         (if (givenUp > 0) s"; $givenUp will be left in storage" else "; they are tried again"),
       error
     )
@@ -110,16 +110,15 @@ final class ObjectDiscarder(
     deleteWhatWaits()
   }
 
-  private def after(delayMillis: Long)(action: () => Unit): Unit = {
-    lazy val timer: Cancellable = runtime.timer.schedule(delayMillis) { () =>
-      val wanted = synchronized(timers.remove(timer))
-      if (wanted) action()
-    }
-    synchronized {
-      if (!closed)
-        try timers += timer: Unit
-        catch { case NonFatal(error) => log.warn("Objects that nobody needs are left in storage", error) }
-    }
+  private def after(delayMillis: Long)(action: () => Unit): Unit = synchronized {
+    if (!closed)
+      try {
+        val number = timersBegun
+        timersBegun += 1
+        timers += number -> runtime.timer.schedule(delayMillis) { () =>
+          if (synchronized(timers.remove(number)).isDefined) action()
+        }: Unit
+      } catch { case NonFatal(error) => log.warn("Unneeded objects are left in storage", error) }
   }
 }
 

@@ -31,8 +31,8 @@ final class RunWorker(
     val id: RunId,
     executorName: String,
     link: DriverLink,
-    makeUploader: Long => LogUploader[SegmentChunk],
-    makeSnapshotUploader: Long => LogUploader[SegmentChunk],
+    makeUploader: Long => LogUploader,
+    makeSnapshotUploader: Long => LogUploader,
     options: LogOptions,
     runtime: ProtocolRuntime
 ) {
@@ -43,7 +43,7 @@ final class RunWorker(
 
   // Guarded by this.
   private var opening: Option[Future[FromDriver]] = None
-  private var uploader: Option[LogUploader[SegmentChunk]] = None
+  private var uploader: Option[LogUploader] = None
   private var uploads: Option[SegmentUploads] = None
   private var snapshots: Option[SnapshotUploads] = None
   private val stores = mutable.HashMap.empty[String, LocalStore]

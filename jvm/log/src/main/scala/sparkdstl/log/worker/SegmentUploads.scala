@@ -12,19 +12,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
-import sparkdstl.log.upload.{Chunk, ChunkLocation, LogUploader, PendingChunk}
-
-/** A chunk of a segment, as the uploader carries it. */
-final class SegmentChunk(val key: SegmentKey, val bytes: Array[Byte]) extends Chunk {
-  override def label: String = key.relativePath
-  override def size: Int = bytes.length
-}
-
-object SegmentChunk {
-
-  /** Where an uploaded chunk is, as an index names it. */
-  def part(at: ChunkLocation): SegmentPart = SegmentPart(Some(at.file), at.offset, at.length, at.crc)
-}
+import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
 /**
  * A worker's uploads, and word of them to the driver, in as few messages as it takes.
@@ -33,7 +21,7 @@ object SegmentChunk {
  *   brings a message to the driver
  */
 private[worker] final class SegmentUploads(
-    uploader: LogUploader[SegmentChunk],
+    uploader: LogUploader,
     ask: AskUntilAnswered,
     timeoutMillis: Long,
     runtime: ProtocolRuntime
@@ -53,7 +41,7 @@ private[worker] final class SegmentUploads(
 
   /** Takes a chunk; completes when there is memory for it. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[Upload] =
-    uploader.put(new SegmentChunk(key, bytes)).map(new Upload(tickets.incrementAndGet(), bytes.length.toLong, _))
+    uploader.put(Chunk(key, bytes)).map(new Upload(tickets.incrementAndGet(), bytes.length.toLong, _))
 
   def flush(): Unit = uploader.flush()
 
@@ -73,7 +61,7 @@ private[worker] final class SegmentUploads(
       ended match {
         case Some(Success(at)) =>
           isPlaced = true
-          SealedPart.Stored(SegmentChunk.part(at))
+          SealedPart.Stored(at)
         case Some(Failure(error)) => throw error
         case None => SealedPart.Pending(ticket, length)
       }
@@ -83,7 +71,7 @@ private[worker] final class SegmentUploads(
     def report(): Unit = if (isAwaited) {
       reports.incrementAndGet(): Unit
       pending.location.onComplete {
-        case Success(at) => tell(Right(SegmentChunk.part(at)))
+        case Success(at) => tell(Right(at))
         case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
       }
     }

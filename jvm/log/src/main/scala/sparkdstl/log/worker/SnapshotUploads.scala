@@ -5,7 +5,7 @@ import scala.util.{Failure, Success}
 
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
-import sparkdstl.log.upload.{LogUploader, PendingChunk}
+import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
 /**
  * A worker's uploads of snapshots, in data files of their own: they may be needed for as long as the store does not change
@@ -15,7 +15,7 @@ import sparkdstl.log.upload.{LogUploader, PendingChunk}
  *   whether changes are being uploaded
  */
 final class SnapshotUploads private[worker] (
-    uploader: LogUploader[SegmentChunk],
+    uploader: LogUploader,
     isLogBusy: () => Boolean,
     runtime: ProtocolRuntime
 ) {
@@ -26,7 +26,7 @@ final class SnapshotUploads private[worker] (
 
   /** Takes a chunk of a snapshot's zip or file. Completes when there is memory for it and the log does not need the storage. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[PendingChunk] =
-    whenLogIsQuiet(GivesWayMillis).flatMap(_ => uploader.put(new SegmentChunk(key, bytes)))
+    whenLogIsQuiet(GivesWayMillis).flatMap(_ => uploader.put(Chunk(key, bytes)))
 
   /** Bytes that wait for upload or are being uploaded. */
   def bytesInFlight: Long = uploader.bytesInFlight

@@ -7,7 +7,6 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.FileAlreadyExistsException
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.error.{DstlException, FencedException}
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore

@@ -96,12 +96,4 @@ class StorageErrorsSuite extends AnyFunSuite {
     assert(!StorageErrors.meansMissing(new UnknownStoreException))
     assert(!StorageErrors.meansMissing(new IOException("x")))
   }
-
-  test("a description shows the root once") {
-    val error = new IOException("outer", new IOException("middle", new IOException("root")))
-    assert(StorageErrors.describe(error) == "java.io.IOException: outer; caused by java.io.IOException: root")
-    assert(StorageErrors.describe(new IOException(new IOException("root"))) ==
-      "java.io.IOException: java.io.IOException: root")
-    assert(StorageErrors.describe(new IOException("alone")) == "java.io.IOException: alone")
-  }
 }

@@ -13,6 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.{RequestOptions, Requests, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
 import sparkdstl.log.storage._
@@ -54,11 +55,10 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)
     val discarder = new ObjectDiscarder(storage, runtime, AmpleMillis, metrics)
-    val uploader = new LogUploader[TestChunk](
+    val uploader = new LogUploader(
       storage,
       base,
-      file => s"files/$file.log",
-      TestChunk.Encoder,
+      new DataFiles(FormatSamples.writer, "1", "a"),
       budget,
       discarder,
       UploaderOptions(1000, 1000, AmpleMillis),
@@ -93,7 +93,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
       pool.submit((() => {
         val random = new Random(seed * 100 + writer)
         (1 to chunksEach).foreach { n =>
-          val label = s"$writer/$n"
+          val label = s"$writer-$n"
           val chunk = Await.result(f.uploader.put(TestChunk.of(label, size)), 2.minutes)
           val wanted = random.nextInt(10) > 0
           if (!wanted) chunk.discard()
@@ -119,12 +119,13 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
 
   private def check(f: Fixture, base: Path, written: Seq[Written]): Any = {
     val files = written.filter(_.wanted).map { w =>
-      val location = w.chunk.location.value.get.get
-      val bytes = f.blocking.perform(ReadRange(new Path(base, location.file), location.offset, location.length)).get
+      val part = w.chunk.location.value.get.get
+      val path = new Path(base, part.file.get)
+      val bytes = f.blocking.perform(ReadRange(path, part.offset, part.length)).get
       assert(bytes sameElements TestChunk.of(w.label, size).bytes, w.label)
-      location.file
+      path.getName
     }
-    val left = f.blocking.perform(ListRecursively(base)).map(o => s"files/${o.path.getName}").toSet
+    val left = f.blocking.perform(ListRecursively(base)).map(_.path.getName).toSet
     assert((left.diff(files.toSet), files.toSet.diff(left)) == ((Set.empty, Set.empty)))
     assert(f.budget.inUse == 0)
   }

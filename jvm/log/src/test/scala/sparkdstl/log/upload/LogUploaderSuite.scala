@@ -5,6 +5,7 @@ import java.io.IOException
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.format.LogFile
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Put
@@ -101,7 +102,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   test("a put that waits for what waits in another uploader's group has that uploaded") {
     val f = new UploaderFixture(maxInFlight = 100)
-    val other = f.newUploader("others")
+    val other = f.newUploader("b")
     val one = result(other.put(TestChunk.of("a", 80)))
     assert(other.bytesInFlight == 80 && f.uploader.bytesInFlight == 0)
     f.put("b", 80)
@@ -136,10 +137,10 @@ class LogUploaderSuite extends AnyFunSuite {
   }
 
   test("memory comes back when a file cannot be encoded, and the chunks fail") {
-    val f = new UploaderFixture(encoder = (_, _) => throw new IllegalStateException("injected"))
-    val chunk = f.put("a", 80)
+    val f = new UploaderFixture
+    val chunk = f.put(".", 80)
     f.uploader.flush()
-    assert(failure(chunk.location).getCause.getMessage == "injected")
+    assert(failure(chunk.location).getCause.getMessage.contains("is not a store name"))
     assert(f.budget.inUse == 0)
     result(f.uploader.close())
   }
@@ -154,7 +155,7 @@ class LogUploaderSuite extends AnyFunSuite {
     f.timer.advance(500)
     f.timer.advance(1000)
     f.located("a", 10, chunk)
-    assert(f.objects == Set("1.log") && f.store.count("put") == 3 && f.store.count("delete") == 0)
+    assert(f.objects == Set(f.file(1)) && f.store.count("put") == 3 && f.store.count("delete") == 0)
   }
 
   test("quick errors do not end an upload that has time left") {
@@ -182,8 +183,9 @@ class LogUploaderSuite extends AnyFunSuite {
     f.uploader.flush()
     f.timer.advance(60000)
     val error = failure(chunk.location)
-    assert(error.isInstanceOf[UploadFailed] && error.getMessage.contains("files/1.log"))
-    assert(error.getMessage.contains("1 chunk(s) (a)") && error.getMessage.contains("DSTL_REQUEST_TIMEOUT"))
+    assert(error.isInstanceOf[UploadFailed] && error.getMessage.contains(f.name(1)))
+    assert(error.getMessage.contains("1 chunk(s) (0/0/a/8.changelog)") &&
+      error.getMessage.contains("DSTL_REQUEST_TIMEOUT"))
     assert(f.budget.inUse == 0)
     f.store.memory.begin(Put(f.file(1), Payload(Array[Byte](1)))): Unit
     f.timer.advance(60000)
@@ -202,9 +204,9 @@ class LogUploaderSuite extends AnyFunSuite {
     dropped.discard()
     assert(f.budget.inUse == 10)
     f.uploader.flush()
-    assert(f.located("kept", 10, kept).offset == 0)
+    assert(f.located("kept", 10, kept).offset == LogFile.HeaderLength)
     assert(failure(dropped.location).isInstanceOf[ChunkDiscarded])
-    assert(f.metrics.snapshot().uploadedBytes == 10)
+    assert(f.store.count("put") == 1)
   }
 
   test("a file is deleted once none of its chunks is wanted") {
@@ -214,7 +216,7 @@ class LogUploaderSuite extends AnyFunSuite {
     chunks.foreach(chunk => result(chunk.location))
     chunks.head.discard()
     chunks.head.discard()
-    assert(f.objects == Set("1.log"))
+    assert(f.objects == Set(f.file(1)))
     f.located("b", 10, chunks(1))
     chunks(1).discard()
     assert(f.objects.isEmpty)

@@ -5,6 +5,7 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.format.{FormatSamples, LogFileReader, LogLayout, SegmentPart}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
@@ -12,8 +13,7 @@ import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 /** An uploader over storage that behaves as scripted. */
 final class UploaderFixture(
     persistSizeThreshold: Long = 1000,
-    maxInFlight: Long = 10000,
-    encoder: ChunkFileEncoder[TestChunk] = TestChunk.Encoder
+    maxInFlight: Long = 10000
 ) {
   val base = new Path("memory:/base")
   val store = new ScriptedStore
@@ -25,14 +25,13 @@ final class UploaderFixture(
   val requests: Requests = Requests(options, runtime)
   private val storage = new StorageClient(store, requests)
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
-  val uploader: LogUploader[TestChunk] = newUploader("files")
+  val uploader: LogUploader = newUploader("a")
 
   /** Another on the same budget. */
-  def newUploader(directory: String): LogUploader[TestChunk] = new LogUploader[TestChunk](
+  def newUploader(instance: String): LogUploader = new LogUploader(
     storage,
     base,
-    file => s"$directory/$file.log",
-    encoder,
+    new DataFiles(FormatSamples.writer, "1", instance),
     budget,
     discarder,
     UploaderOptions(persistSizeThreshold, persistDelayMillis = 5000, timeoutMillis = 60000),
@@ -44,21 +43,25 @@ final class UploaderFixture(
 
   def put(label: String, size: Int = 10): PendingChunk = UploaderFixture.result(tryPut(label, size))
 
-  /** Path of the first uploader's file of that number. */
-  def file(number: Int): Path = new Path(base, s"files/$number.log")
+  /** The first uploader's file of that number, relative to the base. */
+  def name(number: Int): String = LogLayout.dataFile(3, FormatSamples.someRun, "1", number.toLong, "a")
 
-  /** Names of all objects in storage. */
-  def objects: Set[String] =
-    UploaderFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path.getName).toSet
+  def file(number: Int): Path = new Path(base, name(number))
+
+  /** All objects in storage. */
+  def objects: Set[Path] =
+    UploaderFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path).toSet
 
   /** Where the chunk is; its bytes there were compared. */
-  def located(label: String, size: Int, pending: PendingChunk): ChunkLocation = {
-    val location = UploaderFixture.result(pending.location)
-    val read = store.memory.begin(ReadRange(new Path(base, location.file), location.offset, location.length))
+  def located(label: String, size: Int, pending: PendingChunk): SegmentPart = {
+    val part = UploaderFixture.result(pending.location)
+    val path = new Path(base, part.file.get)
+    val read = store.memory.begin(ReadRange(path, part.offset, part.length))
     val bytes = UploaderFixture.result(read.result).get
-    assert(bytes sameElements TestChunk.of(label, size).bytes, s"$label at $location")
-    assert(location.crc == TestChunk.crcOf(bytes), s"$label at $location")
-    location
+    val chunk = TestChunk.of(label, size)
+    assert(bytes sameElements chunk.bytes, s"$label at $part")
+    LogFileReader.verify(path, chunk.key, part, bytes)
+    part
   }
 }
 

@@ -26,7 +26,7 @@ class SnapshotUploadsSuite extends AnyFunSuite {
     timer.advance(2000)
     assert(chunk.isCompleted)
     timer.advance(5000)
-    assert(result(result(chunk).location).file.endsWith("-snapshots.log"))
+    assert(result(result(chunk).location).file.get.endsWith("-snapshots.log"))
     val other = of.put(zip, new Array[Byte](10))
     assert(!other.isCompleted)
     hang.release()

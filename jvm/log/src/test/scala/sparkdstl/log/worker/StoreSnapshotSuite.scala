@@ -60,7 +60,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
       val chunk = result(uploads.put(zip, new Array[Byte](10)))
       snapshot.uploads(chunk)
       timer.advance(5000)
-      val file = result(chunk.location).file
+      val file = result(chunk.location).file.get
       before(snapshot)
       snapshot.abandon()
       timer.advance(60000)

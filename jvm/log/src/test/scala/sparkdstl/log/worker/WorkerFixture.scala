@@ -6,7 +6,7 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.format.{FormatSamples, LogLayout, SegmentKey}
+import sparkdstl.log.format.{FormatSamples, SegmentKey}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.StorageOperation.ListRecursively
@@ -42,7 +42,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
     new StorageClient(store, Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 3, 500), runtime))
   val metrics = new UploadMetrics
   val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
-  var uploader: Option[LogUploader[SegmentChunk]] = None
+  var uploader: Option[LogUploader] = None
 
   val worker = new RunWorker(
     run,
@@ -57,11 +57,10 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
     runtime
   )
 
-  private def makeUploader(epoch: Long, instance: String) = new LogUploader[SegmentChunk](
+  private def makeUploader(epoch: Long, instance: String) = new LogUploader(
     storage,
     base,
-    file => LogLayout.dataFile(epoch, run.run, "1", file.toLong, instance),
-    new DataFileEncoder(FormatSamples.writer),
+    new DataFiles(FormatSamples.writer.copy(epoch = epoch), "1", instance),
     new MemoryBudget(maxInFlight),
     new ObjectDiscarder(storage, runtime, 60000, metrics),
     UploaderOptions.of(options),

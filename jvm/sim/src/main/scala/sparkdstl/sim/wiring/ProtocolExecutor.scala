@@ -7,21 +7,12 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind, Writer}
+import sparkdstl.log.format.{SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryReader, FoundSegment, SegmentReader}
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{DriverLink, RunId, SealedPart, SealedSegment, SnapshotPlace, ToExecutor}
-import sparkdstl.log.upload.{LogUploader, ObjectDiscarder, UploaderOptions}
-import sparkdstl.log.worker.{
-  DataFileEncoder,
-  LocalStore,
-  RunWorker,
-  SealedStore,
-  SegmentChunk,
-  SnapshotUploads,
-  StoreSnapshot,
-  TaskWriter
-}
+import sparkdstl.log.upload.{DataFiles, LogUploader, ObjectDiscarder, UploaderOptions}
+import sparkdstl.log.worker.{LocalStore, RunWorker, SealedStore, SnapshotUploads, StoreSnapshot, TaskWriter}
 import sparkdstl.sim.model.{Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark.{ExecutorLog, WrittenSegment}
 
@@ -187,7 +178,7 @@ private[wiring] final class ProtocolExecutor(
       chunks <- Future.sequence(pending)
       locations <- Future.sequence(chunks.map(_._3.location))
       news = chunks.zip(locations).map { case ((name, of, _), at) =>
-        name -> SealedSegment(of, None, Vector(SealedPart.Stored(SegmentChunk.part(at))))
+        name -> SealedSegment(of, None, Vector(SealedPart.Stored(at)))
       }.toMap
       zip = SealedSegment(key, None, Vector(SealedPart.Inline(SnapshotZip.encode(files, atLeast))))
     } yield {
@@ -246,13 +237,12 @@ private[wiring] final class ProtocolExecutor(
     requests.close()
   }
 
-  private def uploader(epoch: Long): LogUploader[SegmentChunk] = {
+  private def uploader(epoch: Long): LogUploader = {
     val instance = context.runtime.random.nextUuid().toString.take(8)
-    new LogUploader[SegmentChunk](
+    new LogUploader(
       storage,
       location.base,
-      file => LogLayout.dataFile(epoch, run.run, name, file.toLong, instance),
-      new DataFileEncoder(Writer(run.run, epoch, context.name, context.name)),
+      new DataFiles(Writer(run.run, epoch, context.name, context.name), name, instance),
       environment.memory,
       new ObjectDiscarder(storage, context.runtime, options.commitTimeoutMs, environment.uploadMetrics),
       UploaderOptions.of(options),

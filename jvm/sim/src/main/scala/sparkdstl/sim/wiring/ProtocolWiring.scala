@@ -6,9 +6,8 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
+import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
 import sparkdstl.log.coordinator.attempts.InlineBudget
-import sparkdstl.log.coordinator.ownership.CoordinatedRuns
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}

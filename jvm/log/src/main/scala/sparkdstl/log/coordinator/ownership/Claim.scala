@@ -8,7 +8,7 @@ import scala.util.{Success, Try}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.coordinator.Guarded
+import sparkdstl.log.coordinator.view.Guarded
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.request.{Outcome, StorageClient}

@@ -8,8 +8,8 @@ import scala.util.{Failure, Success}
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.coordinator.{Guarded, RunState}
 import sparkdstl.log.coordinator.ownership.Claims
+import sparkdstl.log.coordinator.view.{Guarded, RunState, SweepState}
 import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -17,20 +17,6 @@ import sparkdstl.log.request.{Outcome, StorageClient}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.StoredObject
 import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
-
-/** How far a run has come with deleting what earlier runs have left. */
-private[coordinator] sealed trait SweepState
-
-private[coordinator] object SweepState {
-
-  /** To be done, but not before this time of the runtime's timer, after so many failures. */
-  final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
-  case object UnderWay extends SweepState
-
-  /** The entry of this batch is damaged, so it is not known which data files it names: nothing is deleted before it is gone. */
-  final case class BlockedBy(batch: Long) extends SweepState
-  case object Done extends SweepState
-}
 
 /**
  * Deletes what runs of lower epochs left behind: data files that no commit entry names, unfinished files beside them, and

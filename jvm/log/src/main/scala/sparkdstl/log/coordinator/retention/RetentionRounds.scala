@@ -8,25 +8,11 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.coordinator.{Guarded, RunState}
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.coordinator.view.{LogView, RetentionLimits, RetentionPlan}
+import sparkdstl.log.coordinator.view.{Guarded, LogView, RetentionLimits, RetentionPlan, RoundState, RunState}
 import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.runtime.ProtocolRuntime
-
-/** Whether a round of retention is under way. */
-private[coordinator] sealed trait RoundState
-
-private[coordinator] object RoundState {
-
-  /** The next begins when there is something to do, but not before this time of the runtime's timer. */
-  final case class Idle(notBeforeNanos: Long) extends RoundState
-
-  /** A timer begins the next. */
-  case object Planned extends RoundState
-  final case class UnderWay(ended: Future[Unit]) extends RoundState
-}
 
 /**
  * Has the entries and data files deleted that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.

@@ -11,7 +11,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 
 import sparkdstl.bench.driver.{BenchedRun, SealLoad, Times}
-import sparkdstl.log.coordinator.ownership.CoordinatedRuns
+import sparkdstl.log.coordinator.CoordinatedRuns
 import sparkdstl.log.transport._
 
 import org.apache.spark.{SecurityManager, SparkConf}

@@ -13,7 +13,7 @@ import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 import sparkdstl.log.upload.PendingChunk
-import sparkdstl.log.worker.{SealedStore, SegmentChunk, SnapshotUploads, StoreSnapshot}
+import sparkdstl.log.worker.{SealedStore, SnapshotUploads, StoreSnapshot}
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
@@ -176,7 +176,7 @@ private[store] final class Materialization(
       SealedSegment(
         key,
         None,
-        pending.map(chunk => SealedPart.Stored(SegmentChunk.part(environment.waiting.on(chunk.location))))
+        pending.map(chunk => SealedPart.Stored(environment.waiting.on(chunk.location)))
       )
   }
 

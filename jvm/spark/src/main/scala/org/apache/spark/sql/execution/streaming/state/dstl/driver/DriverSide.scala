@@ -14,8 +14,8 @@ import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{CommitMetrics, RunCoordinator}
-import sparkdstl.log.coordinator.ownership.{BasePathOwner, CoordinatedRuns}
+import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
+import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 import scala.util.control.NonFatal
 
-import sparkdstl.log.coordinator.ownership.CoordinatedRuns
+import sparkdstl.log.coordinator.CoordinatedRuns
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.transport._
 

@@ -10,12 +10,12 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.failpoints.StoppableUploads
-import sparkdstl.log.format.{LogLayout, QueryLocation, Writer}
+import sparkdstl.log.failpoints.Stops
+import sparkdstl.log.format.{QueryLocation, Writer}
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.transport.{RunId, ToExecutor}
-import sparkdstl.log.upload.{LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
-import sparkdstl.log.worker.{DataFileEncoder, RememberedRuns, RunWorker, SegmentChunk}
+import sparkdstl.log.upload.{DataFiles, LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
+import sparkdstl.log.worker.{RememberedRuns, RunWorker}
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
@@ -142,16 +142,14 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
       storage: QueryStorage,
       options: LogOptions,
       memory: MemoryBudget
-  ): LogUploader[SegmentChunk] = {
+  ): LogUploader = {
     // A process may come to upload for a run again after it has closed its first uploader, and count from one again.
     val instance = environment.runtime.random.nextUuid().toString.take(8)
     val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), environment.application)
-    val stoppable = new StoppableUploads(new DataFileEncoder(writer), storage.log)
-    new LogUploader[SegmentChunk](
-      stoppable.writing,
+    new LogUploader(
+      Stops.beforeUploads(location, storage.log),
       location.base,
-      file => LogLayout.dataFile(epoch, id.run, environment.executorName, file.toLong, instance),
-      stoppable.encoding,
+      new DataFiles(writer, environment.executorName, instance),
       memory,
       new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, environment.uploadMetrics),
       UploaderOptions.of(options),

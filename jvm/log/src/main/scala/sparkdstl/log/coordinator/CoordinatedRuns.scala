@@ -1,9 +1,8 @@
-package sparkdstl.log.coordinator.ownership
+package sparkdstl.log.coordinator
 
 import scala.collection.mutable
 import scala.concurrent.Future
 
-import sparkdstl.log.coordinator.RunCoordinator
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 /**

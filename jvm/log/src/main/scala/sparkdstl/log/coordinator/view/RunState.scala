@@ -1,9 +1,7 @@
-package sparkdstl.log.coordinator
+package sparkdstl.log.coordinator.view
 
 import scala.concurrent.Future
 
-import sparkdstl.log.coordinator.retention.{RoundState, SweepState}
-import sparkdstl.log.coordinator.view.LogView
 import sparkdstl.log.transport.BarrierReport
 
 /**
@@ -52,22 +50,29 @@ private[coordinator] object RunPhase {
   case object Broken extends RunPhase
 }
 
-/** A value that is replaced under one lock, and the only one that guards what stands in the log. Transitions must not block. */
-private[coordinator] final class Guarded[S](initial: S) {
-  // Guarded by this.
-  private var current = initial
+/** Whether a round of retention is under way. */
+private[coordinator] sealed trait RoundState
 
-  def get: S = synchronized(current)
+private[coordinator] object RoundState {
 
-  def update(transition: S => S): S = synchronized {
-    current = transition(current)
-    current
-  }
+  /** The next begins when there is something to do, but not before this time of the runtime's timer. */
+  final case class Idle(notBeforeNanos: Long) extends RoundState
 
-  /** Replaces the value, and returns what the transition says of it. */
-  def modify[A](transition: S => (S, A)): A = synchronized {
-    val (next, answer) = transition(current)
-    current = next
-    answer
-  }
+  /** A timer begins the next. */
+  case object Planned extends RoundState
+  final case class UnderWay(ended: Future[Unit]) extends RoundState
+}
+
+/** How far a run has come with deleting what earlier runs have left. */
+private[coordinator] sealed trait SweepState
+
+private[coordinator] object SweepState {
+
+  /** To be done, but not before this time of the runtime's timer, after so many failures. */
+  final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
+  case object UnderWay extends SweepState
+
+  /** The entry of this batch is damaged, so it is not known which data files it names: nothing is deleted before it is gone. */
+  final case class BlockedBy(batch: Long) extends SweepState
+  case object Done extends SweepState
 }

@@ -1,0 +1,13 @@
+package sparkdstl.log.error
+
+/** The chain of causes of an error: storage clients wrap errors several times. */
+object Causes {
+  def of(error: Throwable): Iterator[Throwable] = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
+
+  /** The error, with the cause at its root. */
+  def describe(error: Throwable): String = {
+    val root = of(error).toVector.last
+    if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString
+    else s"$error; caused by $root"
+  }
+}

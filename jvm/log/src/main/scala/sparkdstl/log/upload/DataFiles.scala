@@ -1,0 +1,28 @@
+package sparkdstl.log.upload
+
+import sparkdstl.log.format._
+import sparkdstl.log.storage.Payload
+
+/**
+ * The data files of one uploader: their names, and how chunks are packed into them. A file's own index names the chunks, for
+ * people, and the file; recovery uses the commit entry's index.
+ *
+ * @param executor
+ *   that writes them, as Spark names it
+ * @param instance
+ *   distinguishes uploaders of the same run and executor
+ */
+final class DataFiles(writer: Writer, executor: String, instance: String) {
+
+  /** The name of the uploader's file `number`, relative to the base. */
+  def name(number: Int): String = LogLayout.dataFile(writer.epoch, writer.run, executor, number.toLong, instance)
+
+  /** The content of file `name`, and where it holds each of the chunks. */
+  def encode(name: String, chunks: Seq[Chunk]): (Payload, Vector[SegmentPart]) = {
+    val file = new LogFileWriter(LogFileKind.DataFile)
+    val parts = chunks.iterator.map(chunk => file.append(chunk.key, chunk.bytes)).toVector
+    val entries = chunks.iterator.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }
+    val index = LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(name))
+    (file.finish(index), parts.map(_.copy(file = Some(name))))
+  }
+}

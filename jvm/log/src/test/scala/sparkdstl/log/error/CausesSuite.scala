@@ -1,0 +1,15 @@
+package sparkdstl.log.error
+
+import java.io.IOException
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class CausesSuite extends AnyFunSuite {
+  test("a description shows the root once") {
+    val error = new IOException("outer", new IOException("middle", new IOException("root")))
+    assert(Causes.describe(error) == "java.io.IOException: outer; caused by java.io.IOException: root")
+    assert(Causes.describe(new IOException(new IOException("root"))) ==
+      "java.io.IOException: java.io.IOException: root")
+    assert(Causes.describe(new IOException("alone")) == "java.io.IOException: alone")
+  }
+}
