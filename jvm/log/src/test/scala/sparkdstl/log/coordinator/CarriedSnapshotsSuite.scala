@@ -122,6 +122,19 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places(run).map(_.batch) == Seq(2))
   }
 
+  test("a file of a carried snapshot and of one that is part of the commit is named once") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    fixture.put(file(1))
+    commit(run, 0)
+    val carried = snapshot(1, Seq(file(1)))
+    val message = sealing(1, 1, Some(0), carried)
+    answer(run, message.copy(segments = message.segments ++ carried.drop(1)))
+    result(run.commit(1, content, Seq(1)))
+    assert(fixture.entry(1).get.index.entries.count(_.key.kind == SegmentKind.SnapshotFile) == 1)
+    assert(fixture.has(file(1)) && places(run).map(_.version) == Seq(1))
+  }
+
   test("a file stays as long as any entry names it, across runs, and is deleted with the last") {
     val fixture = new RunFixture
     val run = fixture.begin()

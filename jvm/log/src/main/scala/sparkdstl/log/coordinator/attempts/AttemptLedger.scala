@@ -236,16 +236,21 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     seal.carried.map(_.key.storeDirectory).distinct.filterNot(attempt.carried.contains).map(_ -> Vector.empty)
   )
 
-  /** Carried snapshots of stores whose changes are committed by the attempt that carried them. Lock held. */
+  /**
+   * Carried snapshots of stores whose changes are committed by the attempt that carried them, without the files that are part of
+   * the commit as well. Lock held.
+   */
   private def carriedByWinners: Vector[CommittedSegment] =
     for {
       of <- chosen.toVector
+      files = of.choices.iterator.flatMap(_.durable).flatMap(_.segments).map(_.key)
+        .filter(_.kind == SegmentKind.SnapshotFile).toSet
       attempts <- batches.get(of.batch).map(_.attempts).toVector
       choice <- of.choices
       winner <- choice.durable.toVector if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
       attempt <- attempts.get(winner.attempt).toVector
       carried <- attempt.carried.get(choice.store).toVector
-      segment <- carried.segments
+      segment <- carried.segments if !files(segment.key)
     } yield CommittedSegment(
       segment.key,
       winner.attempt,
