@@ -114,6 +114,7 @@ def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuer
         "aggregation": aggregation,
         "processed_aggregation": processed_aggregation,
         "join_aggregation": join_aggregation,
+        "ticks": ticks,
     }
     result = kinds[query["kind"]](spark, Path(query["input"]))
     return (
@@ -176,6 +177,15 @@ def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:
         & (sf.col("at") <= sf.col("since") + sf.expr("INTERVAL 5 MINUTES")),
     )
     return windows(joined.select("at", "key", (sf.col("value") * sf.col("factor")).alias("value")))
+
+
+def ticks(spark: SparkSession, source: Path) -> DataFrame:
+    """Count and sum of the numbers of a source that has as many rows in each batch, and keeps no log of its own."""
+    shape = json.loads((source / "ticks.json").read_text(encoding="utf-8"))
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", shape["rows"]).load()
+    keyed = rows.groupBy(sf.concat(sf.lit("key-"), (sf.col("value") % shape["keys"]).cast("string")).alias("key"))
+    totals = keyed.agg(sf.count("*").alias("count"), sf.sum("value").alias("sum"))
+    return totals.select(sf.lit(0).alias("start"), "key", "count", "sum")
 
 
 def read(spark: SparkSession, directory: Path) -> DataFrame:

@@ -112,7 +112,30 @@ class JoinAggregation:
         )
 
 
-Scenario = Aggregation | JoinAggregation
+@dataclass(frozen=True)
+class Ticks:
+    """Counts and sums per key of the numbers from 0 on, as many in each batch, without an end."""
+
+    rows: int = 60
+
+    kind: ClassVar = "ticks"
+    versions: ClassVar[list[int]] = []
+
+    def write(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        (directory / "ticks.json").write_text(json.dumps({"rows": self.rows, "keys": KEYS}), encoding="utf-8")
+
+    def result(self) -> Windows:
+        raise NotImplementedError("it has no end")
+
+    def after(self, batches: int) -> Windows:
+        """The result of so many batches."""
+        values = range(batches * self.rows)
+        of_keys = {key: [value for value in values if value % KEYS == key] for key in range(KEYS)}
+        return {(0, f"key-{key}"): (len(of), sum(of)) for key, of in of_keys.items()}
+
+
+Scenario = Aggregation | JoinAggregation | Ticks
 
 
 def _files(chance: random.Random, files: int, rows: int) -> list[list[Row]]:

@@ -243,9 +243,10 @@ class WrittenCheckpoint:
         self.claim()
         return self
 
-    def claim(self) -> None:
-        """Write the claim of the epoch."""
-        (self.root / f"dstl/epochs/{self.epoch}").write_text(f"claim {RUN} driver.example 0 0\n")
+    def claim(self, first: int = 0) -> None:
+        """Write the claim of the epoch, which commits that batch first."""
+        text = f"claim {RUN} driver.example {first} {self.epoch - 1}\n"
+        (self.root / f"dstl/epochs/{self.epoch}").write_text(text)
 
     def offsets(self, batch: int) -> None:
         """Write the entry of a batch that is begun."""

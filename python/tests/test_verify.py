@@ -403,6 +403,31 @@ def test_what_no_retained_version_needs_may_be_missing(written: WrittenCheckpoin
     assert "which no retained version needs" in found.notes[0].what
 
 
+def test_an_entry_that_keeps_out_a_stopped_driver_is_no_damage(tmp_path: Path) -> None:
+    """Retention has removed what follows it; that driver has begun its batch again before it was refused."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(3):
+        checkpoint.batch(batch)
+    checkpoint.epoch = 2
+    checkpoint.claim(first=3)
+    for batch in range(3, 12):
+        checkpoint.batch(batch, snapshots=batch in (8, 9))
+    checkpoint.held = checkpoint.held[-2:]
+    for batch in (0, 1, 2, 4, 5, 6, 7):
+        entry(checkpoint.root, batch).unlink()
+    for batch in range(10):
+        (checkpoint.root / f"offsets/{batch}").unlink()
+    found = verified(checkpoint.root)
+    assert (found.is_intact, found.notes, found.newest_intact) == (True, [], 11)
+    checkpoint.offsets(3)
+    found = verified(checkpoint.root)
+    assert (found.is_intact, found.newest_intact) == (True, 11), (found.damages, found.lost)
+    assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
+    # Without the claim it is not known why they are there.
+    (checkpoint.root / "dstl/epochs/2").unlink()
+    assert not verified(checkpoint.root).is_intact
+
+
 def test_a_base_path_that_was_moved_can_be_named(written: WrittenCheckpoint, tmp_path: Path) -> None:
     written.entry(9, written.changes(9), base=f"file:{tmp_path}/base")
     (written.root / "dstl/data").rename(tmp_path / "data")

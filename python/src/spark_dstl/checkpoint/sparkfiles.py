@@ -26,11 +26,12 @@ class Operator:
 
 @dataclass(frozen=True)
 class Claim:
-    """An epoch, and who has claimed it; run and host are None if the object does not say so."""
+    """An epoch, who has claimed it, and the batch that it would commit first; None is what the object does not say."""
 
     epoch: int
-    run: str | None
-    host: str | None
+    run: str | None = None
+    host: str | None = None
+    first: int | None = None
 
 
 def query_id(storage: Storage) -> str:
@@ -121,8 +122,8 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
         return None
     words = content.decode("utf-8", "replace").split()
     if len(words) != 5 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
-        return Claim(epoch, None, None)
-    return Claim(epoch, words[1], words[2])
+        return Claim(epoch)
+    return Claim(epoch, words[1], words[2], names.number(words[3]))
 
 
 def _operator(content: bytes) -> Operator | None:

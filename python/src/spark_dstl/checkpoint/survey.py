@@ -4,9 +4,10 @@ A query may run meanwhile. So entries are listed first, and everything that they
 gone when its turn comes was let go by the query, and is left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
@@ -88,7 +89,8 @@ class Survey:
     """What was found.
 
     `vanished` are entries that were let go while they were read, `committed_since` is the newest batch that was
-    committed when `offsets` had been listed.
+    committed when `offsets` had been listed. `fences` are batches whose entries outlive retention to keep out a driver
+    that was stopped; `fenced` are those of them that such a driver has begun since.
     """
 
     entries: dict[int, EntryFacts] = field(default_factory=dict)
@@ -96,6 +98,8 @@ class Survey:
     parts: dict[str, list[NamedPart]] = field(default_factory=dict)
     vanished: set[int] = field(default_factory=set)
     offsets: dict[int, StoredObject] = field(default_factory=dict)
+    fences: set[int] = field(default_factory=set)
+    fenced: set[int] = field(default_factory=set)
     committed_since: int | None = None
     state: dict[str, StoredObject] = field(default_factory=dict)
     base: str | None = None
@@ -156,6 +160,7 @@ def look(storage: Storage, readers: Readers, progress: Progress = silent, with_s
     logged = [entry for entry in survey.entries.values() if entry.has_log]
     survey.base = logged[-1].base if logged else None
     survey.offsets = numbered(storage.objects("offsets"))
+    _note_fences(survey, storage, readers)
     survey.committed_since = max(entries_of(storage), default=None)
     if with_state:
         _note_state(survey, storage)
@@ -202,6 +207,22 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         is_spark=sparkfiles.is_metadata(entry.metadata_line),
         listed=index.snapshots if index else None,
     )
+
+
+def _note_fences(survey: Survey, storage: Storage, readers: Readers) -> None:
+    above = {*_before_gaps(survey.entries), *_before_gaps(survey.offsets)}
+    if not above:
+        return
+    claims = readers.each(lambda epoch: sparkfiles.claim(storage, epoch), numbered(storage.objects("dstl/epochs")))
+    survey.fences = above & {claim.first for _, claim in claims if claim is not None and claim.first is not None}
+    # Spark deletes it after the next start.
+    survey.fenced = survey.fences & survey.offsets.keys() & survey.entries.keys()
+    for batch in survey.fenced:
+        del survey.offsets[batch]
+
+
+def _before_gaps(batches: Iterable[int]) -> list[int]:
+    return [before for before, after in pairwise(sorted(batches)) if after > before + 1]
 
 
 def _note_state(survey: Survey, storage: Storage) -> None:

@@ -50,11 +50,17 @@ def check_gaps(survey: Survey, storage: Storage, found: Found, lowest_needed: in
             if after == before + 1:
                 continue
             missing = f"{directory}/{before + 1}" + (f" to {after - 1}" if after - before > 2 else "")
-            if directory == "commits" and after - 1 < lowest_needed - 1:
+            is_needless = directory == "commits" and after - 1 < lowest_needed - 1
+            if is_needless and before in survey.fences:
+                continue
+            if is_needless:
                 what = "there is none, and no retained version needs it: a deletion was interrupted"
                 found.notes.append(Finding(storage.shown(missing), what))
             else:
                 found.damages.append(Finding(storage.shown(missing), "it is missing: there are earlier and later ones"))
+    for batch in survey.fenced:
+        what = f"a driver that was stopped has written it, and commits/{batch} keeps it out: Spark deletes it"
+        found.notes.append(Finding(storage.shown(f"offsets/{batch}"), what))
     newest = survey.committed_since
     begun = [batch for batch in survey.offsets if newest is not None and batch > newest + 1]
     if begun:
