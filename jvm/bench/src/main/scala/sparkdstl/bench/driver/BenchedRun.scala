@@ -9,7 +9,7 @@ import scala.concurrent.duration._
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{LogOptions, RetryPolicyName}
-import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
+import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request._
@@ -33,27 +33,20 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   val options: LogOptions = LogOptions.default
   val location: QueryLocation = BenchedRun.Location
   val runs = new CoordinatedRuns
-  private val storage =
+  private val client =
     new StorageClient(
       new ForgetfulStore(new MemoryObjectStore(() => 0L)),
       new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new StorageHistory)
     )
 
+  // As on a driver.
+  private val budget = new InlineBudget(math.max(32L * 1024 * 1024, Runtime.getRuntime.maxMemory() / 8))
+
   val coordinator: RunCoordinator = Await.result(
-    RunCoordinator.begin(
-      location,
-      options,
-      SealLoad.Run,
-      "localhost",
-      "benchmark",
-      storage,
-      storage,
-      executors,
-      // As on a driver.
-      new InlineBudget(math.max(32L * 1024 * 1024, Runtime.getRuntime.maxMemory() / 8)),
-      0,
-      new CommitMetrics,
-      runtime
+    RunFactory.begin(
+      QueryStorage(location, client, client, options.commitTimeoutMs),
+      RunSetup(SealLoad.Run, "localhost", "benchmark", 0, options),
+      DriverResources(executors, budget, new CommitMetrics)
     ),
     1.minute
   )

@@ -4,6 +4,7 @@ import java.util.concurrent.TimeoutException
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
+import scala.util.control.NonFatal
 
 import sparkdstl.log.coordinator.attempts.AttemptLedger
 import sparkdstl.log.error.ProtocolErrors
@@ -15,33 +16,47 @@ import sparkdstl.log.transport.{ExecutorLink, RunId, ToExecutor}
  * The driver's wait between the end of a batch's tasks and its commit entry: until everything that the batch's attempts
  * sealed is durable.
  *
- * Executors that still hold something are asked to upload it at once, again and again until all is settled: one that
- * does not answer may still be at it; what it holds is lost only when Spark reports that the executor is gone.
- *
- * @param ended
- *   completes when the run ends, with the error that ends each wait
+ * Executors that still hold something are requested to upload it at once, again and again until all is settled: one that
+ * does not answer may still upload. What it holds is lost only when Spark reports that the executor is gone.
  */
 private[coordinator] final class Barrier(
     run: RunId,
     ledger: AttemptLedger,
     executors: ExecutorLink,
-    ended: Future[Throwable],
     runtime: ProtocolRuntime
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
+  private val ended = Promise[Throwable]()
 
   /**
-   * What the commit entry of the closed batch is to carry.
+   * Takes no more seals for the batch, and selects its winners. Losers drop their local state.
+   *
+   * @param ids
+   *   the state store checkpoint ids that the commit entry names
+   * @param reported
+   *   attempts whose results Spark has taken, in the order in which it did
+   */
+  def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
+    val closing = ledger.close(batch, ids, reported)
+    closing.losers.groupBy { case (executor, attempt, _) => (executor, attempt) }.foreach {
+      case ((executor, attempt), stores) => tell(executor, ToExecutor.Drop(attempt, stores.map(_._3)))
+    }
+    if (closing.missingIds.nonEmpty && ledger.hasSeals(batch))
+      throw ProtocolErrors.missingCheckpointIds(batch, closing.missingIds.toVector.sorted)
+  }
+
+  /**
+   * The segments of the closed batch, once all are durable.
    *
    * Fails with DSTL_LOST_CHANGES if something is lost, and with DSTL_COMMIT_TIMEOUT if it is not durable in time.
    */
   def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
     val settled = ledger.whenSettled
     val inTime = Promise[Unit]()
-    ended.foreach(inTime.tryFailure)
+    ended.future.foreach(inTime.tryFailure)
     val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
     settled.foreach(_ => inTime.trySuccess(()))
-    askToFlush(inTime.future)
+    requestFlush(inTime.future)
     inTime.future.transformWith { outcome =>
       deadline.cancel()
       outcome match {
@@ -56,16 +71,24 @@ private[coordinator] final class Barrier(
     }
   }
 
-  private def askToFlush(settled: Future[Unit]): Unit = {
+  /** The run ends: each wait fails with `error`. */
+  def end(error: Throwable): Unit = ended.trySuccess(error): Unit
+
+  private def requestFlush(settled: Future[Unit]): Unit = {
     val holders = ledger.holders
     if (holders.nonEmpty && !settled.isCompleted) {
-      holders.foreach(executors.tell(_, run, ToExecutor.Flush))
-      val again = runtime.timer.schedule(Barrier.AskAgainMillis)(() => askToFlush(settled))
+      holders.foreach(tell(_, ToExecutor.Flush))
+      val again = runtime.timer.schedule(Barrier.RepeatMillis)(() => requestFlush(settled))
       settled.onComplete(_ => again.cancel())
     }
   }
+
+  /** A send that throws counts as failed. */
+  private def tell(executor: String, message: ToExecutor): Unit =
+    try executors.tell(executor, run, message): Unit
+    catch { case NonFatal(_) => () }
 }
 
 private object Barrier {
-  private val AskAgainMillis = 1000L
+  private val RepeatMillis = 1000L
 }

@@ -1,66 +1,64 @@
 package sparkdstl.log.coordinator
 
-import scala.collection.mutable
+import java.util.concurrent.atomic.AtomicReference
+
 import scala.concurrent.Future
 
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 /**
  * The runs that a driver coordinates: at most one on a checkpoint. A run is here from when its own query began it until it
- * ends; no question changes that. Thread-safe.
+ * ends; no request changes that. Thread-safe.
  */
 final class CoordinatedRuns {
   import CoordinatedRuns._
 
-  // Guarded by this.
-  private val current = mutable.HashMap.empty[String, RunCoordinator]
-  private val ended = mutable.LinkedHashSet.empty[RunId]
+  private val runs = new AtomicReference(Runs())
 
-  /** The run is the current one on its checkpoint from now on. What was current before is returned, and is over. */
-  def begin(run: RunCoordinator): Option[RunCoordinator] = synchronized {
-    val before = current.put(run.id.root, run)
-    before.foreach(old => noteEnded(old.id))
-    before
+  /** The run is the current one on its checkpoint from now on. The one before is returned, and has ended. */
+  def begin(run: RunCoordinator): Option[RunCoordinator] = {
+    val before = runs.getAndUpdate(of => of.ended(of.on(run.id.root).map(_.id)).began(run))
+    before.on(run.id.root)
   }
 
-  /** The run is over. */
-  def end(id: RunId): Option[RunCoordinator] = synchronized {
-    val run = current.get(id.root).filter(_.id == id)
-    run.foreach { _ =>
-      current.remove(id.root)
-      noteEnded(id)
-    }
-    run
-  }
+  /** The run has ended. */
+  def end(id: RunId): Option[RunCoordinator] =
+    runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
 
   /** The current run on a checkpoint. */
-  def on(root: String): Option[RunCoordinator] = synchronized(current.get(root))
+  def on(root: String): Option[RunCoordinator] = runs.get.on(root)
 
-  def all: Vector[RunCoordinator] = synchronized(current.valuesIterator.toVector)
+  def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector
 
   /** Answers an executor for the run that it names. */
   def answer(from: String, id: RunId, message: ToDriver): Future[FromDriver] = {
-    val run = synchronized {
-      current.get(id.root) match {
-        case Some(run) if run.id == id => Right(run)
-        case Some(_) => Left(FromDriver.Superseded)
-        case None => Left(if (ended(id)) FromDriver.Superseded else FromDriver.NotCoordinated)
-      }
+    val now = runs.get
+    now.current(id) match {
+      case Some(run) => run.answer(from, message)
+      case None if now.on(id.root).nonEmpty || now.isEnded(id) => Future.successful(FromDriver.Superseded)
+      case None => Future.successful(FromDriver.NotCoordinated)
     }
-    run.fold(Future.successful, _.answer(from, message))
   }
 
   /** An executor is gone. */
   def executorLost(executor: String, reason: String): Unit = all.foreach(_.executorLost(executor, reason))
-
-  private def noteEnded(id: RunId): Unit = {
-    ended += id
-    if (ended.size > RememberedRuns) ended.remove(ended.head): Unit
-  }
 }
 
 private object CoordinatedRuns {
 
-  /** Late tasks of older ones are told that nobody coordinates them. */
+  /** Late tasks of older ones are answered that no driver coordinates them. */
   private val RememberedRuns = 1000
+
+  private final case class Runs(byRoot: Map[String, RunCoordinator] = Map.empty, lastEnded: Vector[RunId] = Vector()) {
+    def on(root: String): Option[RunCoordinator] = byRoot.get(root)
+
+    def current(id: RunId): Option[RunCoordinator] = on(id.root).filter(_.id == id)
+
+    def isEnded(id: RunId): Boolean = lastEnded.contains(id)
+
+    def began(run: RunCoordinator): Runs = copy(byRoot = byRoot + (run.id.root -> run))
+
+    def ended(id: Option[RunId]): Runs =
+      id.fold(this)(of => Runs(byRoot - of.root, (lastEnded :+ of).takeRight(RememberedRuns)))
+  }
 }

@@ -4,45 +4,93 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
+import sparkdstl.log.coordinator.view.{GuardedState, RunPhase, SnapshotIndex}
 import sparkdstl.log.error.{FencedException, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EncodedEntry, QueryLocation}
+import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader}
-import sparkdstl.log.request.{Creation, Outcome, StorageClient}
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.request.{Creation, Deadline, Outcome, QueryStorage}
 
 /**
- * Creates a commit entry: the one write that decides whose batch it is.
+ * Creates a commit entry: the one write that decides whose batch it is. Where storage does not create exclusively, entries are
+ * read before and after.
  *
- * @param exclusive
- *   whether storage creates exclusively; where it does not, entries are looked at before and after
+ * @param listEvery
+ *   one entry in so many lists all snapshots
  */
 private[coordinator] final class EntryWriter(
-    location: QueryLocation,
-    checkpoint: StorageClient,
+    storage: QueryStorage,
     entries: EntryReader,
-    exclusive: Boolean,
-    runtime: ProtocolRuntime
+    writer: Writer,
+    state: GuardedState,
+    snapshots: SnapshotListing,
+    listEvery: Long
 ) {
-  private implicit val executor: ExecutionContext = runtime.executor
+  import storage.location
+  private implicit val executor: ExecutionContext = storage.runtime.executor
+
+  /** The state store checkpoint ids that the entry names, as Spark wrote it. */
+  def checkpointIds(batch: Long, content: Array[Byte]): Set[String] =
+    CommitEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 
   /**
    * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that it is unknown whether the entry counts;
    * with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything else the entry
    * does not exist and never will.
    *
-   * @param previous
-   *   the entry that this one is built on
+   * @param content
+   *   the entry as Spark wrote it
    */
-  def write(batch: Long, entry: EncodedEntry, previous: Option[UUID], timeoutMillis: Long): Future[Unit] =
-    if (exclusive) create(batch, entry, timeoutMillis)
+  def write(
+      batch: Long,
+      content: Array[Byte],
+      segments: Vector[CommittedSegment],
+      deadline: Deadline
+  ): Future[EncodedEntry] =
+    for {
+      previous <- entryBefore(batch)
+      _ <- snapshots.known()
+      entry = encode(batch, content, segments, previous)
+      _ = refuseIfEnded()
+      _ <- decide(batch, entry, previous, math.max(1L, deadline.leftMillis))
+    } yield entry
+
+  private def encode(
+      batch: Long,
+      content: Array[Byte],
+      segments: Vector[CommittedSegment],
+      previous: Option[UUID]
+  ): EncodedEntry = {
+    val link = EntryLink(storage.runtime.random.nextUuid(), previous)
+    val list = SnapshotIndex.listFor(state.get.view, batch, segments, listEvery)
+    CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
+  }
+
+  /**
+   * The id of the entry that the one of `batch` is built on. An entry that appeared after this run had claimed its epoch is
+   * another driver's: it has committed beside this run, whose claim fences another batch.
+   */
+  private def entryBefore(batch: Long): Future[Option[UUID]] = {
+    val view = state.get.view
+    if (view.newest >= batch - 1) Future.successful(if (view.newest == batch - 1) view.newestId else None)
+    else entries.read(batch - 1).map {
+      case EntryFound.Absent => None
+      case other => throw fencedBy(batch - 1, other)
+    }
+  }
+
+  private def refuseIfEnded(): Unit =
+    if (state.get.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
+
+  private def decide(batch: Long, entry: EncodedEntry, previous: Option[UUID], timeoutMillis: Long): Future[Unit] =
+    if (state.get.exclusive) create(batch, entry, timeoutMillis)
     else for {
       _ <- refuseIfReplaced(batch, previous)
       _ <- create(batch, entry, timeoutMillis)
-      _ <- lookAgain(batch, entry, timeoutMillis)
+      _ <- readAgain(batch, entry, timeoutMillis)
     } yield ()
 
   /** Once the entry is there, an error means that it is unknown whether it counts. */
-  private def lookAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =
+  private def readAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =
     refuseIfReplaced(batch + 1, entry.index.link.map(_.entry)).recoverWith {
       case fenced: FencedException => Future.failed(fenced)
       case error => Future.failed(ProtocolErrors.commitUnknown(location.entry(batch), timeoutMillis, error))
@@ -51,10 +99,13 @@ private[coordinator] final class EntryWriter(
   private def create(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] = {
     val path = location.entry(batch)
     val id = entry.index.link.map(_.entry)
-    checkpoint.create(path, entry.payload, timeoutMillis)(tail => CommitEntry.entryId(path, tail) == id).flatMap {
+    storage.checkpoint.create(path, entry.payload, timeoutMillis)(tail =>
+      CommitEntry.entryId(path, tail) == id
+    ).flatMap {
       case Outcome.Done(Creation.Ours) => Future.unit
       case Outcome.Done(_: Creation.Taken) =>
-        writerOf(batch).flatMap(other => Future.failed(ProtocolErrors.fenced(path, other)))
+        entries.read(batch).recover { case _ => EntryFound.Absent }
+          .flatMap(other => Future.failed(fencedBy(batch, other)))
       case Outcome.Failed(error) => Future.failed(ProtocolErrors.commitFailed(path, error))
       case Outcome.Unknown(error) => Future.failed(ProtocolErrors.commitUnknown(path, timeoutMillis, error))
     }
@@ -65,15 +116,14 @@ private[coordinator] final class EntryWriter(
     if (known.isEmpty) Future.unit
     else entries.read(batch - 1).flatMap {
       case EntryFound.Logged(entry) if entry.index.link.map(_.entry) == known => Future.unit
-      case EntryFound.Logged(entry) =>
-        val other = entry.index.writer
-        Future.failed(ProtocolErrors.fenced(location.entry(batch - 1), Some(other.run -> other.host)))
-      case _ => Future.failed(ProtocolErrors.fenced(location.entry(batch - 1), None))
+      case other => Future.failed(fencedBy(batch - 1, other))
     }
 
-  private def writerOf(batch: Long): Future[Option[(UUID, String)]] =
-    entries.read(batch).map {
+  private def fencedBy(batch: Long, found: EntryFound): FencedException = {
+    val other = found match {
       case EntryFound.Logged(entry) => Some(entry.index.writer.run -> entry.index.writer.host)
-      case _ => None
-    }.recover { case _ => None }
+      case EntryFound.Plain | EntryFound.Absent => None
+    }
+    ProtocolErrors.fenced(location.entry(batch), other)
+  }
 }

@@ -174,20 +174,15 @@ object ProtocolErrors {
       )
   }
 
-  /**
-   * @param unused
-   *   what shows that the owner has left nothing there, and the file that marks the directory as its own
-   */
-  def foreignBasePath(base: Path, owner: String, query: String, unused: Option[(String, Path)]): DstlException =
+  /** @param mark the file that marks the directory as the owner's */
+  def foreignBasePath(base: Path, owner: String, query: String, mark: Path): DstlException =
     new DstlException(
       "DSTL_FOREIGN_BASE_PATH",
       Map("base" -> base.toString, "owner" -> owner, "query" -> query),
       s"The log directory $base belongs to query $owner, not to query $query. Set " +
-        "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own." +
-        unused.fold("") { case (why, mark) =>
-          s" If query $owner was only started with it by mistake (there is nothing of it in the directory, and $why): make " +
-            s"sure that it does not run, since one that has just begun looks the same, remove $mark, and start again."
-        }
+        "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own. If " +
+        s"query $owner was only started with it by mistake: make sure that it does not run and that there is no file in " +
+        s"$base/data, remove $mark, and start again."
     )
 
   def copiedCheckpoint(

@@ -2,8 +2,8 @@ package sparkdstl.log.failpoints
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.format.{LogFileReader, LogLayout, QueryLocation}
-import sparkdstl.log.request.StorageClient
+import sparkdstl.log.format.{LogFileReader, LogLayout}
+import sparkdstl.log.request.{QueryStorage, StorageClient}
 import sparkdstl.log.storage.ObjectTail
 import sparkdstl.log.storage.StorageOperation.{Create, Put}
 
@@ -20,22 +20,22 @@ object Stops {
     if (FailPoints.areSet) Future(FailPoints.hit(name, batch))(ownThread).flatMap(_ => action)(ownThread) else action
 
   /** The driver's storage, with a stop before a commit entry is created. */
-  def beforeCommitEntries(location: QueryLocation, storage: StorageClient): StorageClient =
+  def beforeCommitEntries(storage: QueryStorage): QueryStorage =
     if (!FailPoints.areSet) storage
     else
-      storage.pausing {
-        case Create(path, _) if path.getParent == location.commits =>
+      storage.copy(checkpoint = storage.checkpoint.pausing {
+        case Create(path, _) if path.getParent == storage.location.commits =>
           LogLayout.parseBatch(path.getName).fold(Future.unit)(before("driver.before-commit-entry", _)(Future.unit))
         case _ => Future.unit
-      }
+      })
 
   /** An executor's storage, with a stop before a data file is written: its first segment has the batch. */
-  def beforeUploads(location: QueryLocation, storage: StorageClient): StorageClient =
-    if (!FailPoints.areSet) storage
+  def beforeUploads(storage: QueryStorage): StorageClient =
+    if (!FailPoints.areSet) storage.log
     else
-      storage.pausing {
+      storage.log.pausing {
         case Put(path, content) =>
-          val name = location.base.toUri.relativize(path.toUri).getPath
+          val name = storage.location.base.toUri.relativize(path.toUri).getPath
           val index = LogFileReader.readDataFile(path, name, ObjectTail(content.toArray, content.length))
           val batch = index.toOption.flatMap(_.entries.headOption).map(_.key.batch)
           batch.fold(Future.unit)(before("executor.before-upload", _)(Future.unit))

@@ -4,10 +4,9 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.error.{LogErrors, ProtocolErrors}
-import sparkdstl.log.format.{CommitEntry, EntryInspection, QueryLocation}
-import sparkdstl.log.request.StorageClient
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.error.LogErrors
+import sparkdstl.log.format.{CommitEntry, EntryInspection}
+import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.ObjectTail
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
@@ -21,14 +20,12 @@ import sparkdstl.log.storage.StorageOperation.ReadTail
  *   of entries that were fetched before, and as whose; None if they are not to be kept
  */
 final class EntryReader(
-    location: QueryLocation,
-    checkpoint: StorageClient,
-    timeoutMillis: Long,
+    storage: QueryStorage,
     fetchLength: Int,
-    runtime: ProtocolRuntime,
     copies: Option[(LocalCopies, UUID)] = None
 ) {
-  private implicit val executor: ExecutionContext = runtime.executor
+  import storage.location
+  private implicit val executor: ExecutionContext = storage.runtime.executor
 
   /** Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged. */
   def read(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength)
@@ -46,8 +43,7 @@ final class EntryReader(
   }
 
   private def fetch(batch: Long, length: Int): Future[Option[ObjectTail]] =
-    checkpoint.run(ReadTail(location.entry(batch), length), timeoutMillis)
-      .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.entry(batch), _)))
+    storage.read(location.entry(batch), ReadTail(location.entry(batch), length))
 
   private def inspect(batch: Long, tail: ObjectTail, asked: Int): Future[EntryFound] = {
     val path = location.entry(batch)

@@ -8,19 +8,10 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors, ProtocolErrors}
-import sparkdstl.log.format.{
-  LogFileReader,
-  LogLayout,
-  QueryLocation,
-  SegmentEntry,
-  SegmentKey,
-  SegmentKind,
-  SnapshotList
-}
-import sparkdstl.log.request.{Outcome, StorageClient}
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.format.{LogFileReader, SegmentEntry, SegmentKey, SegmentKind, SnapshotList}
+import sparkdstl.log.request.{Outcome, QueryStorage, StorageClient}
 import sparkdstl.log.storage.ObjectEndsBefore
-import sparkdstl.log.storage.StorageOperation.{ListObjects, ReadRange}
+import sparkdstl.log.storage.StorageOperation.ReadRange
 
 /** Something that is read once for all stores of an executor. */
 sealed trait ReadPlace
@@ -48,22 +39,17 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
  *   may be shared by all readers of a process, as may `ranges`
  * @param reader
  *   the run, or the scan, for which this reads: what one has seen does not tell another what is there
- * @param log
- *   storage of the data files
  */
 final class SegmentReader(
-    location: QueryLocation,
+    storage: QueryStorage,
     entries: EntryReader,
     cache: FetchCache[EntryPlace, EntryFound],
     ranges: SharedRanges,
-    reader: UUID,
-    checkpoint: StorageClient,
-    log: StorageClient,
-    timeoutMillis: Long,
-    runtime: ProtocolRuntime
+    reader: UUID
 ) {
   import SegmentReader._
-  private implicit val executor: ExecutionContext = runtime.executor
+  import storage.{checkpoint, location, log, timeoutMillis}
+  private implicit val executor: ExecutionContext = storage.runtime.executor
 
   // Guarded by this: ids of entries as they were read, and as their successors name them.
   private val seen = new SeenLinks
@@ -94,7 +80,7 @@ final class SegmentReader(
     }
 
   /** The error for a changelog that is not a plain file either: it names the entry, if that is missing. */
-  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = existing().map { batches =>
+  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = storage.batches().map { batches =>
     if (batches.contains(key.batch)) cause
     else LogErrors.missingEntry(
       location.entry(key.batch),
@@ -116,17 +102,17 @@ final class SegmentReader(
    */
   def allSegmentsOf(storeDirectory: String, kinds: Set[SegmentKind]): Future[Vector[SegmentEntry]] =
     for {
-      batches <- existing()
+      batches <- storage.batches()
       segments <- batches.foldLeft(Future.successful(Vector.empty[SegmentEntry])) { (before, batch) =>
         before.flatMap(found => segmentsOf(storeDirectory, batch).map(found ++ _))
       }
     } yield segments.filter(segment => kinds(segment.key.kind))
 
   /** The snapshots in all entries that there are. Lists, and reads one or two. */
-  def snapshots(): Future[SnapshotList] = existing().flatMap(SnapshotLists.of(_)(entry))
+  def snapshots(): Future[SnapshotList] = storage.batches().flatMap(SnapshotLists.of(_)(entry))
 
   /** Directories of the stores that the newest batch has changed; none if its changes are not in the log. */
-  def newestStores(): Future[Set[String]] = existing().flatMap {
+  def newestStores(): Future[Set[String]] = storage.batches().flatMap {
     case batches if batches.isEmpty => Future.successful(Set.empty)
     case batches => entry(batches.last).map {
         case EntryFound.Logged(entry) => entry.changedStores
@@ -139,9 +125,6 @@ final class SegmentReader(
     case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))
     case EntryFound.Absent | EntryFound.Plain => None
   }
-
-  private def existing(): Future[Vector[Long]] = checkpoint.run(ListObjects(location.commits), timeoutMillis)
-    .flatMap(_.orElseFail(ProtocolErrors.unreadable(location.commits, _))).map(LogLayout.batchesIn)
 
   /** Whether there is a commit entry of `batch` now. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
@@ -219,14 +202,14 @@ final class SegmentReader(
   private def baseOf(entry: LoadedEntry): Option[String] = entry.index.base.filterNot(_ == location.base.toString)
 
   private def range(
-      storage: StorageClient,
+      client: StorageClient,
       path: Path,
       offset: Long,
       length: Int,
       key: SegmentKey,
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
-    storage.run(ReadRange(path, offset, length), timeoutMillis).flatMap {
+    client.run(ReadRange(path, offset, length), timeoutMillis).flatMap {
       case Outcome.Done(Some(bytes)) => Future.successful(bytes)
       case Outcome.Done(None) =>
         Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo))

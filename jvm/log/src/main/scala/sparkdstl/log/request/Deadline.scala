@@ -1,13 +1,15 @@
 package sparkdstl.log.request
 
+import java.util.concurrent.TimeUnit
+
 import sparkdstl.log.runtime.Timer
 
-/** How much is left of the time that something may take, from now on. */
-private[request] final class Deadline(timer: Timer, timeoutMillis: Long) {
+/** The time that something may take, from now on. */
+private[log] final class Deadline(timer: Timer, timeoutMillis: Long) {
+  private val begunNanos = timer.nowNanos
 
-  /** When the time began, by the timer's clock. */
-  val begunNanos: Long = timer.nowNanos
+  def elapsedMillis: Long = TimeUnit.NANOSECONDS.toMillis(timer.nowNanos - begunNanos)
 
   /** 0 or less once the time is over. */
-  def leftMillis: Long = timeoutMillis - (timer.nowNanos - begunNanos) / 1000000
+  def leftMillis: Long = timeoutMillis - elapsedMillis
 }

@@ -42,7 +42,7 @@ object Creation {
  */
 final class StorageClient(
     store: ObjectStore,
-    requests: Requests,
+    val requests: Requests,
     pause: Option[StorageOperation[_] => Future[Unit]] = None
 ) {
   import StorageClient._

@@ -21,7 +21,7 @@ final class DataFiles(writer: Writer, executor: String, instance: String) {
   def encode(name: String, chunks: Seq[Chunk]): (Payload, Vector[SegmentPart]) = {
     val file = new LogFileWriter(LogFileKind.DataFile)
     val parts = chunks.iterator.map(chunk => file.append(chunk.key, chunk.bytes)).toVector
-    val entries = chunks.iterator.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }
+    val entries = chunks.zip(parts).map { case (chunk, part) => SegmentEntry(chunk.key, 0L, Vector(part)) }
     val index = LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(name))
     (file.finish(index), parts.map(_.copy(file = Some(name))))
   }

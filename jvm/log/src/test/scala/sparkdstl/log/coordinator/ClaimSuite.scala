@@ -2,7 +2,7 @@ package sparkdstl.log.coordinator
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.coordinator.ownership.Claim
+import sparkdstl.log.coordinator.view.Claim
 import sparkdstl.log.error.FencedException
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore.{Hang, LoseReply}

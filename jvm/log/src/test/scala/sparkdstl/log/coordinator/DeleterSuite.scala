@@ -15,7 +15,7 @@ class DeleterSuite extends AnyFunSuite {
     val fixture = new RunFixture
     import fixture._
     (0L until logged.toLong).foreach(batch => writeEntry(batch, otherRun, 1, None, committed(batch)))
-    val deleter = new Deleter(location, storage, storage, entries, 60000, runtime)
+    val deleter = new Deleter(storage, entries)
     private var requested = Set.empty[Long]
 
     def delete(batches: Long*): Unit =

@@ -12,7 +12,7 @@ import sparkdstl.log.config.{LogOptions, RetryPolicyName}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
-import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.{QueryStorage, RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace}
@@ -31,9 +31,8 @@ final class RunFixture(
   val options: LogOptions = LogOptions.parse(Seq(
     LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s"
   ))
-  val storage =
-    new StorageClient(seenStore(store), Requests(RequestOptions(policy, 100000, 3, 500), runtime))
-  val entries = new EntryReader(location, storage, 60000, 1 << 20, runtime)
+  val storage: QueryStorage = storageOf(seenStore(store))
+  val entries = new EntryReader(storage, 1 << 20)
   val budget = new InlineBudget(1000)
   val told: mutable.ArrayBuffer[(String, ToExecutor)] = mutable.ArrayBuffer.empty
   var tell: () => Future[Unit] = () => Future.unit
@@ -47,16 +46,18 @@ final class RunFixture(
   def begin(run: UUID = FormatSamples.someRun): RunCoordinator = RunFixture.result(tryToBegin(run))
 
   def tryToBegin(run: UUID = FormatSamples.someRun): Future[RunCoordinator] =
-    RunCoordinator
-      .begin(location, options, run, "host", "application", storage, storage, link, budget, 1, metrics, runtime)
+    RunFactory.begin(storage, RunSetup(run, "host", "application", 1, options), DriverResources(link, budget, metrics))
 
   /** Of a batch, from the memory behind the scripts. */
-  def entry(batch: Long): Option[LoadedEntry] = {
-    val direct = new StorageClient(store.memory, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
-    RunFixture.result(new EntryReader(location, direct, 60000, 1 << 20, runtime).read(batch)) match {
+  def entry(batch: Long): Option[LoadedEntry] =
+    RunFixture.result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)) match {
       case EntryFound.Logged(entry) => Some(entry)
       case _ => None
     }
+
+  private def storageOf(of: ObjectStore): QueryStorage = {
+    val client = new StorageClient(of, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    QueryStorage(location, client, client, 60000)
   }
 
   def idOf(batch: Long): Option[UUID] = entry(batch).flatMap(_.index.link).map(_.entry)

@@ -24,15 +24,11 @@ class SegmentReaderSuite extends AnyFunSuite {
         fetchLength: Int = 1 << 20,
         shared: SharedRanges = ownRanges
     ): SegmentReader = new SegmentReader(
-      location,
-      new EntryReader(location, storage, 60000, fetchLength, runtime),
+      storage,
+      new EntryReader(storage, fetchLength),
       new FetchCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
       shared,
-      otherRun,
-      storage,
-      storage,
-      60000,
-      runtime
+      otherRun
     )
 
     def bytes(reader: SegmentReader, batch: Long): Seq[Byte] = {

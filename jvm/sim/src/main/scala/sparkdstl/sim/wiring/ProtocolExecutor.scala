@@ -27,7 +27,7 @@ private[wiring] final class ProtocolExecutor(
 ) extends ExecutorLog {
   import environment.{context, location, options}
   private implicit val executor: ExecutionContext = context.inline
-  private val (storage, requests) = environment.storage()
+  private val storage = environment.storage()
   private val tasks = mutable.Map.empty[(Long, Long), TaskWriter]
 
   private val worker = new RunWorker(run, name, driver, uploader, uploader, options, context.runtime)
@@ -41,22 +41,11 @@ private[wiring] final class ProtocolExecutor(
   }
 
   private val reader = new SegmentReader(
-    location,
-    new EntryReader(
-      location,
-      storage,
-      options.commitTimeoutMs,
-      4096,
-      context.runtime,
-      Some(environment.copies -> run.run)
-    ),
+    storage,
+    new EntryReader(storage, 4096, Some(environment.copies -> run.run)),
     environment.entries,
     environment.ranges,
-    run.run,
-    storage,
-    storage,
-    options.commitTimeoutMs,
-    context.runtime
+    run.run
   )
 
   override def seal(attempt: Long, batch: Long, partitions: Int, segments: Vector[WrittenSegment]): Future[Unit] =
@@ -97,9 +86,7 @@ private[wiring] final class ProtocolExecutor(
   override def read(key: SegmentKey): Future[Option[Array[Byte]]] = reader.open(key).flatMap {
     case Some(found) => content(found).map(Some(_))
     case None =>
-      storage
-        .run(Read(plain(key), 1L << 20), options.commitTimeoutMs)
-        .flatMap(_.asFuture)
+      storage.read(plain(key), Read(plain(key), 1L << 20))
   }
 
   override def snapshots(storeDirectory: String): Future[Seq[(Long, Option[String])]] =
@@ -234,17 +221,17 @@ private[wiring] final class ProtocolExecutor(
 
   override def close(): Unit = {
     worker.close(): Unit
-    requests.close()
+    storage.close()
   }
 
   private def uploader(epoch: Long): LogUploader = {
     val instance = context.runtime.random.nextUuid().toString.take(8)
     new LogUploader(
-      storage,
+      storage.log,
       location.base,
       new DataFiles(Writer(run.run, epoch, context.name, context.name), name, instance),
       environment.memory,
-      new ObjectDiscarder(storage, context.runtime, options.commitTimeoutMs, environment.uploadMetrics),
+      new ObjectDiscarder(storage.log, context.runtime, options.commitTimeoutMs, environment.uploadMetrics),
       UploaderOptions.of(options),
       context.runtime,
       environment.uploadMetrics

@@ -6,14 +6,14 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
+import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, DriverResources, RunCoordinator, RunFactory, RunSetup}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.retention.Deleter
-import sparkdstl.log.format.{LogLayout, QueryLocation}
+import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}
-import sparkdstl.log.request.{RequestMetrics, RequestOptions, Requests, StorageClient, StorageHistory}
+import sparkdstl.log.request.{QueryStorage, RequestMetrics, RequestOptions, Requests, StorageClient, StorageHistory}
 import sparkdstl.log.storage.KeptFiles
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
+import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver}
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.sim.model.{CommitContent, Names}
@@ -94,16 +94,18 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
 
   /** Deletes an entry while no run is at work. */
   def deleteUnowned(batch: Long): Future[Unit] = {
-    val client = storage()._1
-    val entries = new EntryReader(location, client, options.commitTimeoutMs, 4096, context.runtime)
-    new Deleter(location, client, client, entries, options.commitTimeoutMs, context.runtime)
-      .deleteUnowned(batch, unowned).map(left => unowned = left)(context.inline)
+    val own = storage()
+    new Deleter(
+      own,
+      new EntryReader(own, 4096)
+    ).deleteUnowned(batch, unowned).map(left => unowned = left)(context.inline)
   }
 
-  /** Storage for one run, and how to end what is under way. */
-  def storage(): (StorageClient, Requests) = {
+  /** Storage for one run. */
+  def storage(): QueryStorage = {
     val requests = new Requests(RequestOptions.of(options), context.runtime, requestMetrics, history)
-    (new StorageClient(context.storage, requests), requests)
+    val client = new StorageClient(context.storage, requests)
+    QueryStorage(location, client, client, options.commitTimeoutMs)
   }
 }
 
@@ -114,7 +116,7 @@ private[wiring] final class ProtocolDriver(
 ) extends DriverLog {
   import environment.{context, location, options}
   private implicit val executor: ExecutionContext = context.inline
-  private val (storage, requests) = environment.storage()
+  private val storage = environment.storage()
   private var coordinator: Option[RunCoordinator] = None
   private var closing = false
   private var ending = Option.empty[Future[Unit]]
@@ -124,19 +126,10 @@ private[wiring] final class ProtocolDriver(
     environment.current = Some(this)
     for {
       _ <- before.fold(Future.unit)(_.endAndAwaitQuiet())
-      begun <- RunCoordinator.begin(
-        location,
-        options,
-        run.run,
-        context.name,
-        context.name,
+      begun <- RunFactory.begin(
         storage,
-        storage,
-        executors,
-        environment.budget,
-        1L,
-        environment.commitMetrics,
-        context.runtime
+        RunSetup(run.run, context.name, context.name, 1L, options),
+        DriverResources(executors, environment.budget, environment.commitMetrics)
       )
     } yield
       // Who is stopped while it begins has no run, as in Spark's adapter, where the wait is interrupted.
@@ -153,13 +146,10 @@ private[wiring] final class ProtocolDriver(
     coordinator.get.commit(batch, sparkContent, reported)
 
   override def batches(): Future[Seq[Long]] =
-    storage.run(ListObjects(location.commits), options.commitTimeoutMs).flatMap(_.asFuture).map(LogLayout.batchesIn)
+    storage.batches()
 
   override def readEntry(batch: Long): Future[Option[Array[Byte]]] =
-    storage
-      .run(Read(location.entry(batch), 1L << 20), options.commitTimeoutMs)
-      .flatMap(_.asFuture)
-      .map(_.map(CommitContent.lines))
+    storage.read(location.entry(batch), Read(location.entry(batch), 1L << 20)).map(_.map(CommitContent.lines))
 
   override def delete(batch: Long): Future[Unit] =
     environment.runs.on(run.root).filter(_.isAtWork) match {
@@ -179,7 +169,7 @@ private[wiring] final class ProtocolDriver(
     if (ending.isEmpty) {
       environment.runs.end(run): Unit
       ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
-        requests.close()
+        storage.close()
         closed
       })
     }
@@ -187,5 +177,5 @@ private[wiring] final class ProtocolDriver(
   }
 
   private def endAndAwaitQuiet(): Future[Unit] =
-    end().recover { case _ => () }.flatMap(_ => requests.whenQuiet(30000)).map(_ => ())
+    end().recover { case _ => () }.flatMap(_ => storage.whenQuiet(30000))
 }

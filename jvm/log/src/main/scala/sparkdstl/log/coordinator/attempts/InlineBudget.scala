@@ -1,5 +1,7 @@
 package sparkdstl.log.coordinator.attempts
 
+import java.util.concurrent.atomic.AtomicLong
+
 /**
  * Bounds the bytes of small segments that a driver holds, over all its queries. Thread-safe.
  *
@@ -7,18 +9,16 @@ package sparkdstl.log.coordinator.attempts
  *   the budget
  */
 final class InlineBudget(maxBytes: Long) {
-  // Guarded by this.
-  private var used = 0L
+  private val used = new AtomicLong
 
   /** Takes `bytes` if they are free. */
-  def tryAcquire(bytes: Long): Boolean = synchronized {
-    val fits = bytes == 0 || used + bytes <= maxBytes
-    if (fits) used += bytes
-    fits
+  def tryAcquire(bytes: Long): Boolean = {
+    val before = used.getAndUpdate(used => if (bytes == 0 || used + bytes <= maxBytes) used + bytes else used)
+    bytes == 0 || before + bytes <= maxBytes
   }
 
-  def release(bytes: Long): Unit = synchronized(used -= bytes)
+  def release(bytes: Long): Unit = used.addAndGet(-bytes): Unit
 
   /** Bytes held now. */
-  def inUse: Long = synchronized(used)
+  def inUse: Long = used.get
 }

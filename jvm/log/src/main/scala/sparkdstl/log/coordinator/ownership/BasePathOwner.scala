@@ -11,39 +11,27 @@ import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.request.{Creation, StorageClient}
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.request.{Creation, QueryStorage, StorageClient}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.{Read, Replace}
 
 /**
- * Marks a configured base path as one checkpoint's, so that two queries cannot take each other's log for theirs, nor a
- * checkpoint and its copy, which would delete what the other needs. A log inside the checkpoint needs no mark.
+ * Marks a configured base path as one checkpoint's. Two queries, or a checkpoint and its copy, would each delete what the other
+ * needs. A log inside the checkpoint needs no mark.
  *
- * The mark names the query, and where its checkpoint was when it last began a run. A checkpoint that is elsewhere now has
- * been moved if there is none left where it was, and copied if there is. A mark for a query that has left nothing, as one
- * that was started with a wrong base path, is told from others, and stays all the same: whether that query has just
- * begun, nobody here can know.
+ * The mark names the query, and the path of its checkpoint when it last began a run. A checkpoint at another path has been
+ * moved if there is none at the old path, and copied if there is.
  *
- * @param storageOf
- *   the storage that holds a checkpoint
- * @param log
- *   the storage of the base path
+ * @param checkpointAt
+ *   the storage that holds another checkpoint
  */
-final class BasePathOwner(
-    location: QueryLocation,
-    storageOf: Path => StorageClient,
-    log: StorageClient,
-    timeoutMillis: Long,
-    runtime: ProtocolRuntime
-) {
+final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageClient) {
   import BasePathOwner._
-  private implicit val executor: ExecutionContext = runtime.executor
+  import storage.{location, log, timeoutMillis}
+  private implicit val executor: ExecutionContext = storage.runtime.executor
 
   private val file = location.file(FileName)
   private val here = location.root.toString
-  private val unused = new UnusedClaim(location, storageOf, log, timeoutMillis, runtime)
 
   /** Fails if the base path belongs to another checkpoint or cannot be written to. */
   def claim(): Future[Unit] =
@@ -52,7 +40,7 @@ final class BasePathOwner(
       case None => Future.unit
       case Some(query) => read().flatMap {
           case None => create(query)
-          case Some(owner) if owner.query != query => refuse(owner, query)
+          case Some(owner) if owner.query != query => refuse(owner.query, query)
           case Some(Owner(_, Some(there))) if there != here => move(query, there)
           case Some(_) => Future.unit
         }
@@ -64,26 +52,12 @@ final class BasePathOwner(
       .flatMap(_.asFuture).recoverWith { case e => Future.failed(ProtocolErrors.unusableBasePath(location.base, e)) }
       .flatMap {
         case Creation.Ours => Future.unit
-        case _: Creation.Taken => read().flatMap { other =>
-            val owner = other.fold("of unknown id")(_.query)
-            // It was claimed a moment ago: somebody is at work.
-            Future.failed(ProtocolErrors.foreignBasePath(location.base, owner, query, None))
-          }
+        case _: Creation.Taken => read().flatMap(other => refuse(other.fold("of unknown id")(_.query), query))
       }
   }
 
-  private def refuse(owner: Owner, query: String): Future[Unit] =
-    shownUnused(owner).flatMap { unused =>
-      Future.failed(ProtocolErrors.foreignBasePath(location.base, owner.query, query, unused.map(_ -> file)))
-    }
-
-  private def shownUnused(owner: Owner): Future[Option[String]] = owner.checkpoint match {
-    case None => Future.successful(None)
-    case Some(there) =>
-      val checkpoint = new Path(there)
-      queryId(checkpoint).flatMap(id => unused.shownBy(checkpoint, id.contains(owner.query)))
-        .recover { case NonFatal(_) => None }
-  }
+  private def refuse(owner: String, query: String): Future[Unit] =
+    Future.failed(ProtocolErrors.foreignBasePath(location.base, owner, query, file))
 
   private def move(query: String, from: String): Future[Unit] =
     queryId(new Path(from)).map(_.contains(query))
@@ -109,7 +83,7 @@ final class BasePathOwner(
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryId(checkpoint: Path): Future[Option[String]] =
-    storageOf(checkpoint).run(Read(new Path(checkpoint, "metadata"), MaxLength), timeoutMillis).flatMap(_.asFuture)
+    checkpointAt(checkpoint).run(Read(new Path(checkpoint, "metadata"), MaxLength), timeoutMillis).flatMap(_.asFuture)
       .map(_.map(content => field(content, "id").getOrElse(throw missing("id"))))
 }
 

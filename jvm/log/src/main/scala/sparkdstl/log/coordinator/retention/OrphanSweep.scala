@@ -9,14 +9,12 @@ import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.coordinator.view.{Guarded, RunState, SweepState}
+import sparkdstl.log.coordinator.view.{GuardedState, SweepState}
 import sparkdstl.log.error.DamagedLogException
-import sparkdstl.log.format.{LogLayout, QueryLocation}
+import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.{EntryFound, EntryReader}
-import sparkdstl.log.request.{Outcome, StorageClient}
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StoredObject
-import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
 
 /**
  * Deletes what runs of lower epochs left behind: data files that no commit entry names, unfinished files beside them, and
@@ -26,16 +24,13 @@ import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, Lis
  * files; afterwards none of lower epoch can: the entry that it would have to create exists.
  */
 private[coordinator] final class OrphanSweep(
-    location: QueryLocation,
-    checkpoint: StorageClient,
-    log: StorageClient,
+    storage: QueryStorage,
     entries: EntryReader,
     claims: Claims,
-    state: Guarded[RunState],
-    timeoutMillis: Long,
-    runtime: ProtocolRuntime
+    state: GuardedState
 ) {
   import OrphanSweep._
+  import storage.{location, runtime}
   private implicit val executor: ExecutionContext = runtime.executor
 
   /** A batch was committed: the sweep begins unless it is done, under way, blocked, or has just failed. */
@@ -82,21 +77,18 @@ private[coordinator] final class OrphanSweep(
   private def sweep(): Future[Int] =
     for {
       orphans <- orphanedDataFiles()
-      _ <- if (orphans.isEmpty) Future.unit else log.delete(orphans, timeoutMillis).flatMap(_.asFuture)
+      _ <- storage.delete(orphans, Nil)
       _ <- claims.deleteObsolete()
     } yield orphans.size
 
-  private def orphanedDataFiles(): Future[Vector[Path]] = {
-    val data = new Path(location.base, LogLayout.DataDirectory)
+  private def orphanedDataFiles(): Future[Vector[Path]] =
     for {
-      published <- listed(log.run(ListRecursively(data), timeoutMillis))
-      unpublished <- listed(log.run(ListUnpublished(data), timeoutMillis))
+      (published, unpublished) <- storage.dataFiles()
       others = published.filter(isOfLowerEpoch)
       named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
       view = state.get.view
     } yield others.map(_.path).filterNot(path => named(nameOf(path)) || view.files.isNamed(nameOf(path))).toVector ++
       unpublished.filter(isOfLowerEpoch).map(_.path)
-  }
 
   private def isOfLowerEpoch(stored: StoredObject): Boolean =
     LogLayout.parseDataDirectory(stored.path.getParent.getName).exists { case (of, _) => of < state.get.view.epoch }
@@ -106,18 +98,14 @@ private[coordinator] final class OrphanSweep(
 
   /** Data files that any entry on storage names. An entry that vanishes meanwhile needs nothing. */
   private def namedFiles(): Future[Set[String]] =
-    listed(checkpoint.run(ListObjects(location.commits), timeoutMillis)).flatMap { objects =>
-      LogLayout.batchesIn(objects).foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
-        before.flatMap(named =>
-          entries.read(batch).map {
-            case EntryFound.Logged(entry) => named ++ entry.files
-            case EntryFound.Plain | EntryFound.Absent => named
-          }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
-        )
-      }
-    }
-
-  private def listed(answer: Future[Outcome[Seq[StoredObject]]]): Future[Seq[StoredObject]] = answer.flatMap(_.asFuture)
+    storage.batches().flatMap(_.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
+      before.flatMap(named =>
+        entries.read(batch).map {
+          case EntryFound.Logged(entry) => named ++ entry.files
+          case EntryFound.Plain | EntryFound.Absent => named
+        }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
+      )
+    })
 }
 
 private object OrphanSweep {

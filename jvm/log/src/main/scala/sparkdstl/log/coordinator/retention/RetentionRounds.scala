@@ -9,13 +9,13 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.coordinator.view.{Guarded, LogView, RetentionLimits, RetentionPlan, RoundState, RunState}
+import sparkdstl.log.coordinator.view.{GuardedState, LogView, RetentionLimits, RetentionPlan, RoundState}
 import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.read.EntryReader
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.request.QueryStorage
 
 /**
- * Has the entries and data files deleted that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.
+ * Deletes the entries and data files that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.
  *
  * Before a round deletes anything it lists the claims of other runs, so that entries which fence a paused run stay. A round
  * that has left nothing to do is followed by a pause, so that a query with quick batches does not list for each of them. What
@@ -25,16 +25,16 @@ import sparkdstl.log.runtime.ProtocolRuntime
  *   called with the error of each round that failed
  */
 private[coordinator] final class RetentionRounds(
-    query: String,
-    state: Guarded[RunState],
+    storage: QueryStorage,
+    state: GuardedState,
     deleter: Deleter,
     entries: EntryReader,
     claims: Claims,
     limits: RetentionLimits,
-    onFailure: Throwable => Unit,
-    runtime: ProtocolRuntime
+    onFailure: Throwable => Unit
 ) {
   import RetentionRounds._
+  import storage.runtime
   private implicit val executor: ExecutionContext = runtime.executor
 
   /** Something has changed: a round begins if there is something to do. */
@@ -96,10 +96,10 @@ private[coordinator] final class RetentionRounds(
       plan = RetentionPlan.of(state.get.view, limits)
       unreadable <- readAll(plan.read)
       delete = plan.delete.filterNot(unreadable)
-      files = change(_.releaseWith(delete)).unneeded
+      files = state.change(_.releaseWith(delete)).unneeded
       _ <- if (state.get.mayDelete) deleter.delete(files, delete) else Future.unit
     } yield {
-      change(_.deleted(delete).filesDeleted(files)): Unit
+      state.change(_.deleted(delete).filesDeleted(files)): Unit
       val left = hasWork(state.get.view)
       if (left && (delete.nonEmpty || plan.read.exists(!unreadable(_)))) Progress else Done
     }
@@ -109,8 +109,8 @@ private[coordinator] final class RetentionRounds(
     val hasForeign = state.get.view.hasForeign
     for {
       fences <- claims.fences()
-      there <- if (hasForeign) deleter.committed().map(Some(_)) else Future.successful(None)
-    } yield change { view =>
+      there <- if (hasForeign) storage.batches().map(Some(_)) else Future.successful(None)
+    } yield state.change { view =>
       val fenced = view.fencedAt(fences)
       there.fold(fenced)(batches => fenced.seenOnStorage(batches.toSet))
     }: Unit
@@ -124,19 +124,16 @@ private[coordinator] final class RetentionRounds(
 
   private def read(batch: Long): Future[Option[Long]] = entries.read(batch).transform {
     case Success(found) =>
-      change(_.read(batch, found)): Unit
+      state.change(_.read(batch, found)): Unit
       Success(None)
     // The data files that it names are left to a later run.
     case Failure(_: DamagedLogException) =>
-      change(_.damaged(batch)): Unit
+      state.change(_.damaged(batch)): Unit
       Success(None)
     case Failure(error) =>
-      logger.warn(s"Could not read the entry of batch $batch of $query; it is deleted later", error)
+      logger.warn(s"Could not read the entry of batch $batch of ${storage.location.root}; it is deleted later", error)
       Success(Some(batch))
   }
-
-  private def change(transition: LogView => LogView): LogView =
-    state.update(of => of.copy(view = transition(of.view))).view
 
   /** Costs nothing, where [[hasWork]] looks at each store. */
   private def mayHaveWork(view: LogView): Boolean = view.unneeded.nonEmpty || view.requested.exists(!view.fences(_))

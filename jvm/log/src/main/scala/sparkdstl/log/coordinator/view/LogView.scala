@@ -47,7 +47,7 @@ private[coordinator] object EntryState {
  *   data files that were released for deletion, and may still be on storage
  * @param fences
  *   batches whose entries stay although no version needs them, because a run that was paused may try to create them; see
- *   [[sparkdstl.log.coordinator.ownership.Claim]]
+ *   [[Claim]]
  * @param ownFrom
  *   the first batch that this run has committed
  */

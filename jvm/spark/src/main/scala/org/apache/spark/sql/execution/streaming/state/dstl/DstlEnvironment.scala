@@ -4,7 +4,7 @@ import java.util.UUID
 import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong}
 
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.ExecutionContext
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
@@ -162,17 +162,14 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   def requests(path: Path, options: LogOptions): Requests =
     new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path))
 
-  /** Storage of a query's checkpoint, and of its data files. */
+  /** Storage of a query, with requests of its own. */
   def storage(location: QueryLocation, configuration: Configuration, options: LogOptions): QueryStorage = {
-    val ofCheckpoint = requests(location.root, options)
-    val ofLog = requests(location.base, options)
-    new QueryStorage(
-      new StorageClient(store(location.root, configuration, options), ofCheckpoint),
-      new StorageClient(
-        if (options.inMemory) memory else store(location.base, configuration, options),
-        ofLog
-      ),
-      Seq(ofCheckpoint, ofLog)
+    val logStore = if (options.inMemory) memory else store(location.base, configuration, options)
+    QueryStorage(
+      location,
+      new StorageClient(store(location.root, configuration, options), requests(location.root, options)),
+      new StorageClient(logStore, requests(location.base, options)),
+      options.commitTimeoutMs
     )
   }
 
@@ -207,28 +204,6 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
     localDisk.shutdownNow(): Unit
     snapshotWork.shutdownNow(): Unit
     continuations.shutdownNow(): Unit
-  }
-}
-
-/**
- * A query's storage, with the requests that are made through it.
- *
- * @param checkpoint where commit entries are
- * @param log        where data files are
- */
-private[dstl] final class QueryStorage(
-    val checkpoint: StorageClient,
-    val log: StorageClient,
-    requests: Seq[Requests]
-) extends AutoCloseable {
-
-  /** Ends all requests at once. */
-  override def close(): Unit = requests.foreach(_.close())
-
-  /** Completes when no attempt of an ended request is under way, or after `millis`. */
-  def whenQuiet(millis: Long): Future[Unit] = {
-    implicit val executor: ExecutionContext = ExecutionContext.parasitic
-    Future.sequence(requests.map(_.whenQuiet(millis))).map(_ => ())
   }
 }
 

@@ -14,11 +14,20 @@ import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, RunCoordinator}
+import sparkdstl.log.coordinator.{
+  CommitMetrics,
+  CoordinatedRuns,
+  DriverResources,
+  RunCoordinator,
+  RunFactory,
+  RunLimits,
+  RunSetup
+}
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
+import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.{HadoopLogStorage, PublishMode}
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
@@ -26,7 +35,7 @@ import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
-import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.PartitionDirectories
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
@@ -100,10 +109,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
   def deleteUnowned(root: Path, batch: Long, configuration: Configuration, options: LogOptions): Unit = {
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options)
-    val entries =
-      new EntryReader(location, storage.checkpoint, options.commitTimeoutMs, IndexFetchLength, environment.runtime)
-    val deleter =
-      new Deleter(location, storage.checkpoint, storage.log, entries, options.commitTimeoutMs, environment.runtime)
+    val deleter = new Deleter(storage, new EntryReader(storage, RunLimits().fetchLength))
     val before = synchronized(unowned.getOrElse(root.toString, Set.empty[Long]))
     val left = environment.waiting.on(deleter.deleteUnowned(batch, before))
     synchronized {
@@ -134,30 +140,13 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     }
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options)
-    val basePathOwner = new BasePathOwner(
-      location,
-      root => environment.storage(location.copy(root = root), configuration, options).checkpoint,
-      storage.log,
-      options.commitTimeoutMs,
-      environment.runtime
-    )
-    environment.waiting.on(basePathOwner.claim())
+    def checkpointAt(root: Path) = environment.storage(location.copy(root = root), configuration, options).checkpoint
+    environment.waiting.on(new BasePathOwner(storage, checkpointAt).claim())
     val context = SparkContext.getOrCreate()
     val reports = new AttemptReports(context)
-    val coordinator = environment.waiting.on(RunCoordinator.begin(
-      location,
-      options,
-      run,
-      Utils.localCanonicalHostName(),
-      environment.application,
-      Stops.beforeCommitEntries(location, storage.checkpoint),
-      storage.log,
-      executors,
-      environment.inlineBudget,
-      reports.id,
-      metrics,
-      environment.runtime
-    ))
+    val setup = RunSetup(run, Utils.localCanonicalHostName(), environment.application, reports.id, options)
+    val resources = DriverResources(executors, environment.inlineBudget, metrics)
+    val coordinator = environment.waiting.on(RunFactory.begin(Stops.beforeCommitEntries(storage), setup, resources))
     new PartitionDirectories(root, configuration, options, environment).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(environment.runtime.executor)
     RunOfTask.tell(context, run)
@@ -220,5 +209,4 @@ private object DriverSide {
   private val PredecessorMillis = 30000L
   private val MaxMetadataLength = 64L * 1024
   private val RememberedCheckpoints = 100
-  private val IndexFetchLength = 256 * 1024
 }

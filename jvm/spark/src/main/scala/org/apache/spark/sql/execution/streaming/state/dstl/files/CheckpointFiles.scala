@@ -115,12 +115,10 @@ private[dstl] final class CheckpointFiles(
     }
 
   /** Run and host of the driver that was the last to claim the checkpoint. */
-  def newestClaimant(root: Path): Option[(UUID, String)] = environment.waiting.on(Claims.newest(
-    DstlEnvironment.location(root, configuration, options),
-    storage,
-    timeoutMillis,
-    environment.runtime
-  ))
+  def newestClaimant(root: Path): Option[(UUID, String)] = {
+    val location = DstlEnvironment.location(root, configuration, options)
+    environment.waiting.on(Claims.newest(QueryStorage(location, storage, storage, timeoutMillis)))
+  }
 
   /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */
   def refuseIfSealed(root: Path, batch: Long): Unit =

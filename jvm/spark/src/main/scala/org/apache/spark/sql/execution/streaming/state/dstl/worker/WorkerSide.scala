@@ -11,8 +11,9 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.failpoints.Stops
-import sparkdstl.log.format.{QueryLocation, Writer}
+import sparkdstl.log.format.Writer
 import sparkdstl.log.read.{EntryReader, SegmentReader}
+import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{RunId, ToExecutor}
 import sparkdstl.log.upload.{DataFiles, LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
 import sparkdstl.log.worker.{RememberedRuns, RunWorker}
@@ -21,7 +22,7 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
-import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QueryStorage}
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{ExecutorDoor, Rpc, RpcDriverLink}
 
@@ -101,42 +102,28 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
   private def make(id: RunId, root: Path, configuration: Configuration, options: LogOptions): WorkedRun = {
     val location = DstlEnvironment.location(root, configuration, options)
     val storage = environment.storage(location, configuration, options)
-    val runtime = environment.runtime
-    val entries = new EntryReader(
-      location,
-      storage.checkpoint,
-      options.commitTimeoutMs,
-      EntryFetchLength,
-      runtime,
-      environment.localCopies(options).map(_ -> id.run)
-    )
     val reader = new SegmentReader(
-      location,
-      entries,
+      storage,
+      new EntryReader(storage, EntryFetchLength, environment.localCopies(options).map(_ -> id.run)),
       environment.entryCache(options),
       environment.sharedRanges(options),
-      id.run,
-      storage.checkpoint,
-      storage.log,
-      options.commitTimeoutMs,
-      runtime
+      id.run
     )
     val worker = driverDoor.map { driver =>
       new RunWorker(
         id,
         environment.executorName,
         new RpcDriverLink(driver, door, Rpc.askTimeout(env)),
-        epoch => uploader(location, id, epoch, storage, options, environment.uploadBudget(options)),
-        epoch => uploader(location, id, epoch, storage, options, environment.snapshotUploads),
+        epoch => uploader(id, epoch, storage, options, environment.uploadBudget(options)),
+        epoch => uploader(id, epoch, storage, options, environment.snapshotUploads),
         options,
-        runtime
+        environment.runtime
       )
     }
     new WorkedRun(id, worker, reader, environment)
   }
 
   private def uploader(
-      location: QueryLocation,
       id: RunId,
       epoch: Long,
       storage: QueryStorage,
@@ -147,8 +134,8 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
     val instance = environment.runtime.random.nextUuid().toString.take(8)
     val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), environment.application)
     new LogUploader(
-      Stops.beforeUploads(location, storage.log),
-      location.base,
+      Stops.beforeUploads(storage),
+      storage.location.base,
       new DataFiles(writer, environment.executorName, instance),
       memory,
       new ObjectDiscarder(storage.log, environment.runtime, options.commitTimeoutMs, environment.uploadMetrics),

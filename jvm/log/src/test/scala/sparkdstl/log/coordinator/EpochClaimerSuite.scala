@@ -10,7 +10,7 @@ import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation._
 import sparkdstl.log.transport.ToDriver
 
-class RunStartSuite extends AnyFunSuite {
+class EpochClaimerSuite extends AnyFunSuite {
   import RunFixture._
 
   /** As `inner`, but creating replaces. */

@@ -1,0 +1,75 @@
+package sparkdstl.log.coordinator
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.slf4j.LoggerFactory
+
+import sparkdstl.log.coordinator.attempts.AttemptLedger
+import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
+import sparkdstl.log.format.EncodedEntry
+import sparkdstl.log.request.Deadline
+import sparkdstl.log.runtime.ProtocolRuntime
+
+/**
+ * @param waitMillis
+ *   until all that it carries or names was durable
+ * @param writeMillis
+ *   from then on, until it was created
+ */
+private[coordinator] final case class WrittenEntry(entry: EncodedEntry, waitMillis: Long, writeMillis: Long)
+
+/** Commits one batch after another: waits at the barrier, creates the entry, and adds it to the view of the log. */
+private[coordinator] final class BatchCommit(
+    state: GuardedState,
+    ledger: AttemptLedger,
+    barrier: Barrier,
+    entries: EntryWriter,
+    timeoutMillis: Long,
+    metrics: CommitMetrics,
+    runtime: ProtocolRuntime
+) {
+  import BatchCommit._
+  private implicit val executor: ExecutionContext = runtime.executor
+
+  /** Creates the entry of `batch`; see [[RunCoordinator.commit]]. */
+  def write(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[WrittenEntry] = {
+    val deadline = new Deadline(runtime.timer, timeoutMillis)
+    val written = for {
+      _ <- Future(barrier.close(batch, entries.checkpointIds(batch, content), reported))
+      segments <- barrier.await(batch, timeoutMillis)
+      waitMillis = deadline.elapsedMillis
+      entry <- entries.write(batch, content, segments, deadline)
+    } yield WrittenEntry(entry, waitMillis, deadline.elapsedMillis - waitMillis)
+    written.transform(
+      identity,
+      error => {
+        metrics.failed()
+        error
+      }
+    )
+  }
+
+  /** The entry exists. */
+  def committed(batch: Long, written: WrittenEntry): Unit = {
+    import written._
+    val unused = ledger.committed(batch)
+    val report = state.modify { of =>
+      val view = of.view.committed(batch, entry.index, BarrierReports.size(entry)).release(unused)
+      val report = BarrierReports.of(batch, entry, waitMillis, writeMillis, view.bytes)
+      val phase = if (of.phase == RunPhase.Committing) RunPhase.Running else of.phase
+      (of.copy(view = view, barrier = Some(report), phase = phase, restart = None), report)
+    }
+    metrics.committed(report)
+    logger.info(
+      s"Batch $batch: ${report.segments} segments durable after $waitMillis ms, commit entry of ${report.entryBytes} " +
+        s"bytes written in $writeMillis ms"
+    )
+  }
+
+  /** Ends the wait at the barrier. */
+  def interrupt(error: Throwable): Unit = barrier.end(error)
+}
+
+private object BatchCommit {
+  private val logger = LoggerFactory.getLogger(classOf[BatchCommit])
+}

@@ -1,0 +1,118 @@
+package sparkdstl.log.coordinator
+
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.slf4j.LoggerFactory
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
+import sparkdstl.log.coordinator.ownership.{ClaimedEpoch, Claims, EpochClaimer}
+import sparkdstl.log.coordinator.retention.{Cleanup, Deleter, OrphanSweep, RetentionRounds}
+import sparkdstl.log.coordinator.view.{GuardedState, Restart, RunState}
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.Writer
+import sparkdstl.log.read.EntryReader
+import sparkdstl.log.request.QueryStorage
+import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
+
+/**
+ * A run that is to begin.
+ *
+ * @param accumulator
+ *   the number of the accumulator in which tasks name their attempts
+ */
+final case class RunSetup(
+    run: UUID,
+    host: String,
+    application: String,
+    accumulator: Long,
+    options: LogOptions,
+    limits: RunLimits = RunLimits()
+)
+
+/** What a driver has once, for all its runs. */
+final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, metrics: CommitMetrics)
+
+/** Begins runs: claims an epoch, and assembles the coordinator around what was found. */
+object RunFactory {
+  private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
+
+  def begin(storage: QueryStorage, setup: RunSetup, driver: DriverResources): Future[RunCoordinator] = {
+    implicit val executor: ExecutionContext = storage.runtime.executor
+    val root = storage.location.root
+    val entries = new EntryReader(storage, setup.limits.fetchLength)
+    new EpochClaimer(storage, entries, setup.run, setup.host).claim().map { claimed =>
+      if (!claimed.exclusive) {
+        if (setup.options.requireExclusiveCreate) throw ProtocolErrors.notExclusive(root)
+        logger.warn(
+          s"The storage of $root does not create objects exclusively. Two drivers on this checkpoint may both commit a batch " +
+            "before one of them notices. The run reads again before and after each commit entry, and deletes nothing of other " +
+            "runs. Set spark.sql.streaming.stateStore.dstl.storage.requireExclusiveCreate=true to refuse such storage."
+        )
+      }
+      assemble(storage, setup, driver, claimed, entries)
+    }
+  }
+
+  private def assemble(
+      storage: QueryStorage,
+      setup: RunSetup,
+      driver: DriverResources,
+      claimed: ClaimedEpoch,
+      entries: EntryReader
+  )(implicit executor: ExecutionContext): RunCoordinator = {
+    import setup.{limits, options}
+    import driver.metrics
+    import storage.runtime
+    val id = RunId(storage.location.root.toString, setup.run)
+    val stores = claimed.view.stores
+    val restart = Option.when(stores.nonEmpty)(Restart(stores.size, stores))
+    val state = new GuardedState(RunState(claimed.view, claimed.exclusive, restart = restart))
+    val ledger = new AttemptLedger(driver.budget)
+    ledger.forget(claimed.view.newest): Unit
+    val snapshots = new SnapshotListing(state, entries, claimed.newest)
+    val cleanup = cleanupOf(storage, state, entries, limits, metrics)
+    val answers = new ExecutorAnswers(
+      id,
+      FromDriver.Opened(setup.accumulator, claimed.view.epoch, options.inlineMaxBatchSize),
+      state,
+      new SealIntake(id, ledger, state, limits.carriedBytes, metrics),
+      snapshots,
+      new RestartWatch(id.root, state, runtime.timer),
+      cleanup
+    )
+    val writer = Writer(setup.run, claimed.view.epoch, setup.host, setup.application)
+    val batches = new BatchCommit(
+      state,
+      ledger,
+      new Barrier(id, ledger, driver.executors, runtime),
+      new EntryWriter(storage, entries, writer, state, snapshots, limits.listEvery),
+      storage.timeoutMillis,
+      metrics,
+      runtime
+    )
+    new RunCoordinator(id, state, ledger, answers, batches, cleanup, runtime)
+  }
+
+  private def cleanupOf(
+      storage: QueryStorage,
+      state: GuardedState,
+      entries: EntryReader,
+      limits: RunLimits,
+      metrics: CommitMetrics
+  ): Cleanup = {
+    val claims = new Claims(storage, state, limits.fencingRuns)
+    val deleter = new Deleter(storage, entries)
+    def onFailure(error: Throwable): Unit = {
+      metrics.deletionFailed()
+      logger.warn(
+        s"Could not delete what ${storage.location.root} no longer needs; a later round tries again",
+        error
+      )
+    }
+    val rounds = new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, onFailure)
+    new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
+  }
+}

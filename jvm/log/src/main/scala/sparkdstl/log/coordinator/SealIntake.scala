@@ -1,0 +1,115 @@
+package sparkdstl.log.coordinator
+
+import org.slf4j.LoggerFactory
+
+import sparkdstl.log.coordinator.attempts.AttemptLedger
+import sparkdstl.log.coordinator.view.{GuardedState, LogView, Namer}
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.{SegmentKind, SegmentPart}
+import sparkdstl.log.transport.{FromDriver, RunId, SealedPart, SealedSegment, ToDriver}
+
+/**
+ * Takes what tasks seal into the ledger, and keeps the data files of their snapshots. Thread-safe.
+ *
+ * @param carriedBytes
+ *   of carried snapshots that a commit entry takes, if there are few stores
+ */
+private[coordinator] final class SealIntake(
+    id: RunId,
+    ledger: AttemptLedger,
+    state: GuardedState,
+    carriedBytes: Long,
+    metrics: CommitMetrics
+) {
+  import SealIntake._
+
+  /** Takes a seal, if the driver does. */
+  def take(from: String, seal: ToDriver.Seal): FromDriver =
+    if (!state.get.isAtWork) FromDriver.Superseded
+    else {
+      val view = state.get.view
+      val wanted =
+        seal.copy(carried = seal.carried.filterNot(of => hasNewer(view, of.key.storeDirectory, zipOf(seal, of))))
+      val (there, missing) = promised(wanted)
+      val answer =
+        if (missing.contains(None))
+          FromDriver.Refused("data files that its snapshot consists of are gone", Vector.empty)
+        else ledger.seal(from, wanted.copy(carried = there), carriedLimit(view))
+      answer match {
+        case FromDriver.Accepted(_, notTaken) =>
+          val gone = missing.toVector.collect { case (Some(store), files) => store -> files.toVector.sorted }
+          FromDriver.Accepted(state.get.barrier, notTaken ++ gone)
+        // As when a query is stopped: two messages of one executor may overtake each other.
+        case AttemptLedger.Withdrawn => AttemptLedger.Withdrawn
+        case refused: FromDriver.Refused =>
+          metrics.refused()
+          // Spark drops the error with which a killed task fails.
+          logger.warn(
+            ProtocolErrors.sealRefused(seal.attempt, seal.batch, id.run, refused.reason, refused.stale).getMessage +
+              s" It is on executor $from."
+          )
+          refused
+        case other => other
+      }
+    }
+
+  def withdraw(message: ToDriver.Withdraw): FromDriver =
+    FromDriver.Withdrawal(ledger.withdraw(message.attempt, message.batch))
+
+  def uploaded(from: String, message: ToDriver.Uploaded): FromDriver =
+    answerToUnknown(message.results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) })
+
+  /** An entry holds that snapshot of the store already, or a later one: it need not be carried again. */
+  private def hasNewer(view: LogView, store: String, version: Option[Long]): Boolean =
+    view.snapshotsOf(store).lastOption.exists(held => version.exists(_ <= held.key.version))
+
+  private def zipOf(seal: ToDriver.Seal, segment: SealedSegment): Option[Long] = seal.carried.collectFirst {
+    case zip if zip.key.kind == SegmentKind.Snapshot && zip.key.storeDirectory == segment.key.storeDirectory =>
+      zip.key.version
+  }
+
+  /**
+   * From now on the data files of the seal's snapshots are not deleted until the batch is committed.
+   *
+   * @return
+   *   the carried snapshots whose files are all there; and, by store, or None for what is part of the commit, files that may be
+   *   gone
+   */
+  private def promised(seal: ToDriver.Seal): (Vector[SealedSegment], Map[Option[String], Set[String]]) = {
+    val carried = seal.carried.groupBy(of => Option(of.key.storeDirectory))
+    val snapshots = carried.map { case (store, of) => store -> filesOf(of) } +
+      (Option.empty[String] -> filesOf(seal.segments.filter(_.key.version != seal.batch + 1)))
+    val missing =
+      if (snapshots.valuesIterator.forall(_.isEmpty)) Map.empty[Option[String], Set[String]]
+      else state.modify { of =>
+        val (view, missing) = of.view.promised(Namer.Seal(seal.batch, seal.attempt), snapshots)
+        (of.copy(view = view), missing)
+      }
+    (seal.carried.filterNot(of => missing.contains(Some(of.key.storeDirectory))), missing)
+  }
+
+  /**
+   * The query waits while a commit entry is written. So an entry takes a bounded number of bytes of snapshots, and the rest
+   * comes with later seals. The bound grows with the number of stores, as the entry itself does.
+   */
+  private def carriedLimit(view: LogView): Long = math.max(carriedBytes, view.stores.size * CarriedBytesPerStore)
+
+  private def filesOf(segments: Vector[SealedSegment]): Set[String] =
+    segments.iterator.flatMap(_.parts).collect { case SealedPart.Stored(part) => part }.flatMap(_.file).toSet
+
+  /**
+   * Uploads with unknown tickets are reported for a second time, or belong to a batch that was committed without them. Their
+   * executor discards the latter: the files may hold what a batch under way needs.
+   */
+  private def answerToUnknown(results: Vector[(Long, Either[String, SegmentPart])]): FromDriver = {
+    val now = state.get
+    val unwanted = results.collect { case (ticket, Right(part)) if !part.file.exists(now.view.files.isNamed) => ticket }
+    if (unwanted.isEmpty || !now.isAtWork) FromDriver.Noted else FromDriver.Unwanted(unwanted)
+  }
+}
+
+private object SealIntake {
+  private val logger = LoggerFactory.getLogger(classOf[SealIntake])
+
+  private val CarriedBytesPerStore = 128L
+}

@@ -1,0 +1,40 @@
+package sparkdstl.log.coordinator
+
+import scala.concurrent.{ExecutionContext, Future, Promise}
+
+import sparkdstl.log.coordinator.view.GuardedState
+import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
+
+/**
+ * Brings the snapshots that existed at the start of the run into the view: read with the first request, and again after a
+ * failure.
+ *
+ * @param newest
+ *   the newest entry at the start, which needs no second read
+ */
+private[coordinator] final class SnapshotListing(state: GuardedState, entries: EntryReader, newest: EntryFound)(implicit
+    executor: ExecutionContext
+) {
+
+  /** Completes when the view has them. */
+  def known(): Future[Unit] = {
+    val reading = Promise[Unit]()
+    val (underWay, begins) = state.modify { of =>
+      of.listing.filterNot(_.value.exists(_.isFailure)) match {
+        case Some(known) => (of, (known, false))
+        case None => (of.copy(listing = Some(reading.future)), (reading.future, true))
+      }
+    }
+    if (begins) {
+      val view = state.get.view
+      val existing = view.entries.keysIterator.filter(view.isForeign).toVector
+      reading.completeWith(SnapshotLists.of(existing)(read).map(list => state.change(_.listed(list)): Unit)): Unit
+    }
+    underWay
+  }
+
+  private def read(batch: Long): Future[EntryFound] = newest match {
+    case EntryFound.Logged(entry) if entry.batch == batch => Future.successful(newest)
+    case _ => entries.read(batch)
+  }
+}

@@ -1,0 +1,91 @@
+package sparkdstl.log.coordinator.ownership
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+import scala.util.Success
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, RunState}
+import sparkdstl.log.format.LogLayout
+import sparkdstl.log.request.QueryStorage
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
+
+/**
+ * The claims on storage of one checkpoint, for a run. A claim never changes, so each is read once. Thread-safe.
+ *
+ * @param kept
+ *   how many claims stay at most
+ */
+private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
+  import storage.location
+  private implicit val executor: ExecutionContext = storage.runtime.executor
+
+  /** The entries that the claims on storage fence; see [[ListedClaims.fences]]. Fails if a claim cannot be read. */
+  def fences(): Future[Set[Long]] = read().map { case (listed, of) => listed.fences(of.claims, of.view.epoch) }
+
+  /** Deletes claims of lower epochs that fence nothing, and what trials of storage have left. */
+  def deleteObsolete(): Future[Unit] = read().flatMap { case (listed, of) =>
+    val obsolete = listed.obsolete(of.claims, of.view.epoch, kept)
+    val marks = listed.ended.filter(epoch => obsolete.contains(epoch) || !listed.claimed.contains(epoch))
+    val trials = listed.trials.collect { case (epoch, name) if epoch < of.view.epoch => name }
+    val names = obsolete.map(_.toString) ++ marks.map(LogLayout.endOfEpoch) ++ trials
+    storage.delete(Nil, names.map(new Path(location.epochs, _)))
+  }
+
+  /** The names on storage, and the state with the claims behind them. */
+  private def read(): Future[(ListedClaims, RunState)] =
+    for {
+      listed <- Claims.list(storage)
+      unknown = listed.claimed.filterNot(state.get.claims.contains)
+      found <- Future.sequence(unknown.map(epoch => Claims.read(storage, epoch).map(epoch -> _)))
+    } yield (
+      listed,
+      state.update(of =>
+        of.copy(claims = (of.claims ++ found).filter { case (epoch, _) => listed.claimed.contains(epoch) })
+      )
+    )
+}
+
+object Claims {
+  private val MaxLength = 4096L
+  private val EndMark = "ended\n".getBytes(UTF_8)
+
+  /**
+   * Marks that nothing will be created under the claim of `epoch`: its run has ended, and so have its requests. Always succeeds:
+   * without the mark the claim stays longer than it must.
+   */
+  private[coordinator] def end(storage: QueryStorage, epoch: Long): Future[Unit] =
+    storage.create(new Path(storage.location.epochs, LogLayout.endOfEpoch(epoch)), EndMark)
+      .transform(_ => Success(()))(storage.runtime.executor)
+
+  /** Run and host of the newest claim, for the error of a fenced driver. None if they are unknown; never fails. */
+  def newest(storage: QueryStorage): Future[Option[(UUID, String)]] = {
+    implicit val executor: ExecutionContext = storage.runtime.executor
+    val newest = for {
+      listed <- list(storage)
+      claim <- read(storage, listed.claimed.max)
+    } yield claim.map(of => of.run -> of.host)
+    newest.recover { case _ => None }
+  }
+
+  private[ownership] def list(storage: QueryStorage): Future[ListedClaims] = {
+    implicit val executor: ExecutionContext = storage.runtime.executor
+    storage.checkpoint.run(ListObjects(storage.location.epochs), storage.timeoutMillis).flatMap(_.asFuture).map {
+      objects =>
+        val names = objects.iterator.map(_.path.getName).toVector
+        ListedClaims(
+          names.flatMap(LogLayout.parseEpoch),
+          names.flatMap(LogLayout.parseEndOfEpoch).toSet,
+          names.flatMap(name => LogLayout.parseTrial(name).map(_ -> name))
+        )
+    }
+  }
+
+  private def read(storage: QueryStorage, epoch: Long): Future[Option[Claim]] = {
+    val path = storage.location.epoch(epoch)
+    storage.read(path, Read(path, MaxLength)).map(_.flatMap(Claim.parse))(storage.runtime.executor)
+  }
+}

@@ -1,0 +1,97 @@
+package sparkdstl.log.coordinator.ownership
+
+import java.util.UUID
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.coordinator.view.{Claim, ListedClaims, LogView}
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.LogLayout
+import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.request.{Creation, QueryStorage}
+
+/**
+ * What a run has found and claimed.
+ *
+ * @param newest
+ *   the newest commit entry
+ * @param exclusive
+ *   whether storage creates objects exclusively, as a trial has shown
+ */
+private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryFound, exclusive: Boolean)
+
+/**
+ * Claims an epoch for a run, and reads what is committed. Changes nothing that another run relies on, so it can be done
+ * while one is at work.
+ *
+ * The claim names the batch that the run would commit first, and holds only if a listing that was begun after it still ends with
+ * the batch before: otherwise another run has committed meanwhile, and the next epoch is claimed. See [[Claim]].
+ */
+private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: EntryReader, run: UUID, host: String) {
+  import EpochClaimer._
+  import storage.{checkpoint, location, timeoutMillis}
+  private implicit val executor: ExecutionContext = storage.runtime.executor
+
+  def claim(): Future[ClaimedEpoch] = {
+    val committed = storage.batches()
+    val epochs = Claims.list(storage).transform(identity, unusable)
+    for {
+      last <- committed.map(_.lastOption)
+      claims <- epochs
+      claimed <- claimAfter(last, claims, Tries)
+    } yield claimed
+  }
+
+  /** Claims an epoch for a run that follows the entry of batch `last`. */
+  private def claimAfter(last: Option[Long], claims: ListedClaims, triesLeft: Int): Future[ClaimedEpoch] =
+    last.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read).flatMap { newest =>
+      val follows = newest match {
+        case EntryFound.Logged(entry) => entry.index.writer.epoch
+        case EntryFound.Plain => Claim.AfterStockSpark
+        case EntryFound.Absent => Claim.AfterNothing
+      }
+      val claim = Claim(run, host, last.getOrElse(-1L) + 1, follows)
+      create(math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1, claim)
+        .flatMap(check(_, last, newest, claims, triesLeft))
+    }
+
+  /** Creates the claim under the first free epoch from `number` on. */
+  private def create(number: Long, claim: Claim): Future[Long] =
+    storage.create(location.epoch(number), claim.bytes).flatMap(_.orElseFail(unusable)).flatMap {
+      case _: Creation.Taken => create(number + 1, claim)
+      case Creation.Ours => Future.successful(number)
+    }
+
+  /** The claim holds if the newest entry is still the one that it follows. */
+  private def check(
+      epoch: Long,
+      last: Option[Long],
+      newest: EntryFound,
+      claims: ListedClaims,
+      triesLeft: Int
+  ): Future[ClaimedEpoch] = {
+    val committed = storage.entries()
+    val trial = checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+    for {
+      objects <- committed
+      exclusive <- trial
+      now = LogLayout.batchesIn(objects).lastOption
+      claimed <-
+        if (now == last)
+          Future.successful(ClaimedEpoch(LogView.start(epoch, LogLayout.bytesIn(objects), newest), newest, exclusive))
+        else if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
+        else for {
+          _ <- Claims.end(storage, epoch)
+          again <- claimAfter(now, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
+        } yield again
+    } yield claimed
+  }
+
+  private def unusable(error: Throwable): Throwable = ProtocolErrors.unusableCheckpoint(location.epochs, error)
+}
+
+private object EpochClaimer {
+
+  /** How often a run claims anew because another one has committed a batch meanwhile, before it ends as fenced. */
+  private val Tries = 10
+}

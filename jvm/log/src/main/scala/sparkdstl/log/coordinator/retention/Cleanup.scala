@@ -1,0 +1,52 @@
+package sparkdstl.log.coordinator.retention
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.coordinator.ownership.Claims
+import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
+import sparkdstl.log.request.QueryStorage
+
+/** Deletes what the log no longer needs: on request, after each commit, and a last time at the end of the run. */
+private[coordinator] final class Cleanup(
+    storage: QueryStorage,
+    state: GuardedState,
+    deleter: Deleter,
+    rounds: RetentionRounds,
+    sweep: OrphanSweep
+) {
+  private implicit val executor: ExecutionContext = storage.runtime.executor
+
+  /** Something may have become unneeded. */
+  def request(): Unit = rounds.request()
+
+  /** A batch was committed. */
+  def committed(): Unit = {
+    rounds.request()
+    if (state.get.exclusive) sweep.request()
+  }
+
+  /** Deletes the entry of `batch` if it is the newest. Returns the deleted entries. */
+  def rollBack(batch: Long): Future[Vector[Long]] =
+    deleter.rollBack(batch, state.get.view.requested).map { gone =>
+      state.change(_.deleted(gone)): Unit
+      gone
+    }
+
+  /** Another round, after the one that is under way. */
+  def lastRound(): Future[Unit] =
+    for {
+      _ <- rounds.underWay
+      _ = rounds.request()
+      _ <- rounds.underWay
+    } yield ()
+
+  /** Nothing of this run can take effect any more, unless the outcome of its last commit is unknown. */
+  def endClaim(): Future[Unit] = {
+    val isFirst = state.modify { of =>
+      val isFirst = of.phase == RunPhase.Ended && !of.claimEnded
+      (of.copy(claimEnded = of.claimEnded || isFirst), isFirst)
+    }
+    val now = state.get
+    if (isFirst && now.exclusive) Claims.end(storage, now.view.epoch) else Future.unit
+  }
+}

@@ -1,0 +1,67 @@
+package sparkdstl.log.request
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.format.{LogLayout, QueryLocation}
+import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.storage.{Payload, StorageOperation, StoredObject}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
+
+/**
+ * The storage of one query.
+ *
+ * @param checkpoint
+ *   where commit entries and claims are
+ * @param log
+ *   where data files are
+ * @param timeoutMillis
+ *   of a request, in milliseconds
+ */
+final case class QueryStorage(
+    location: QueryLocation,
+    checkpoint: StorageClient,
+    log: StorageClient,
+    timeoutMillis: Long
+) extends AutoCloseable {
+  private implicit def executor: ExecutionContext = runtime.executor
+
+  def runtime: ProtocolRuntime = checkpoint.requests.runtime
+
+  /** Runs a read of the checkpoint; one without an answer fails with DSTL_READ_FAILED, which names `path`. */
+  def read[A](path: Path, operation: StorageOperation[A]): Future[A] =
+    checkpoint.run(operation, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))
+
+  /** The commit entries. */
+  def entries(): Future[Seq[StoredObject]] = read(location.commits, ListObjects(location.commits))
+
+  /** Batches of the commit entries, in ascending order. */
+  def batches(): Future[Vector[Long]] = entries().map(LogLayout.batchesIn)
+
+  /** The data files: published ones, and those that are being written. */
+  def dataFiles(): Future[(Seq[StoredObject], Seq[StoredObject])] = {
+    val directory = location.file(LogLayout.DataDirectory)
+    for {
+      published <- log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture)
+      unpublished <- log.run(ListUnpublished(directory), timeoutMillis).flatMap(_.asFuture)
+    } yield (published, unpublished)
+  }
+
+  /** Creates an object of the checkpoint exclusively. One with the same content counts as created. */
+  def create(path: Path, content: Array[Byte]): Future[Outcome[Creation]] =
+    checkpoint.create(path, Payload(content), timeoutMillis)(found => java.util.Arrays.equals(found.bytes, content))
+
+  /** Deletes data files, and then objects of the checkpoint: a commit entry that is left still names its files. */
+  def delete(dataFiles: Seq[Path], ofCheckpoint: Seq[Path]): Future[Unit] =
+    log.delete(dataFiles, timeoutMillis).flatMap(_.asFuture)
+      .flatMap(_ => checkpoint.delete(ofCheckpoint, timeoutMillis)).flatMap(_.asFuture)
+
+  /** Ends all requests at once. */
+  override def close(): Unit = Seq(checkpoint, log).foreach(_.requests.close())
+
+  /** Completes when no attempt of an ended request is under way, or after `millis`. */
+  def whenQuiet(millis: Long): Future[Unit] =
+    Future.sequence(Seq(checkpoint, log).map(_.requests.whenQuiet(millis))).map(_ => ())
+}
