@@ -45,7 +45,7 @@ def configure(
     download_num_threads: int | None = None,
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
-    download_local_copies_max_size: Size | None = None,
+    download_disk_cache_max_size: Size | None = None,
     local_recovery_max_size: Size | None = None,
 ) -> SparkSession.Builder:
     """Make the sessions of `builder` keep the state of streaming queries in the log, and return `builder`.
@@ -155,7 +155,7 @@ def configure(
       as 512k, 100m or 1g, or a number of bytes, at least 1m, at most 64g; by default 64m.
     - `download_cache_idle_timeout`: How long what nobody reads stays in that memory. A duration such as 500ms, 10s or
       5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
-    - `download_local_copies_max_size`: How many bytes of the same an executor keeps on its local disk on recovery,
+    - `download_disk_cache_max_size`: How many bytes of the same an executor keeps on its local disk on recovery,
       beside those in memory, for the stores that come to them later. 0 keeps none. A size such as 512k, 100m or 1g, or
       a number of bytes, at least 0, at most 1024g; by default 1g.
     - `local_recovery_max_size`: How many bytes of snapshots' files an executor keeps on its local disk for stores that
@@ -196,7 +196,7 @@ def configure_session(
     download_num_threads: int | None = None,
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
-    download_local_copies_max_size: Size | None = None,
+    download_disk_cache_max_size: Size | None = None,
     local_recovery_max_size: Size | None = None,
 ) -> SparkSession:
     """Make the queries that `session` starts from now on keep state in the log, and return `session`.
@@ -246,7 +246,7 @@ def conf(
     download_num_threads: int | None = None,
     download_cache_max_size: Size | None = None,
     download_cache_idle_timeout: Duration | None = None,
-    download_local_copies_max_size: Size | None = None,
+    download_disk_cache_max_size: Size | None = None,
     local_recovery_max_size: Size | None = None,
 ) -> dict[str, str]:
     """Return the Spark settings that keep state in the log, for `spark-submit --conf` and the settings of a cluster.

@@ -47,7 +47,7 @@ final case class LogOptions(
     downloadThreads: Int,
     cacheMaxSize: Long,
     cacheIdleTimeoutMs: Long,
-    localCopiesMaxSize: Long,
+    diskCacheMaxSize: Long,
     localRecoveryMaxSize: Long
 ) {
 
@@ -295,8 +295,8 @@ object LogOptions {
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 
-  val LocalCopiesMaxSize: LogOption[Long] = LogOption(
-    "download.localCopies.maxSize",
+  val DiskCacheMaxSize: LogOption[Long] = LogOption(
+    "download.diskCache.maxSize",
     Size(0, 1024 * GiB),
     "1g",
     "How many bytes of the same an executor keeps on its local disk on recovery, beside those in memory, for the stores " +
@@ -341,7 +341,7 @@ object LogOptions {
     DownloadThreads,
     CacheMaxSize,
     CacheIdleTimeout,
-    LocalCopiesMaxSize,
+    DiskCacheMaxSize,
     LocalRecoveryMaxSize
   )
 
@@ -392,7 +392,7 @@ object LogOptions {
       downloadThreads = value(DownloadThreads),
       cacheMaxSize = value(CacheMaxSize),
       cacheIdleTimeoutMs = value(CacheIdleTimeout),
-      localCopiesMaxSize = value(LocalCopiesMaxSize),
+      diskCacheMaxSize = value(DiskCacheMaxSize),
       localRecoveryMaxSize = value(LocalRecoveryMaxSize)
     )
   }

@@ -30,7 +30,7 @@ private[coordinator] final class ExecutorAnswers(
     case seal: ToDriver.Seal => Future.successful(seals.take(from, seal))
     case withdraw: ToDriver.Withdraw => Future.successful(seals.withdraw(withdraw))
     case uploaded: ToDriver.Uploaded => Future.successful(seals.uploaded(from, uploaded))
-    case ToDriver.PastTheLog(why) =>
+    case ToDriver.Bypass(why) =>
       val isFirst = state.modify(of => (of.copy(bypassed = true), !of.bypassed))
       if (isFirst) logger.warn(s"Nothing of ${id.root} goes to the log: $why")
       Future.successful(FromDriver.Noted)

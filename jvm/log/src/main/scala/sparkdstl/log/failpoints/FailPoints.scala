@@ -20,7 +20,7 @@ object FailPoints {
   private val PollMillis = 20L
   private val Form = """([\w.-]+)=(pause|linger|fail)(?:@(\d+))?""".r
 
-  private lazy val directory: Path = Paths.get(sys.env.getOrElse("SPARK_DSTL_FAIL_POINT_DIR", "."))
+  private def directory: Path = Paths.get(sys.env.getOrElse("SPARK_DSTL_FAIL_POINT_DIR", "."))
 
   private val rules: Seq[Rule] = sys.env.get("SPARK_DSTL_FAIL_POINTS").toVector.flatMap(_.split(';')).map {
     case Form(name, action, batch) => Rule(name, action, Option(batch).map(_.toLong))

@@ -11,18 +11,18 @@ import sparkdstl.log.storage.ObjectTail
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
 /**
- * Reads commit entries from storage, which alone says what is committed: version v of a store is in the entry of batch
+ * Reads commit entries from storage, which alone decides what is committed: version v of a store is in the entry of batch
  * v - 1, or in a plain file.
  *
  * @param fetchLength
  *   how many bytes from an entry's end are fetched at once, its segments included where they fit
- * @param copies
- *   of entries that were fetched before, and as whose; None if they are not to be kept
+ * @param diskCache
+ *   for fetched entries, and the reader that they are cached for; None without a cache
  */
 final class EntryReader(
     storage: QueryStorage,
     fetchLength: Int,
-    copies: Option[(LocalCopies, UUID)] = None
+    diskCache: Option[(DiskCache, UUID)] = None
 ) {
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
@@ -36,9 +36,9 @@ final class EntryReader(
       case Some(tail) => inspect(batch, tail, length)
     }
 
-  private def tailOf(batch: Long, length: Int): Future[Option[ObjectTail]] = copies match {
-    case Some((kept, reader)) if length == fetchLength =>
-      kept.get(EntryPlace(location.root.toString, reader, batch))(fetch(batch, length))
+  private def tailOf(batch: Long, length: Int): Future[Option[ObjectTail]] = diskCache match {
+    case Some((cache, reader)) if length == fetchLength =>
+      cache.get(EntryPlace(location.root.toString, reader, batch))(fetch(batch, length))
     case _ => fetch(batch, length)
   }
 

@@ -10,7 +10,7 @@ sealed trait EntryFound
 
 object EntryFound {
 
-  /** Roughly what it takes to know that an entry has no log, in bytes. */
+  /** Roughly the size of what is known of an entry without a log, in bytes. */
   private val PlainWeight = 64L
 
   /** Bytes in memory; None of an entry that is not there, because it may be written at any time. */
@@ -27,6 +27,12 @@ object EntryFound {
   case object Plain extends EntryFound
 
   final case class Logged(entry: LoadedEntry) extends EntryFound
+
+  /** `found`, with a lookup of its segments. */
+  private[read] def withLookup(found: EntryFound): EntryFound = found match {
+    case Logged(entry) => Logged(entry.withLookup)
+    case other => other
+  }
 }
 
 /**
@@ -36,31 +42,35 @@ object EntryFound {
  *   where the log begins in the entry, in bytes
  * @param tail
  *   the entry's end, as far as it was fetched
+ * @param lookup
+ *   of its segments, where several stores are looked up
  */
 final class LoadedEntry(
     val path: Path,
     val batch: Long,
     val index: LogFileIndex,
     val logStart: Long,
-    tail: ObjectTail
+    tail: ObjectTail,
+    lookup: Option[EntryLookup] = None
 ) {
 
-  // By store directory: listing what there is of one store must not cost as much as there are stores.
-  private lazy val segments: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
-
-  private lazy val ranges: Map[SegmentPart, FileRange] = FileRange.shared(index.entries.flatMap(_.parts))
+  /** The same, with a lookup: the time to find one store's segments must not grow with the number of stores. */
+  def withLookup: LoadedEntry = new LoadedEntry(path, batch, index, logStart, tail, Some(new EntryLookup(index)))
 
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
   /**
-   * The file of a snapshot that Spark calls `name`: the store's name for it never comes again, so it does not matter for
-   * which snapshot it was uploaded.
+   * The file of a snapshot that Spark calls `name`: the store never uses the name again, so it does not matter for which
+   * snapshot it was uploaded.
    */
   def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
     segmentsOf(storeDirectory).find(_.key.snapshotFile.contains(name))
 
   /** All segments of a store. */
-  def segmentsOf(storeDirectory: String): Vector[SegmentEntry] = segments.getOrElse(storeDirectory, Vector.empty)
+  def segmentsOf(storeDirectory: String): Vector[SegmentEntry] =
+    lookup.fold(index.entries.filter(_.key.storeDirectory == storeDirectory))(
+      _.byStore.getOrElse(storeDirectory, Vector.empty)
+    )
 
   /** Bytes of the log from `offset` on, if they were fetched. */
   def bytes(offset: Long, length: Int): Option[Array[Byte]] = {
@@ -70,15 +80,21 @@ final class LoadedEntry(
     )
   }
 
-  /** The range that is best read for the sake of `part`; None if that is the part alone. */
-  def rangeAround(part: SegmentPart): Option[FileRange] = ranges.get(part)
+  /** The range that is read instead of `part`, because several parts share it. */
+  def rangeAround(part: SegmentPart): Option[FileRange] = lookup.flatMap(_.ranges.get(part))
 
   /** Directories of the stores that its batch has changed. */
   def changedStores: Set[String] = index.changedStores
 
-  /** Roughly what it takes in memory, in bytes. */
+  /** Roughly its size in memory, in bytes. */
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
 
   /** Data files that hold parts of its segments, relative to the base. */
   def files: Set[String] = index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
+}
+
+/** Finds segments of an index by store, and the ranges that several parts share. */
+final class EntryLookup(index: LogFileIndex) {
+  private[read] val byStore: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
+  private[read] val ranges: Map[SegmentPart, FileRange] = FileRange.shared(index.entries.flatMap(_.parts))
 }

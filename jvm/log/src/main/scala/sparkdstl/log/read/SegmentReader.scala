@@ -43,7 +43,7 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 final class SegmentReader(
     storage: QueryStorage,
     entries: EntryReader,
-    cache: FetchCache[EntryPlace, EntryFound],
+    cache: MemoryCache[EntryPlace, EntryFound],
     ranges: SharedRanges,
     reader: UUID
 ) {
@@ -175,7 +175,7 @@ final class SegmentReader(
     batches.filterNot(batch => cache.contains(place(batch))).foreach(entry(_): Unit)
 
   private def entry(batch: Long): Future[EntryFound] =
-    cache.get(place(batch))(entries.read(batch)).flatMap { found =>
+    cache.get(place(batch))(entries.read(batch).map(EntryFound.withLookup)).flatMap { found =>
       found match {
         case EntryFound.Logged(entry) => checkChain(entry).map(_ => found)
         case _ => Future.successful(found)

@@ -9,18 +9,18 @@ import sparkdstl.log.storage.ObjectTail
  * Ranges in which several stores have something: fetched once for all stores of an executor. Data files never change and
  * their names never come again, so what one run has read is good for the next.
  *
- * @param copies where they stay when memory is needed for others
+ * @param disk keeps ranges that memory evicts
  */
 final class SharedRanges(
-    memory: FetchCache[RangePlace, Array[Byte]],
-    copies: Option[LocalCopies],
+    memory: MemoryCache[RangePlace, Array[Byte]],
+    disk: Option[DiskCache],
     runtime: ProtocolRuntime
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
 
   /** The range, from memory, from the local disk or as `fetch` reads it from storage. */
   def get(place: RangePlace)(fetch: => Future[Array[Byte]]): Future[Array[Byte]] = memory.get(place) {
-    copies.fold(fetch) {
+    disk.fold(fetch) {
       _.get(place)(fetch.map(bytes => Some(ObjectTail(bytes, place.range.length.toLong)))).map(_.get.bytes)
     }
   }
@@ -28,6 +28,6 @@ final class SharedRanges(
   /** What was handed out is not what was written. */
   def forget(place: RangePlace): Unit = {
     memory.forget(place)
-    copies.foreach(_.forget(place))
+    disk.foreach(_.forget(place))
   }
 }

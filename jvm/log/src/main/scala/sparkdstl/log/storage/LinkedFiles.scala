@@ -6,8 +6,8 @@ import java.nio.file.{Files, Path}
 import scala.collection.mutable
 
 /**
- * Links to local files, on whatever disks those are: what is linked stays when the file itself goes, and takes no room of
- * its own. Calls throw an `IOException` or an `UnsupportedOperationException`; nothing here is relied upon.
+ * Links to local files: the content stays when the file itself is deleted, and takes no room of its own. Calls throw an
+ * `IOException` or an `UnsupportedOperationException`.
  */
 trait LinkedFiles {
 
@@ -25,7 +25,7 @@ trait LinkedFiles {
   /** Closed by the caller. */
   def open(file: Path): InputStream
 
-  /** What is gone already is gone. */
+  /** The file need not exist. */
   def delete(file: Path): Unit
 }
 
@@ -33,7 +33,7 @@ trait LinkedFiles {
  * Hard links.
  *
  * @param makeDirectory
- *   makes a directory on the disk of that one, to be removed when the process ends
+ *   makes a directory on the same disk, to be removed when the process ends
  */
 final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
 

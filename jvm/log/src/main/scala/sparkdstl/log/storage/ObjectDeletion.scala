@@ -7,20 +7,20 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{BulkDelete, FileSystem, Path}
 
 /**
- * Deletes objects in as few requests as the file system allows, and reports all that failed. Where it deletes in batches, a
- * single one is a batch as well: other deletions look first whether there is a directory of that name, and afterwards whether
- * the one above is empty.
+ * Deletes objects in as few requests as the file system allows, and reports all failures. Where it deletes in batches, a
+ * single object is a batch as well: other deletions first look for a directory of that name, and afterwards whether the
+ * parent is empty.
  */
 private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) {
 
-  /** How many objects below the base go with one request. */
-  lazy val pageSize: Int =
+  /** How many objects below the base one request deletes. */
+  val pageSize: Int =
     try {
       val bulk = fileSystem.createBulkDelete(base)
       try math.max(bulk.pageSize(), 1)
       finally bulk.close()
     } catch {
-      // The second is what Hadoop before 3.4.1 answers, which knows no batches.
+      // Hadoop before 3.4.1 has no such method.
       case _: UnsupportedOperationException | _: LinkageError => 1
     }
 

@@ -46,7 +46,7 @@ object MessageCodec {
       case ToDriver.ListStore(storeDirectory) =>
         out.writeByte(5)
         writeText(out, storeDirectory)
-      case ToDriver.PastTheLog(why) =>
+      case ToDriver.Bypass(why) =>
         out.writeByte(6)
         writeText(out, why)
     }
@@ -62,7 +62,7 @@ object MessageCodec {
         })
       case 4 => ToDriver.Release(many(in, 12)((readText(in), in.readLong())))
       case 5 => ToDriver.ListStore(readText(in))
-      case 6 => ToDriver.PastTheLog(readText(in))
+      case 6 => ToDriver.Bypass(readText(in))
       case other => throw unknown(other)
     }
   }

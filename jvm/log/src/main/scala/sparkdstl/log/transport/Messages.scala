@@ -75,8 +75,8 @@ object ToDriver {
   /** Which versions of a store are in the log. */
   final case class ListStore(storeDirectory: String) extends ToDriver
 
-  /** Changes of this query go past the log, and why: for the operator, once. */
-  final case class PastTheLog(why: String) extends ToDriver
+  /** Changes of this query bypass the log, and why: for the operator, once. */
+  final case class Bypass(why: String) extends ToDriver
 }
 
 /** The driver's answers. */

@@ -43,7 +43,7 @@ final class ObjectDiscarder(
   }
 
   /** Deletes `path` when writes of it are likely to have ended: it may appear after this call. */
-  def discardLater(path: Path): Unit = after(LateMillis)(() => discard(path))
+  def discardLater(path: Path): Unit = after(UnknownMillis)(() => discard(path))
 
   /** How many objects are still to be deleted. */
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
@@ -129,5 +129,5 @@ private object ObjectDiscarder {
   val MaxFailed = 10000
   val FirstDelayMillis = 1000L
   val MaxDelayMillis = 300000L
-  val LateMillis = 60000L
+  val UnknownMillis = 60000L
 }

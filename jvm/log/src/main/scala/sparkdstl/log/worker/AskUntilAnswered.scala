@@ -10,8 +10,8 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 /**
- * Asks the driver until it answers. All messages may be said more than once, so an ask that ended in silence is asked
- * again: after half a second at first, then ever less often.
+ * Sends a message to the driver until it answers. Messages may be repeated, so an ask that timed out or failed is repeated:
+ * after half a second at first, then with growing delays.
  */
 private[worker] final class AskUntilAnswered(
     link: DriverLink,
@@ -24,9 +24,9 @@ private[worker] final class AskUntilAnswered(
 
   /**
    * @param timeoutMillis
-   *   after which nobody asks any more, nor waits for an answer, and the future fails with the last error
+   *   after which the future fails with the last error
    * @param wanted
-   *   asked before each further try; when it is false nobody asks any more either
+   *   evaluated before each further try; false ends the tries
    */
   def apply(message: ToDriver, timeoutMillis: Long, wanted: () => Boolean = () => true): Future[Answer] = {
     val asking = new Asking(message, timeoutMillis, wanted)
@@ -41,33 +41,33 @@ private[worker] final class AskUntilAnswered(
 
     def answer: Future[Answer] = promise.future
 
-    def begin(): Unit = later(timeoutMillis)(() => promise.tryFailure(silence): Unit).foreach { deadline =>
+    def begin(): Unit = later(timeoutMillis)(() => promise.tryFailure(timeout): Unit).foreach { deadline =>
       promise.future.onComplete(_ => deadline.cancel())
       attempt(0)
     }
 
-    private def attempt(silences: Int): Unit = {
+    private def attempt(timeouts: Int): Unit = {
       val asked =
         try link.ask(executorName, run, message)
         catch { case NonFatal(error) => Future.failed(error) }
       asked.onComplete {
-        case Success(answer) => promise.trySuccess(Answer(answer, silences)): Unit
+        case Success(answer) => promise.trySuccess(Answer(answer, timeouts)): Unit
         case Failure(error) =>
           lastError = Some(error)
-          askAgain(silences + 1, error)
+          askAgain(timeouts + 1, error)
       }
     }
 
-    private def askAgain(silences: Int, error: Throwable): Unit = {
-      val delay = math.min(FirstDelayMillis << math.min(silences - 1, 10), LongestDelayMillis)
+    private def askAgain(timeouts: Int, error: Throwable): Unit = {
+      val delay = math.min(FirstDelayMillis << math.min(timeouts - 1, 10), LongestDelayMillis)
       val jittered = math.round(delay * (0.5 + runtime.random.nextDouble()))
       val inTime = runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(jittered) < deadlineNanos
       if (inTime && !promise.isCompleted && wanted())
-        later(jittered)(() => if (!promise.isCompleted) attempt(silences)): Unit
+        later(jittered)(() => if (!promise.isCompleted) attempt(timeouts)): Unit
       else promise.tryFailure(error): Unit
     }
 
-    /** Without a timer nobody can wait: what is asked has failed then. */
+    /** Without a timer the ask fails. */
     private def later(millis: Long)(action: () => Unit): Option[Cancellable] =
       try Some(runtime.timer.schedule(millis)(action))
       catch {
@@ -76,7 +76,7 @@ private[worker] final class AskUntilAnswered(
           None
       }
 
-    private def silence: Throwable =
+    private def timeout: Throwable =
       lastError.getOrElse(new TimeoutException(s"the driver has not answered for $timeoutMillis ms"))
   }
 }
@@ -86,8 +86,8 @@ private[worker] object AskUntilAnswered {
   private val LongestDelayMillis = 10000L
 
   /**
-   * @param silences
+   * @param timeouts
    *   how many asks before the answered one ended without an answer, and may have been taken
    */
-  final case class Answer(message: FromDriver, silences: Int)
+  final case class Answer(message: FromDriver, timeouts: Int)
 }

@@ -50,7 +50,7 @@ final class RunWorker(
   private val released = mutable.HashMap.empty[String, Long]
   private val loads = mutable.HashMap.empty[String, Int]
   private var releasing = false
-  private var toldPastTheLog = false
+  private var reportedBypass = false
   private var closed = false
 
   @volatile private var barrier: Option[BarrierReport] = None
@@ -136,14 +136,14 @@ final class RunWorker(
       case _ => None
     }
 
-  /** Tells the driver, once, that changes go past the log. */
-  def pastTheLog(why: String): Unit = {
+  /** Tells the driver, once, that changes bypass the log. */
+  def bypass(why: String): Unit = {
     val first = synchronized {
-      val first = !toldPastTheLog
-      toldPastTheLog = true
+      val first = !reportedBypass
+      reportedBypass = true
       first
     }
-    if (first) ask(ToDriver.PastTheLog(why), options.commitTimeoutMs): Unit
+    if (first) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
   }
 
   /** How the newest barrier went of which the driver has told. */

@@ -48,7 +48,7 @@ final class TaskWriter private[worker] (
   private val outcome = Promise[Unit]()
   // Whether the driver has been asked, and how often it was silent: then it may have taken a seal, or may yet.
   private var asked = false
-  private var silences = 0
+  private var timeouts = 0
 
   /**
    * Begins a segment.
@@ -184,8 +184,8 @@ final class TaskWriter private[worker] (
 
   private def answered(segments: Vector[SegmentWriter], answer: AskUntilAnswered.Answer): Future[Unit] = {
     val mayBeTaken = synchronized {
-      silences += answer.silences
-      silences > 0
+      timeouts += answer.timeouts
+      timeouts > 0
     }
     answer.message match {
       case FromDriver.Accepted(barrier, notTaken) =>

@@ -43,7 +43,7 @@ class LogOptionsSuite extends AnyFunSuite {
         downloadThreads = 8,
         cacheMaxSize = 64 * MiB,
         cacheIdleTimeoutMs = 60000,
-        localCopiesMaxSize = 1024 * MiB,
+        diskCacheMaxSize = 1024 * MiB,
         localRecoveryMaxSize = 4096 * MiB
       )
     )
@@ -96,7 +96,7 @@ class LogOptionsSuite extends AnyFunSuite {
       "download.numThreads" -> "16",
       "download.cache.maxSize" -> "4m",
       "download.cache.idleTimeout" -> "17s",
-      "download.localCopies.maxSize" -> "18m",
+      "download.diskCache.maxSize" -> "18m",
       "localRecovery.maxSize" -> "23m",
       "materialize.interval" -> "19s",
       "materialize.replayCost" -> "20",
@@ -133,7 +133,7 @@ class LogOptionsSuite extends AnyFunSuite {
         downloadThreads = 16,
         cacheMaxSize = 4 * MiB,
         cacheIdleTimeoutMs = 17000,
-        localCopiesMaxSize = 18 * MiB,
+        diskCacheMaxSize = 18 * MiB,
         localRecoveryMaxSize = 23 * MiB
       )
     )

@@ -17,7 +17,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     import stored._
 
     private def ownRanges =
-      new SharedRanges(new FetchCache(1 << 20, runtime)(bytes => Some(bytes.length.toLong)), None, runtime)
+      new SharedRanges(new MemoryCache(1 << 20, runtime)(bytes => Some(bytes.length.toLong)), None, runtime)
 
     def reader(
         cacheBytes: Long = 1 << 20,
@@ -26,7 +26,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     ): SegmentReader = new SegmentReader(
       storage,
       new EntryReader(storage, fetchLength),
-      new FetchCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
+      new MemoryCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
       shared,
       otherRun
     )
@@ -194,7 +194,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     (0 to 9).foreach(store => assert(read(some, store) == (1, store)))
     assert(stored.store.count("readRange") == 1)
     // The same name, and the same places in it.
-    val ranges = new SharedRanges(new FetchCache(1000, stored.runtime)(_ => Some(1L)), None, stored.runtime)
+    val ranges = new SharedRanges(new MemoryCache(1000, stored.runtime)(_ => Some(1L)), None, stored.runtime)
     assert(read(reader(fetchLength = 100, shared = ranges), 3) == (1, 3))
     write(2): Unit
     assert(read(reader(fetchLength = 100, shared = ranges), 3) == (2, 3))

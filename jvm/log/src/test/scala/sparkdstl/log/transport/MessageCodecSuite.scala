@@ -70,7 +70,7 @@ class MessageCodecSuite extends AnyFunSuite {
     many(Gen.zip(Gen.long, Gen.either(text, part))).map(ToDriver.Uploaded(_)),
     many(Gen.zip(text, Gen.long)).map(ToDriver.Release(_)),
     text.map(ToDriver.ListStore(_)),
-    text.map(ToDriver.PastTheLog(_))
+    text.map(ToDriver.Bypass(_))
   )
 
   private val barrier: Gen[BarrierReport] = Gen.zip(Gen.listOfN(8, Gen.long), integer, integer).map {

@@ -51,7 +51,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     )
     val answer = fixture.ask(ToDriver.Open, 60000)
     fixture.time.advance(5000)
-    assert(WorkerFixture.result(answer).silences == 2)
+    assert(WorkerFixture.result(answer).timeouts == 2)
   }
 
   test("nobody asks again for what is not wanted any more") {

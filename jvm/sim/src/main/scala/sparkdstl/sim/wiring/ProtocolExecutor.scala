@@ -208,7 +208,7 @@ private[wiring] final class ProtocolExecutor(
   private def keep(storeDirectory: String, files: Vector[SnapshotPiece]): Unit =
     try {
       val own = files.map(file => file.name -> context.disk.writeNow(s"$storeDirectory/${file.name}", file.content))
-      environment.kept.keep(storeDirectory, own.toMap, context.disk.near, ProtocolWiring.KeptBytes)
+      environment.kept.put(storeDirectory, own.toMap, context.disk.near, ProtocolWiring.KeptBytes)
       own.foreach { case (_, file) => context.disk.delete(file) }
     } catch { case _: IOException => () }
 

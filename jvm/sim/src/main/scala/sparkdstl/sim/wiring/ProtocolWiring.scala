@@ -10,9 +10,9 @@ import sparkdstl.log.coordinator.{CommitMetrics, CoordinatedRuns, DriverResource
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{EntryFound, EntryPlace, EntryReader, FetchCache, LocalCopies, RangePlace, SharedRanges}
+import sparkdstl.log.read.{DiskCache, EntryFound, EntryPlace, EntryReader, MemoryCache, RangePlace, SharedRanges}
 import sparkdstl.log.request.{QueryStorage, RequestMetrics, RequestOptions, Requests, StorageClient, StorageHistory}
-import sparkdstl.log.storage.KeptFiles
+import sparkdstl.log.storage.SstCache
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver}
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
@@ -71,14 +71,14 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
   val budget = new InlineBudget(8 * 1024)
   // In some processes memory is short, and what was read is on the local disk alone.
   private val isShort = context.runtime.random.nextDouble() < 0.5
-  val copies = new LocalCopies(context.disk, 48 * 1024, context.runtime)
-  val kept = new KeptFiles(context.disk)
-  val entries = new FetchCache[EntryPlace, EntryFound](
+  val copies = new DiskCache(context.disk, 48 * 1024, context.runtime)
+  val kept = new SstCache(context.disk)
+  val entries = new MemoryCache[EntryPlace, EntryFound](
     if (isShort) 8 * 1024 else 64 * 1024,
     context.runtime
   )(EntryFound.weight)
   val ranges = new SharedRanges(
-    new FetchCache[RangePlace, Array[Byte]](if (isShort) 200 else 16 * 1024, context.runtime)(bytes =>
+    new MemoryCache[RangePlace, Array[Byte]](if (isShort) 200 else 16 * 1024, context.runtime)(bytes =>
       Some(bytes.length.toLong)
     ),
     Some(copies),

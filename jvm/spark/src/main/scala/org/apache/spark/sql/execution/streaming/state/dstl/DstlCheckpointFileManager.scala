@@ -74,7 +74,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
       case (store: CheckpointDirectory.Store, _, _) if SnapshotNames.isChecksum(file) && isInLog(store, file) =>
         PackedSnapshot.discarding()
       case (store: CheckpointDirectory.Store, _, _) =>
-        PastTheLog.reasonFor(file.getName, configuration).foreach(why => runOf(store).worker.foreach(_.pastTheLog(why)))
+        PastTheLog.reasonFor(file.getName, configuration).foreach(why => runOf(store).worker.foreach(_.bypass(why)))
         published(file, overwriteIfPossible)
       case (CheckpointDirectory.Commits(root), _, Some(batch)) => commitEntry(root, file, batch)
       case (CheckpointDirectory.Offsets(root), _, Some(batch)) => offsetsEntry(root, file, batch)

@@ -14,10 +14,10 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read.{
+  DiskCache,
   EntryFound,
   EntryPlace,
-  FetchCache,
-  LocalCopies,
+  MemoryCache,
   RangePlace,
   RecoveryProgress,
   ReplayMetrics,
@@ -57,15 +57,15 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   val requestMetrics = new RequestMetrics
   private val histories = new StorageHistories
   private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
-  private lazy val memory = new MemoryObjectStore(() => System.currentTimeMillis())
+  private val memory = new MemoryObjectStore(() => System.currentTimeMillis())
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
   val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
   val uploadMetrics = new UploadMetrics
   val replayMetrics = new ReplayMetrics
   val recoveryProgress = new RecoveryProgress(runtime)
-  val entries = new FetchCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
-  val ranges = new FetchCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
+  val entries = new MemoryCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
+  val ranges = new MemoryCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
   letGoOfIdleEntries()
 
@@ -81,11 +81,10 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   val materializations = new MaterializationMetrics
 
   private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
-  private val localFiles = new ThreadedLocalFiles(() => Utils.createTempDir(namePrefix = "dstl").toPath, localDisk)
-  private val copies = new ConcurrentHashMap[Long, LocalCopies]
+  private val diskCaches = new ConcurrentHashMap[Long, DiskCache]
 
   /** Of snapshots, for stores that come back. */
-  val keptFiles = new KeptFiles(
+  val sstCache = new SstCache(
     new HardLinks(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
   )
 
@@ -120,7 +119,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   }
 
   /** Commit entries in memory: as many as the most generous query asks for, for as long as the most sparing one wants. */
-  def entryCache(options: LogOptions): FetchCache[EntryPlace, EntryFound] = {
+  def entryCache(options: LogOptions): MemoryCache[EntryPlace, EntryFound] = {
     entries.ensureAtLeast(options.cacheMaxSize * EntryShare / 4)
     entriesIdleMillis.accumulateAndGet(options.cacheIdleTimeoutMs, math.min(_, _)): Unit
     entries
@@ -129,12 +128,18 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   /** Parts of data files, which have the rest of that memory. */
   def sharedRanges(options: LogOptions): SharedRanges = {
     ranges.ensureAtLeast(options.cacheMaxSize * (4 - EntryShare) / 4)
-    new SharedRanges(ranges, localCopies(options), runtime)
+    new SharedRanges(ranges, diskCache(options), runtime)
   }
 
-  /** What was read on the local disk; None if the options say that none are to be kept there. */
-  def localCopies(options: LogOptions): Option[LocalCopies] = Option.when(options.localCopiesMaxSize > 0)(
-    copies.computeIfAbsent(options.localCopiesMaxSize, new LocalCopies(localFiles, _, runtime))
+  /** The disk cache of that size; None if the options turn it off. */
+  def diskCache(options: LogOptions): Option[DiskCache] = Option.when(options.diskCacheMaxSize > 0)(
+    diskCaches.computeIfAbsent(
+      options.diskCacheMaxSize,
+      maxBytes => {
+        val directory = Utils.createTempDir(namePrefix = "dstl").toPath
+        new DiskCache(new ThreadedLocalFiles(directory, localDisk), maxBytes, runtime)
+      }
+    )
   )
 
   /** Attempts at the file system of `path`, bounded for the whole process. */
@@ -179,8 +184,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   /** Cancelled attempts that were interrupted because their thread was needed. */
   def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.interruptedAttempts).sum
 
-  /** Bytes of what was read on the local disk. */
-  def localCopyBytes: Long = copies.values.asScala.iterator.map(_.bytes).sum
+  /** Bytes in disk caches. */
+  def diskCacheBytes: Long = diskCaches.values.asScala.iterator.map(_.bytes).sum
 
   /** What still comes when this is closed is wanted by nobody. */
   private def reportUnlessClosed(error: Throwable): Unit = error match {

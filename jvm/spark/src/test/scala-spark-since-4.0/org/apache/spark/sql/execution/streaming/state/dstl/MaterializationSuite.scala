@@ -212,7 +212,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
 
   test("a store that comes back to the process fetches what it lacks, and what is damaged") {
     val progress = DstlEnvironment.get.recoveryProgress
-    val kept = DstlEnvironment.get.keptFiles
+    val kept = DstlEnvironment.get.sstCache
     def restart(done: Int): (Long, Long) = {
       val before = (progress.snapshotBytesFetched, progress.snapshotBytesLocal)
       val counting = new Counting(done)

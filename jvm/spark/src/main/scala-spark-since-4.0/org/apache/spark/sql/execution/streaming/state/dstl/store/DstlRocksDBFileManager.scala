@@ -222,7 +222,7 @@ private[store] final class DstlRocksDBFileManager(
    * @param directory where they are
    */
   def keep(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
-    DstlEnvironment.get.keptFiles.keep(
+    DstlEnvironment.get.sstCache.put(
       of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
       localTempDir.getParentFile.getParentFile.toPath,
@@ -231,7 +231,7 @@ private[store] final class DstlRocksDBFileManager(
 
   /** The file as it was kept, if it still is what the log says. */
   private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
-    DstlEnvironment.get.keptFiles.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
+    DstlEnvironment.get.sstCache.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
 
   private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
     val offsets = found.segment.parts.scanLeft(0L)(_ + _.length)

@@ -60,7 +60,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("storage.busyThreads")(environment.busyStorageThreads.toLong)
     gauge("storage.interruptedAttempts")(environment.interruptedAttempts)
     gauge("cache.bytes")(environment.entries.weight + environment.ranges.weight)
-    gauge("cache.localBytes")(environment.localCopyBytes)
+    gauge("cache.diskBytes")(environment.diskCacheBytes)
     gauge("cache.hits")(environment.entries.hits + environment.ranges.hits)
     gauge("cache.misses")(environment.entries.misses + environment.ranges.misses)
   }
@@ -78,7 +78,7 @@ private[dstl] final class ProcessMetrics(environment: DstlEnvironment) extends S
     gauge("recovery.snapshotBytesFetched")(progress.snapshotBytesFetched)
     gauge("recovery.snapshotBytesLocal")(progress.snapshotBytesLocal)
     gauge("recovery.changelogsToDo")(progress.changelogsToDo)
-    gauge("recovery.keptBytes")(environment.keptFiles.bytes)
+    gauge("recovery.sstCacheBytes")(environment.sstCache.bytes)
   }
 
   private def materializations(): Unit = {

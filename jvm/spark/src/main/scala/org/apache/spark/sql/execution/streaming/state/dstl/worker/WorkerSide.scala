@@ -104,7 +104,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, environment: DstlEnvironment
     val storage = environment.storage(location, configuration, options)
     val reader = new SegmentReader(
       storage,
-      new EntryReader(storage, EntryFetchLength, environment.localCopies(options).map(_ -> id.run)),
+      new EntryReader(storage, EntryFetchLength, environment.diskCache(options).map(_ -> id.run)),
       environment.entryCache(options),
       environment.sharedRanges(options),
       id.run

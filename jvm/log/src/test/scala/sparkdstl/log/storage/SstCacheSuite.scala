@@ -7,17 +7,17 @@ import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
-class KeptFilesSuite extends AnyFunSuite {
+class SstCacheSuite extends AnyFunSuite {
 
   private class Fixture {
     val disk: Path = Files.createTempDirectory("kept")
     val owned: Path = Files.createDirectory(disk.resolve("owned"))
-    val files = new KeptFiles(new HardLinks(near => Files.createDirectory(near.resolve("made"))))
+    val files = new SstCache(new HardLinks(near => Files.createDirectory(near.resolve("made"))))
 
     def write(name: String, length: Int): (String, Path) =
       name -> Files.write(owned.resolve(name), Array.fill(length)(name.head.toByte))
 
-    def keep(owner: String, maxBytes: Long, of: (String, Path)*): Unit = files.keep(owner, of.toMap, disk, maxBytes)
+    def keep(owner: String, maxBytes: Long, of: (String, Path)*): Unit = files.put(owner, of.toMap, disk, maxBytes)
 
     def find(owner: String, name: String): Option[Path] = files.find(owner, name)(_ => true)
 
@@ -62,13 +62,13 @@ class KeptFilesSuite extends AnyFunSuite {
     assert(files.bytes == 0 && onDisk == 0)
   }
 
-  test("what cannot be kept is not") {
+  test("a file that cannot be linked is not cached") {
     val fixture = new Fixture
     import fixture._
     keep("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))
     assert(find("one", "gone").isEmpty && find("one", "a").nonEmpty)
-    val nowhere = new KeptFiles(new HardLinks(_ => throw new java.io.IOException("No space left on device")))
-    nowhere.keep("one", Map(write("b", 3)), disk, 100)
+    val nowhere = new SstCache(new HardLinks(_ => throw new java.io.IOException("No space left on device")))
+    nowhere.put("one", Map(write("b", 3)), disk, 100)
     assert(nowhere.find("one", "b")(_ => true).isEmpty && nowhere.bytes == 0)
   }
 }

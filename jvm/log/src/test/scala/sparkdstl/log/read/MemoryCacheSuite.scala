@@ -11,7 +11,7 @@ import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.ObjectTail
 
-class FetchCacheSuite extends AnyFunSuite {
+class MemoryCacheSuite extends AnyFunSuite {
 
   /** Without segments an entry weighs 256 bytes and what was fetched of it. */
   private def entry(length: Int): EntryFound = EntryFound.Logged(
@@ -26,7 +26,7 @@ class FetchCacheSuite extends AnyFunSuite {
 
   private class Fixture(maxBytes: Long = 1000) {
     val timer = new ManualTimer
-    val cache = new FetchCache[String, EntryFound](maxBytes, TestRuntime(timer))(EntryFound.weight)
+    val cache = new MemoryCache[String, EntryFound](maxBytes, TestRuntime(timer))(EntryFound.weight)
     val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
 
     def get(key: String): Future[EntryFound] = cache.get(key) {
@@ -98,7 +98,7 @@ class FetchCacheSuite extends AnyFunSuite {
   }
 
   test("a fetch that throws is a failed one") {
-    val cache = new FetchCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(EntryFound.weight)
+    val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(EntryFound.weight)
     assert(cache.get("a")(throw new IllegalStateException("closed")).value.exists(_.isFailure))
     assert(!cache.contains("a"))
   }

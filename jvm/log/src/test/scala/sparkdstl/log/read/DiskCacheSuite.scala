@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
-class LocalCopiesSuite extends AnyFunSuite {
+class DiskCacheSuite extends AnyFunSuite {
 
   private final class MapFiles extends LocalFiles {
     val files = mutable.Map.empty[String, Array[Byte]]
@@ -32,7 +32,7 @@ class LocalCopiesSuite extends AnyFunSuite {
   private final class Fixture(maxBytes: Long) {
     val files = new MapFiles
     val timer = new ManualTimer
-    val copies = new LocalCopies(files, maxBytes, TestRuntime(timer))
+    val copies = new DiskCache(files, maxBytes, TestRuntime(timer))
     var fetches = Vector.empty[Long]
 
     def get(batch: Long): Array[Byte] = {

@@ -20,7 +20,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
  * @param weightOf
  *   the bytes that an object takes; None if it cannot be held
  */
-final class FetchCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
+final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
   private implicit val executor: ExecutionContext = runtime.executor
 
   private final class Slot {

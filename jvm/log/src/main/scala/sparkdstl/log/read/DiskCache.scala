@@ -8,7 +8,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
 /**
- * Copies of what was read on the local disk, beside the [[FetchCache]] in memory: stores that replay more than fits there
+ * Copies of what was read on the local disk, beside the [[MemoryCache]] in memory: stores that replay more than fits there
  * fetch it from storage once all the same, and not once per store.
  *
  * Bounded. What was used a short time ago does not give way to what comes: of a scan of more than there is room for,
@@ -18,8 +18,8 @@ import sparkdstl.log.storage.{LocalFiles, ObjectTail}
  * @param maxBytes
  *   of all copies
  */
-final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntime) {
-  import LocalCopies._
+final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntime) {
+  import DiskCache._
   private implicit val executor: ExecutionContext = runtime.executor
 
   // Guarded by this; the least recently used first.
@@ -107,7 +107,7 @@ final class LocalCopies(files: LocalFiles, maxBytes: Long, runtime: ProtocolRunt
   }
 }
 
-private object LocalCopies {
+private object DiskCache {
 
   /** For so long a copy stays that nobody has read. Longer than it takes stores to come to it again. */
   private val IdleNanos = 60L * 1000 * 1000 * 1000

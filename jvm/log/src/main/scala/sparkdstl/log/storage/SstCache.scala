@@ -1,0 +1,98 @@
+package sparkdstl.log.storage
+
+import java.io.{IOException, InputStream}
+import java.nio.file.Path
+
+import scala.collection.mutable
+import scala.util.Using
+
+import org.slf4j.LoggerFactory
+
+/**
+ * A cache of SST files on the local disk, for stores that come back to a process: links, which take no room of their own while
+ * a store has the file itself.
+ *
+ * Bounded: the files of the least recently used stores are evicted first. A file that cannot be linked is not cached, and a
+ * cached file is verified before it is returned. Thread-safe.
+ */
+final class SstCache(links: LinkedFiles) {
+  import SstCache._
+
+  // Guarded by this; the least recently used stores first.
+  private val stores = mutable.LinkedHashMap.empty[String, Map[String, Cached]]
+  private var hasWarned = false
+
+  /**
+   * Caches these files of a store, and no others.
+   *
+   * @param files
+   *   by names, each of which always stands for the same content
+   * @param near
+   *   a directory on the same disk, which stays
+   * @param maxBytes
+   *   of all stores' files together
+   */
+  def put(store: String, files: Map[String, Path], near: Path, maxBytes: Long): Unit = synchronized {
+    val before = stores.remove(store).getOrElse(Map.empty)
+    (before -- files.keySet).values.foreach(remove)
+    val now = before.filter(of => files.contains(of._1)) ++ (files -- before.keySet).flatMap { case (name, file) =>
+      link(file, near).map(name -> _)
+    }
+    stores.put(store, now)
+    while (bytes > maxBytes) stores.remove(stores.head._1).foreach(_.values.foreach(remove))
+  }
+
+  /**
+   * A cached file of a store. It may be evicted at any time. A damaged or missing file is evicted here.
+   *
+   * @param isWhole
+   *   whether a file has the expected content; called without a lock
+   */
+  def find(store: String, name: String)(isWhole: InputStream => Boolean): Option[Path] =
+    cached(store, name).filter { of =>
+      val whole = Using(links.open(of.path))(isWhole).getOrElse(false)
+      if (!whole) {
+        logger.warn(s"${of.path}, the cached file $name, is damaged; it is fetched again")
+        evict(store, name, of)
+      }
+      whole
+    }.map(_.path)
+
+  private def cached(store: String, name: String): Option[Cached] = synchronized {
+    val files = stores.remove(store)
+    files.foreach(stores.put(store, _))
+    files.flatMap(_.get(name))
+  }
+
+  private def evict(store: String, name: String, damaged: Cached): Unit = synchronized {
+    if (stores.get(store).flatMap(_.get(name)).exists(_ eq damaged)) {
+      stores.updateWith(store)(_.map(_ - name)): Unit
+      remove(damaged)
+    }
+  }
+
+  /** Bytes of all cached files. */
+  def bytes: Long = synchronized(stores.valuesIterator.flatMap(_.valuesIterator).map(_.length).sum)
+
+  private def link(file: Path, near: Path): Option[Cached] =
+    try {
+      val linked = links.link(file, near)
+      Some(Cached(linked, links.length(linked)))
+    } catch {
+      case error @ (_: IOException | _: UnsupportedOperationException) =>
+        if (!hasWarned)
+          logger.warn(s"$file and others cannot be cached: stores that come back are fetched whole", error)
+        hasWarned = true
+        None
+    }
+
+  private def remove(cached: Cached): Unit =
+    try links.delete(cached.path)
+    catch { case error: IOException => logger.warn(s"The unneeded file ${cached.path} could not be deleted", error) }
+}
+
+private object SstCache {
+  private val logger = LoggerFactory.getLogger(classOf[SstCache])
+
+  final case class Cached(path: Path, length: Long)
+}
