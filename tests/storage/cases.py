@@ -28,6 +28,8 @@ ROWS = 60
 # Where a fault begins that does not lie in single requests.
 COMMITTED_BEFORE = 2
 OUTAGE_SECONDS = 30
+# From the end of an outage to the next commit. Attempts begin up to ten seconds apart.
+RECOVERY_SECONDS = 20
 
 # Objects by the ends of their keys. Stock Spark writes most of them under a hidden name, and copies that to theirs.
 _HIDDEN = r"(\.[^/?]+\.tmp)?(\?|$)"
@@ -56,6 +58,8 @@ class Place:
     wire: Wire
     toxics: Toxiproxy | None
     work: Path
+    # From the end of an outage to the next commit, where that was measured.
+    recovery_seconds: float = 0.0
 
 
 Disturbance = Callable[[Place, Driver, Run], None]
@@ -122,6 +126,7 @@ def for_a_while() -> Iterator[Case]:
     refuse = "PUT|POST|DELETE"
     yield Case("server killed for 30 s", disturb=outage, restarts=1, fails_with=".")
     yield Case("server silent for 30 s", disturb=silence)
+    yield Case("half-open connections after 30 s", disturb=half_open)
     for name, fault, methods in (
         ("credentials expired for 30 s", Fault.EXPIRED, ".*"),
         ("no such bucket for 30 s", Fault.GONE, ".*"),
@@ -157,7 +162,14 @@ def coming_back() -> Iterator[Case]:
         ("one request in five: 503 SlowDown", Rule(Fault.SLOW_DOWN, ".*", ratio=0.2)),
     ):
         yield Case(name, (rule,), in_recovery=True)
-    lasting = ("server killed", "server silent", "credentials expired", "no such bucket", "bucket read-only")
+    lasting = (
+        "server killed",
+        "server silent",
+        "half-open",
+        "credentials expired",
+        "no such bucket",
+        "bucket read-only",
+    )
     yield from (replace(case, in_recovery=True) for case in for_a_while() if case.name.startswith(lasting))
 
 
@@ -192,6 +204,18 @@ def silence(place: Place, driver: Driver, run: Run) -> None:
     place.server.process.stall()
     time.sleep(OUTAGE_SECONDS)
     place.server.process.go_on()
+
+
+def half_open(place: Place, driver: Driver, run: Run) -> None:
+    """Leave every request of a while without an answer, its connection open; others are answered afterwards."""
+    wait_for_the_middle(place, driver, run)
+    rule = Rule(Fault.HELD, ".*", held_seconds=3600)
+    place.wire.rules.append(rule)
+    time.sleep(OUTAGE_SECONDS)
+    place.wire.rules.remove(rule)
+    healed, before = time.monotonic(), len(run.committed(run.queries[0]))
+    driver.wait_until(lambda: len(run.committed(run.queries[0])) > before or driver.has_ended(), "a further commit")
+    place.recovery_seconds = time.monotonic() - healed
 
 
 def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver, run: Run) -> None:

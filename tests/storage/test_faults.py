@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import Case, all_cases, place_of, play, short_lives
+from cases import RECOVERY_SECONDS, Case, all_cases, place_of, play, short_lives
 from fault_figures import RECORD, Figures
 from servers import S3_SERVERS, S3Process
 
@@ -36,4 +36,5 @@ def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Process) ->
     for failure in outcome.failures:
         assert re.search(case.fails_with, failure), failure
     assert met or not case.rules, "the fault was never met"
+    assert place.recovery_seconds < RECOVERY_SECONDS
     assert place.wire.expired or case.disturb is not short_lives, "no connection lived long enough"

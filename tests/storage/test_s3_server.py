@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import spark_dstl
 from counting import by_batch
 from courses import start_apart, start_at_once, start_two
 from harness import Run
-from s3 import on_s3
+from s3 import ROOT, environment, on_s3
 from scenarios import Aggregation
-from servers import S3_SERVERS, S3Process, Versitygw, versitygw
+from servers import BUCKET, S3_SERVERS, S3Process, Versitygw, versitygw
 from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
 
 # No second attempts beside slow ones, and nothing in the background now and then.
@@ -66,6 +67,33 @@ def test_what_is_old_is_deleted_without_a_question(tmp_path: Path, logged: Versi
     batches = by_batch(logged.asked())[3:7]
     assert all(batch["DeleteObject offsets/N"] for batch in batches)
     assert set().union(*batches) == {"PutObject offsets/N", "PutObject commits/N", "DeleteObject offsets/N"}
+
+
+def test_a_copy_object_by_object_has_all_partitions(
+    tmp_path: Path, server: S3Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a copy lacks the markers of directories, by which Spark's state reader finds partitions."""
+    run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=3))
+    with run.start() as driver:
+        driver.succeed()
+    for key in server.keys("query-0/"):
+        if not key.endswith("/"):
+            source = {"Bucket": BUCKET, "Key": key}
+            server.client.copy_object(Bucket=BUCKET, Key=key.replace("query-0", "copy", 1), CopySource=source)
+    run.queries[0] = run.queries[0].at(f"{ROOT}/copy")
+    for name, value in environment(server.address).items():
+        monkeypatch.setenv(name, value)
+
+    def notes() -> list[str]:
+        with spark_dstl.open(f"{ROOT}/copy") as checkpoint:
+            verified = checkpoint.verify()
+            assert verified.is_intact
+            return [note.what for note in verified.notes]
+
+    assert len(notes()) == 1
+    assert "lacks the directories of" in notes()[0]
+    run.check_state()
+    assert notes() == []
 
 
 def restarted(
