@@ -1,14 +1,18 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import scala.annotation.nowarn
+
 import sparkdstl.log.format.SegmentKind
 
 import org.apache.spark.sql.{Encoders, Row}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
-/** A query that commits one batch per run, as with `availableNow`: its log stays as short as that of a query that runs on. */
+/** A query that commits one batch per run: its log stays as short as that of a query that runs on. */
+@nowarn("cat=deprecation")
 class ShortRunsSuite extends QuerySuite {
-  private val retained = 2
+  private val retained = sys.props.get("sparkdstl.retained").fold(2)(_.toInt)
   private val runs = sys.props.get("sparkdstl.shortRuns").fold(16)(_.toInt)
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
@@ -16,15 +20,19 @@ class ShortRunsSuite extends QuerySuite {
     "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
   )
 
-  for (format <- Seq("1", "2"))
-    test(s"$runs runs of one batch leave few entries, and a start replays few of them, format $format") {
+  for ((format, name, trigger) <- Seq(("1", "availableNow", Trigger.AvailableNow()), ("2", "once", Trigger.Once())))
+    test(s"$runs runs of one batch leave few entries, and a start replays few of them, $name, format $format") {
       spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
       (0 until runs).foreach { run =>
         val input = MemoryStream[Int](Encoders.scalaInt, spark)
         (0 to run).foreach(batch => input.addData(0 until 10 + batch))
-        val query = start(input.toDF().groupBy((col("value") % 7).as("key")).count(), s"run$format$run")
-        try query.processAllAvailable()
-        finally query.stop()
+        val query = input.toDF().groupBy((col("value") % 7).as("key")).count().writeStream.format("memory")
+          .queryName(s"run$format$run").outputMode(OutputMode.Complete()).option(
+            "checkpointLocation",
+            checkpoint.toString
+          )
+          .trigger(trigger).start()
+        query.awaitTermination()
         // As for a query that is started by a scheduler: its next run is another process.
         StateStores.close()
         val entries = LoggedBatches.entries(checkpoint)

@@ -158,7 +158,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     val fencing = if (coordinator.createsExclusively) "created only if it is not there: of two drivers one is refused"
     else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of ${location.root} begins as epoch ${coordinator.epoch}; the last committed batch is " +
-      s"${coordinator.lastCommitted}. Storage is $manner, and $fencing")
+      s"${coordinator.lastCommitted}, of ${coordinator.retainedEntries} that have an entry. Storage is $manner, and $fencing")
     made
   }
 
