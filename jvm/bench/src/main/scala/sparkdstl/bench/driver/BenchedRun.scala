@@ -8,7 +8,7 @@ import scala.concurrent.duration._
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
@@ -74,7 +74,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 
 object BenchedRun {
   // A hedge would read back what the store has forgotten.
-  private val OneAttempt = RequestOptions.of(LogOptions.default).copy(policy = RetryPolicyName.NoRetry)
+  private val OneAttempt = RequestOptions.of(LogOptions.default).copy(policy = RetryPolicy.NoRetry)
   private val Root = new Path("memory:/checkpoint")
   val Location: QueryLocation = QueryLocation(Root, new Path(Root, "dstl"), None)
 

@@ -15,16 +15,3 @@ final case class LogOption[T](
     doc: String,
     counterpart: Option[String]
 )
-
-private[config] object LogOption {
-  def apply[T](
-      key: String,
-      optionType: OptionType[T],
-      default: String,
-      doc: String,
-      counterpart: String = ""
-  ): LogOption[T] = {
-    require(optionType.parse(default).isDefined, s"the default of $key is not allowed: $default")
-    new LogOption(key, optionType, Some(default), default, doc, Option(counterpart).filter(_.nonEmpty))
-  }
-}

@@ -4,55 +4,62 @@ import java.util.Locale
 
 import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
+import sparkdstl.log.storage.PublishMode
 
 /** When a request to storage is tried again. */
-sealed abstract class RetryPolicyName(val text: String)
+sealed trait RetryPolicy
 
-object RetryPolicyName {
-  case object NoRetry extends RetryPolicyName("none")
-  case object Fixed extends RetryPolicyName("fixed")
-  case object Hedged extends RetryPolicyName("hedged")
-
-  def of(text: String): RetryPolicyName = Seq(NoRetry, Fixed, Hedged).find(_.text == text).get
+object RetryPolicy {
+  case object NoRetry extends RetryPolicy
+  case object Fixed extends RetryPolicy
+  case object Hedged extends RetryPolicy
 }
 
 /**
  * The log's configuration, parsed and checked. Sizes are bytes, durations milliseconds; the options' documentation is
  * at their declarations in the companion.
+ *
+ * @param values by key
  */
-final case class LogOptions(
-    enabled: Boolean,
-    inMemory: Boolean,
-    publish: String,
-    requireExclusiveCreate: Boolean,
-    basePath: Option[String],
-    commitAsync: Boolean,
-    commitTimeoutMs: Long,
-    inlineMaxSegmentSize: Long,
-    inlineMaxBatchSize: Long,
-    preemptivePersistThreshold: Long,
-    persistSizeThreshold: Long,
-    persistDelayMs: Long,
-    materializeIntervalMs: Long,
-    materializeReplayCost: Int,
-    materializeMaxFailures: Int,
-    materializeFailsQuery: Boolean,
-    materializeThreads: Int,
-    uploadThreads: Int,
-    uploadMaxInFlight: Long,
-    retryPolicy: RetryPolicyName,
-    uploadTimeoutMs: Long,
-    uploadMaxAttempts: Int,
-    nextAttemptDelayMs: Long,
-    downloadThreads: Int,
-    cacheMaxSize: Long,
-    cacheIdleTimeoutMs: Long,
-    diskCacheMaxSize: Long,
-    localRecoveryMaxSize: Long
-) {
+final case class LogOptions private (private val values: Map[String, Any]) {
+  import LogOptions._
+
+  val enabled: Boolean = of(Enabled)
+  val inMemory: Boolean = of(Storage)
+  val publish: PublishMode = of(Publish)
+  val requireExclusiveCreate: Boolean = of(RequireExclusiveCreate)
+  val basePath: Option[String] = values.get(BasePath.key).map(_.asInstanceOf[String])
+  val commitAsync: Boolean = of(CommitMode)
+  val commitTimeoutMs: Long = of(CommitTimeout)
+  val inlineMaxSegmentSize: Long = of(InlineMaxSegmentSize)
+  val inlineMaxBatchSize: Long = of(InlineMaxBatchSize)
+  val preemptivePersistThreshold: Long = of(PreemptivePersistThreshold)
+  val persistSizeThreshold: Long = of(PersistSizeThreshold)
+  val persistDelayMs: Long = of(PersistDelay)
+  val materializeIntervalMs: Long = of(MaterializeInterval)
+  val materializeReplayCost: Int = of(MaterializeReplayCost)
+  val materializeMaxFailures: Int = of(MaterializeMaxFailures)
+  val materializeFailsQuery: Boolean = of(MaterializeOnFailure)
+  val materializeThreads: Int = of(MaterializeThreads)
+  val uploadThreads: Int = of(UploadThreads)
+  val uploadMaxInFlight: Long = of(UploadMaxInFlight)
+  val retryPolicy: RetryPolicy = of(UploadRetryPolicy)
+  val uploadTimeoutMs: Long = of(UploadTimeout)
+  val uploadMaxAttempts: Int = of(UploadMaxAttempts)
+  val nextAttemptDelayMs: Long = of(NextAttemptDelay)
+  val downloadThreads: Int = of(DownloadThreads)
+  val cacheMaxSize: Long = of(CacheMaxSize)
+  val cacheIdleTimeoutMs: Long = of(CacheIdleTimeout)
+  val diskCacheMaxSize: Long = of(DiskCacheMaxSize)
+  val localRecoveryMaxSize: Long = of(LocalRecoveryMaxSize)
 
   /** Whether what tasks change goes to the log. */
   def logsChanges: Boolean = enabled && commitAsync
+
+  /** These options with another value of one, which need not be one that a user may set. */
+  def updated[T](option: LogOption[T], value: T): LogOptions = LogOptions(values + (option.key -> value))
+
+  private def of[T](option: LogOption[T]): T = values(option.key).asInstanceOf[T]
 }
 
 /**
@@ -70,7 +77,25 @@ object LogOptions {
   private val Second = 1000L
   private val Hour = 3600L * Second
 
-  val Enabled: LogOption[Boolean] = LogOption(
+  private var declared = Vector.empty[LogOption[_]]
+
+  private def option[T](
+      key: String,
+      optionType: OptionType[T],
+      default: String,
+      doc: String,
+      counterpart: String = ""
+  ): LogOption[T] = {
+    require(optionType.parse(default).isDefined, s"the default of $key is not allowed: $default")
+    declare(LogOption(key, optionType, Some(default), default, doc, Option(counterpart).filter(_.nonEmpty)))
+  }
+
+  private def declare[T](option: LogOption[T]): LogOption[T] = {
+    declared :+= option
+    option
+  }
+
+  val Enabled: LogOption[Boolean] = option(
     "enabled",
     Flag,
     "true",
@@ -80,25 +105,25 @@ object LogOptions {
     "state.changelog.enabled"
   )
 
-  val Storage: LogOption[String] = LogOption(
+  val Storage: LogOption[Boolean] = option(
     "storage",
-    Choice("filesystem", "memory"),
+    Choice("filesystem" -> false, "memory" -> true),
     "filesystem",
     "Where the log is kept: `filesystem` is the file system of `basePath`; `memory` is the driver's memory, for tests " +
       "in `local` mode, and is lost with the process.",
     "state.changelog.storage"
   )
 
-  val Publish: LogOption[String] = LogOption(
+  val Publish: LogOption[PublishMode] = option(
     "storage.publish",
-    Choice("auto", "direct", "rename"),
+    Choice(PublishMode.values.map(mode => mode.name -> mode): _*),
     "auto",
     "How an object is made visible as a whole: `direct` writes it under its name, right where an object appears only " +
       "when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS, ABFS, local disks). " +
       "`auto` asks the file system."
   )
 
-  val RequireExclusiveCreate: LogOption[Boolean] = LogOption(
+  val RequireExclusiveCreate: LogOption[Boolean] = option(
     "storage.requireExclusiveCreate",
     Flag,
     "false",
@@ -106,7 +131,7 @@ object LogOptions {
       "checkpoint may both commit a batch; when false, the query says so at its start and looks again around each commit."
   )
 
-  val BasePath: LogOption[String] = new LogOption(
+  val BasePath: LogOption[String] = declare(LogOption(
     "basePath",
     Directory,
     None,
@@ -115,18 +140,18 @@ object LogOptions {
       "checkpoint. Once a query has written to its log, changing this makes it unreadable until it is set back or the " +
       "log's files are moved along.",
     Some("dstl.dfs.base-path")
-  )
+  ))
 
-  val CommitMode: LogOption[String] = LogOption(
+  val CommitMode: LogOption[Boolean] = option(
     "commit.mode",
-    Choice("async", "sync"),
+    Choice("async" -> true, "sync" -> false),
     "async",
     "`async`: a task only hands its changes over, and one barrier before the commit entry makes a batch's changes " +
       "durable. `sync`: each task writes its own changelog file in Spark's layout and waits for it, with the timeouts " +
       "and retries configured here; the log is not used for new batches."
   )
 
-  val CommitTimeout: LogOption[Long] = LogOption(
+  val CommitTimeout: LogOption[Long] = option(
     "commit.timeout",
     Duration(Second, 24 * Hour),
     "10min",
@@ -135,7 +160,7 @@ object LogOptions {
     "execution.checkpointing.timeout"
   )
 
-  val InlineMaxSegmentSize: LogOption[Long] = LogOption(
+  val InlineMaxSegmentSize: LogOption[Long] = option(
     "inline.maxSegmentSize",
     Size(0, 16 * MiB),
     "128k",
@@ -144,7 +169,7 @@ object LogOptions {
     "state.storage.fs.memory-threshold"
   )
 
-  val InlineMaxBatchSize: LogOption[Long] = LogOption(
+  val InlineMaxBatchSize: LogOption[Long] = option(
     "inline.maxBatchSize",
     Size(0, 512 * MiB),
     "16m",
@@ -152,7 +177,7 @@ object LogOptions {
       "executors."
   )
 
-  val PreemptivePersistThreshold: LogOption[Long] = LogOption(
+  val PreemptivePersistThreshold: LogOption[Long] = option(
     "preemptivePersistThreshold",
     Size(64 * KiB, 512 * MiB),
     "5m",
@@ -161,7 +186,7 @@ object LogOptions {
     "dstl.dfs.preemptive-persist-threshold"
   )
 
-  val PersistSizeThreshold: LogOption[Long] = LogOption(
+  val PersistSizeThreshold: LogOption[Long] = option(
     "batch.persistSizeThreshold",
     Size(64 * KiB, GiB),
     "10m",
@@ -170,7 +195,7 @@ object LogOptions {
     "dstl.dfs.batch.persist-size-threshold"
   )
 
-  val PersistDelay: LogOption[Long] = LogOption(
+  val PersistDelay: LogOption[Long] = option(
     "batch.persistDelay",
     Duration(10, Hour),
     "1s",
@@ -178,7 +203,7 @@ object LogOptions {
       "what may be lost with an executor while tasks still run."
   )
 
-  val MaterializeInterval: LogOption[Long] = LogOption(
+  val MaterializeInterval: LogOption[Long] = option(
     "materialize.interval",
     Duration(Second, 24 * Hour),
     "10min",
@@ -187,7 +212,7 @@ object LogOptions {
     "state.changelog.periodic-materialize.interval"
   )
 
-  val MaterializeReplayCost: LogOption[Int] = LogOption(
+  val MaterializeReplayCost: LogOption[Int] = option(
     "materialize.replayCost",
     Number(0, 100000),
     "50",
@@ -196,7 +221,7 @@ object LogOptions {
       "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. 0 leaves it at the interval."
   )
 
-  val MaterializeMaxFailures: LogOption[Int] = LogOption(
+  val MaterializeMaxFailures: LogOption[Int] = option(
     "materialize.maxFailures",
     Number(1, 1000),
     "3",
@@ -204,21 +229,21 @@ object LogOptions {
     "state.changelog.max-failures-allowed"
   )
 
-  val MaterializeOnFailure: LogOption[String] = LogOption(
+  val MaterializeOnFailure: LogOption[Boolean] = option(
     "materialize.onFailure",
-    Choice("log", "fail"),
+    Choice("log" -> false, "fail" -> true),
     "log",
     "What comes of such a failure: `log` says so, and tries again with the next version; `fail` fails the query."
   )
 
-  val MaterializeThreads: LogOption[Int] = LogOption(
+  val MaterializeThreads: LogOption[Int] = option(
     "materialize.numThreads",
     Number(1, 64),
     "2",
     "How many stores' snapshots a process uploads at once, for all queries together: the largest that any of them asks for."
   )
 
-  val UploadThreads: LogOption[Int] = LogOption(
+  val UploadThreads: LogOption[Int] = option(
     "upload.numThreads",
     Number(1, 256),
     "5",
@@ -227,7 +252,7 @@ object LogOptions {
     "dstl.dfs.upload.num-threads"
   )
 
-  val UploadMaxInFlight: LogOption[Long] = LogOption(
+  val UploadMaxInFlight: LogOption[Long] = option(
     "upload.maxInFlight",
     Size(MiB, 64 * GiB),
     "100m",
@@ -236,9 +261,9 @@ object LogOptions {
     "dstl.dfs.upload.max-in-flight"
   )
 
-  val UploadRetryPolicy: LogOption[String] = LogOption(
+  val UploadRetryPolicy: LogOption[RetryPolicy] = option(
     "upload.retryPolicy",
-    Choice("none", "fixed", "hedged"),
+    Choice("none" -> RetryPolicy.NoRetry, "fixed" -> RetryPolicy.Fixed, "hedged" -> RetryPolicy.Hedged),
     "hedged",
     "For every request to storage. `none`: one attempt, however long it takes. `fixed`: another attempt after an error, " +
       "and beside one that is silent for `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
@@ -246,7 +271,7 @@ object LogOptions {
     "dstl.dfs.upload.retry-policy"
   )
 
-  val UploadTimeout: LogOption[Long] = LogOption(
+  val UploadTimeout: LogOption[Long] = option(
     "upload.timeout",
     Duration(1, Hour),
     "1s",
@@ -254,7 +279,7 @@ object LogOptions {
     "dstl.dfs.upload.timeout"
   )
 
-  val UploadMaxAttempts: LogOption[Int] = LogOption(
+  val UploadMaxAttempts: LogOption[Int] = option(
     "upload.maxAttempts",
     Number(1, 20),
     "3",
@@ -263,7 +288,7 @@ object LogOptions {
     "dstl.dfs.upload.max-attempts"
   )
 
-  val NextAttemptDelay: LogOption[Long] = LogOption(
+  val NextAttemptDelay: LogOption[Long] = option(
     "upload.nextAttemptDelay",
     Duration(0, Hour),
     "500ms",
@@ -272,14 +297,14 @@ object LogOptions {
     "dstl.dfs.upload.next-attempt-delay"
   )
 
-  val DownloadThreads: LogOption[Int] = LogOption(
+  val DownloadThreads: LogOption[Int] = option(
     "download.numThreads",
     Number(1, 256),
     "8",
     "How many log files an executor fetches at once on recovery, and how many ranges, of 4 MiB, of a store's snapshot."
   )
 
-  val CacheMaxSize: LogOption[Long] = LogOption(
+  val CacheMaxSize: LogOption[Long] = option(
     "download.cache.maxSize",
     Size(MiB, 64 * GiB),
     "64m",
@@ -287,7 +312,7 @@ object LogOptions {
       "memory on recovery, so that each is fetched once for all its stores."
   )
 
-  val CacheIdleTimeout: LogOption[Long] = LogOption(
+  val CacheIdleTimeout: LogOption[Long] = option(
     "download.cache.idleTimeout",
     Duration(Second, 24 * Hour),
     "1min",
@@ -295,7 +320,7 @@ object LogOptions {
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 
-  val DiskCacheMaxSize: LogOption[Long] = LogOption(
+  val DiskCacheMaxSize: LogOption[Long] = option(
     "download.diskCache.maxSize",
     Size(0, 1024 * GiB),
     "1g",
@@ -303,7 +328,7 @@ object LogOptions {
       "that come to them later. 0 keeps none."
   )
 
-  val LocalRecoveryMaxSize: LogOption[Long] = LogOption(
+  val LocalRecoveryMaxSize: LogOption[Long] = option(
     "localRecovery.maxSize",
     Size(0, 1024 * GiB),
     "4g",
@@ -314,36 +339,7 @@ object LogOptions {
   )
 
   /** In the order of the reference. */
-  val all: Seq[LogOption[_]] = Seq(
-    Enabled,
-    Storage,
-    Publish,
-    RequireExclusiveCreate,
-    BasePath,
-    CommitMode,
-    CommitTimeout,
-    InlineMaxSegmentSize,
-    InlineMaxBatchSize,
-    PreemptivePersistThreshold,
-    PersistSizeThreshold,
-    PersistDelay,
-    MaterializeInterval,
-    MaterializeReplayCost,
-    MaterializeMaxFailures,
-    MaterializeOnFailure,
-    MaterializeThreads,
-    UploadThreads,
-    UploadMaxInFlight,
-    UploadRetryPolicy,
-    UploadTimeout,
-    UploadMaxAttempts,
-    NextAttemptDelay,
-    DownloadThreads,
-    CacheMaxSize,
-    CacheIdleTimeout,
-    DiskCacheMaxSize,
-    LocalRecoveryMaxSize
-  )
+  val all: Seq[LogOption[_]] = declared
 
   /**
    * Picks the options out of any configuration; keys without [[Prefix]] are ignored.
@@ -358,42 +354,11 @@ object LogOptions {
     configured.keys.toVector.sorted.find(key => !all.exists(_.key == key)).foreach { key =>
       throw LogErrors.unknownOption(Prefix, key, nearest(key))
     }
-    def value[T](option: LogOption[T]): T = optional(option).get
-    def optional[T](option: LogOption[T]): Option[T] =
-      configured.get(option.key).orElse(option.default).map { text =>
+    LogOptions(
+      (for (option <- all; text <- configured.get(option.key).orElse(option.default)) yield option.key ->
         option.optionType.parse(text).getOrElse(
           throw LogErrors.invalidOption(Prefix, option.key, text, option.optionType.allowed)
-        )
-      }
-    LogOptions(
-      enabled = value(Enabled),
-      inMemory = value(Storage) == "memory",
-      publish = value(Publish),
-      requireExclusiveCreate = value(RequireExclusiveCreate),
-      basePath = optional(BasePath),
-      commitAsync = value(CommitMode) == "async",
-      commitTimeoutMs = value(CommitTimeout),
-      inlineMaxSegmentSize = value(InlineMaxSegmentSize),
-      inlineMaxBatchSize = value(InlineMaxBatchSize),
-      preemptivePersistThreshold = value(PreemptivePersistThreshold),
-      persistSizeThreshold = value(PersistSizeThreshold),
-      persistDelayMs = value(PersistDelay),
-      materializeIntervalMs = value(MaterializeInterval),
-      materializeReplayCost = value(MaterializeReplayCost),
-      materializeMaxFailures = value(MaterializeMaxFailures),
-      materializeFailsQuery = value(MaterializeOnFailure) == "fail",
-      materializeThreads = value(MaterializeThreads),
-      uploadThreads = value(UploadThreads),
-      uploadMaxInFlight = value(UploadMaxInFlight),
-      retryPolicy = RetryPolicyName.of(value(UploadRetryPolicy)),
-      uploadTimeoutMs = value(UploadTimeout),
-      uploadMaxAttempts = value(UploadMaxAttempts),
-      nextAttemptDelayMs = value(NextAttemptDelay),
-      downloadThreads = value(DownloadThreads),
-      cacheMaxSize = value(CacheMaxSize),
-      cacheIdleTimeoutMs = value(CacheIdleTimeout),
-      diskCacheMaxSize = value(DiskCacheMaxSize),
-      localRecoveryMaxSize = value(LocalRecoveryMaxSize)
+        )).toMap
     )
   }
 

@@ -58,11 +58,13 @@ object OptionType {
       Seq("min" -> quoted(Units.showMillis(minimumMillis)), "max" -> quoted(Units.showMillis(maximumMillis)))
   }
 
-  final case class Choice(values: String*) extends OptionType[String] {
+  /** A value by its name. */
+  final case class Choice[T](values: (String, T)*) extends OptionType[T] {
+    val names: Seq[String] = values.map(_._1)
     override val name = "enum"
-    override val allowed = s"one of ${values.mkString(", ")}"
-    override def parse(text: String): Option[String] = values.find(_.equalsIgnoreCase(text))
-    override def json: Seq[(String, String)] = Seq("values" -> values.map(quoted).mkString("[", ", ", "]"))
+    override val allowed = s"one of ${names.mkString(", ")}"
+    override def parse(text: String): Option[T] = values.find(_._1.equalsIgnoreCase(text)).map(_._2)
+    override def json: Seq[(String, String)] = Seq("values" -> names.map(quoted).mkString("[", ", ", "]"))
   }
 
   /** An absolute path or URI of a directory. */

@@ -1,42 +1,20 @@
 package sparkdstl.log.read
 
-import java.util.concurrent.atomic.LongAdder
+import sparkdstl.log.metrics.MetricGroup
 
 /** Counts what a process reads from the log to rebuild stores. Thread-safe. */
-final class ReplayMetrics {
-  private val segments = new LongAdder
-  private val bytes = new LongAdder
-  private val records = new LongAdder
-  private val snapshots = new LongAdder
-  private val unusable = new LongAdder
+final class ReplayMetrics extends MetricGroup("replay") {
 
-  /** A segment is about to be replayed. */
-  def opened(): Unit = segments.increment()
+  /** Segments whose replay has begun. */
+  val opened = counter("segments")
 
-  /** So much of one was read. */
-  def read(count: Long): Unit = bytes.add(count)
+  /** Bytes of segments. */
+  val read = counter("bytes")
 
-  /** So many change records were applied to a store that was being loaded. */
-  def replayed(count: Long): Unit = records.add(count)
+  /** Change records that were applied to a store that was being loaded. */
+  val replayed = counter("records")
+  val loadedSnapshot = counter("snapshots")
 
-  /** A snapshot was loaded. */
-  def loadedSnapshot(): Unit = snapshots.increment()
-
-  /** One could not be: it is damaged, or something of it is missing, or storage did not answer. */
-  def skippedSnapshot(): Unit = unusable.increment()
-
-  /** Snapshots loaded so far. */
-  def loadedSnapshots: Long = snapshots.sum
-
-  /** Snapshots that could not be loaded, so far. */
-  def unusableSnapshots: Long = unusable.sum
-
-  /** Segments so far. */
-  def segmentCount: Long = segments.sum
-
-  /** Bytes so far. */
-  def byteCount: Long = bytes.sum
-
-  /** Change records so far. */
-  def recordCount: Long = records.sum
+  /** Snapshots that could not be loaded: damaged, incomplete, or not answered by storage. */
+  val skippedSnapshot = counter("unusableSnapshots")
 }

@@ -2,6 +2,7 @@ package sparkdstl.log.request
 
 import java.util.concurrent.ConcurrentHashMap
 
+import sparkdstl.log.metrics.{Latencies, LatencyWindow}
 import sparkdstl.log.storage.OperationKind
 
 /**

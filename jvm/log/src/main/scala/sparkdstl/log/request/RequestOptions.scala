@@ -1,6 +1,7 @@
 package sparkdstl.log.request
 
-import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
+import sparkdstl.log.metrics.Latencies
 
 /**
  * When a request is tried again.
@@ -17,7 +18,7 @@ import sparkdstl.log.config.{LogOptions, RetryPolicyName}
  *   from an error to the next attempt, in milliseconds; doubles with each further error
  */
 final case class RequestOptions(
-    policy: RetryPolicyName,
+    policy: RetryPolicy,
     timeoutMillis: Long,
     maxAttempts: Int,
     nextAttemptDelayMillis: Long
@@ -25,7 +26,7 @@ final case class RequestOptions(
   require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
 
   /** Whether an error leads to another attempt. */
-  def retries: Boolean = policy != RetryPolicyName.NoRetry
+  def retries: Boolean = policy != RetryPolicy.NoRetry
 
   /**
    * How long the newest attempt may take before another begins beside it; None without limit.
@@ -38,10 +39,10 @@ final case class RequestOptions(
    *   latencies of recent attempts of the same kind
    */
   def hedgeMillis(observed: Latencies): Option[Long] = policy match {
-    case RetryPolicyName.NoRetry => None
-    case RetryPolicyName.Fixed => Some(timeoutMillis)
-    case RetryPolicyName.Hedged if observed.count < RequestOptions.MinSamples => Some(timeoutMillis)
-    case RetryPolicyName.Hedged =>
+    case RetryPolicy.NoRetry => None
+    case RetryPolicy.Fixed => Some(timeoutMillis)
+    case RetryPolicy.Hedged if observed.count < RequestOptions.MinSamples => Some(timeoutMillis)
+    case RetryPolicy.Hedged =>
       val slowNanos = math.max(observed.percentileNanos(0.95), 2 * observed.percentileNanos(0.5))
       Some(math.min(timeoutMillis, math.max(RequestOptions.FloorMillis, slowNanos / 1000000)))
   }

@@ -25,7 +25,7 @@ private[request] final class RunningRequest[T](
   import AttemptReason._
 
   private val promise = Promise[Outcome[T]]()
-  private val counters = metrics.of(kind)
+  private val counters = metrics.of(kind.operation)
   private val begunNanos = runtime.timer.nowNanos
   private val deadlineNanos = begunNanos + timeoutMillis * 1000000
 
@@ -35,7 +35,7 @@ private[request] final class RunningRequest[T](
   private var alarm = Option.empty[(Long, Cancellable)] // and when it fires
   private var slowNanos = begunNanos + SlowRequests.SlowMillis * 1000000
 
-  counters.requests.increment()
+  counters.requests()
 
   override def outcome: Future[Outcome[T]] = promise.future
 
@@ -110,11 +110,11 @@ private[request] final class RunningRequest[T](
   }
 
   private def count(reason: AttemptReason): Unit = {
-    counters.attempts.increment()
+    counters.attempts()
     reason match {
       case First =>
-      case Slow => counters.hedges.increment()
-      case Retry => counters.retries.increment()
+      case Slow => counters.hedges()
+      case Retry => counters.retries()
     }
   }
 
@@ -149,9 +149,9 @@ private[request] final class RunningRequest[T](
       attempt.latencyNanos(now).foreach(history.latencies.record(kind, _))
       result match {
         case Success(value) =>
-          if (decide(_ => Some(Outcome.Done(value))) && attempt.reason == Slow) counters.hedgesWon.increment()
+          if (decide(_ => Some(Outcome.Done(value))) && attempt.reason == Slow) counters.hedgesWon()
         case Failure(_) =>
-          counters.attemptsFailed.increment()
+          counters.attemptsFailed()
           if (!decide(_.conclusion(name))) proceed()
       }
     } finally accounts.attemptEnded()
@@ -170,8 +170,8 @@ private[request] final class RunningRequest[T](
     decision.foreach { case (outcome, unneeded) =>
       outcome match {
         case Outcome.Done(_) => counters.latency.record(now - begunNanos)
-        case Outcome.Failed(_) => counters.failures.increment()
-        case Outcome.Unknown(_) => counters.unknown.increment()
+        case Outcome.Failed(_) => counters.failures()
+        case Outcome.Unknown(_) => counters.unknown()
       }
       accounts.decided(this)
       promise.success(outcome)

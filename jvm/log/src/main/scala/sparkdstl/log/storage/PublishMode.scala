@@ -15,6 +15,4 @@ object PublishMode {
   case object Rename extends PublishMode("rename")
 
   val values: Seq[PublishMode] = Seq(Auto, Direct, Rename)
-
-  def named(name: String): Option[PublishMode] = values.find(_.name.equalsIgnoreCase(name))
 }

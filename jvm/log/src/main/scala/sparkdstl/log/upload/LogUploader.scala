@@ -83,7 +83,7 @@ final class LogUploader(
         if (refused) acquisition.cancel(): Unit
         acquisition.granted.transform { granted =>
           synchronized(blocked -= acquisition)
-          metrics.blockedNanos.add(runtime.timer.nowNanos - begunNanos)
+          metrics.blockedNanos(runtime.timer.nowNanos - begunNanos)
           taken(chunk, granted)
         }(runtime.executor)
     }
@@ -173,10 +173,10 @@ final class LogUploader(
     else {
       val file = files.name(begun.incrementAndGet())
       def fail(error: Throwable): Unit = {
-        metrics.uploadsFailed.increment()
+        metrics.failed()
         group.failed(_ => new UploadFailed(file, chunks.map(_.label), error))
       }
-      metrics.uploadsStarted.increment()
+      metrics.started()
       try start(group, file, chunks, fail)
       catch {
         case error: Throwable =>
@@ -195,8 +195,8 @@ final class LogUploader(
     storage.run(Put(path, content), options.timeoutMillis, () => attemptEnded()).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
-          metrics.uploadsSucceeded.increment()
-          metrics.uploadedBytes.add(content.length)
+          metrics.succeeded()
+          metrics.bytes(content.length)
           group.uploaded(file, parts)
         case Outcome.Failed(error) => fail(error)
         case Outcome.Unknown(error) =>

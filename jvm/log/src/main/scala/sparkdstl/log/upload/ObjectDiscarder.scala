@@ -77,7 +77,7 @@ final class ObjectDiscarder(
     synchronized { underWay = Nil }
     outcome match {
       case Outcome.Done(_) =>
-        metrics.discardedObjects.add(paths.size.toLong)
+        metrics.discardedObjects(paths.size.toLong)
         synchronized { failuresInARow = 0 }
       case Outcome.Failed(error) => notDeleted(paths, error)
       case Outcome.Unknown(error) => notDeleted(paths, error)
@@ -86,14 +86,14 @@ final class ObjectDiscarder(
   }
 
   private def notDeleted(paths: Seq[Path], error: Throwable): Unit = {
-    metrics.discardFailures.add(paths.size.toLong)
+    metrics.discardFailures(paths.size.toLong)
     val (failures, givenUp) = synchronized {
       failuresInARow += 1
       val kept = if (closed) Nil else paths.take(math.max(0, MaxFailed - failed.size))
       failed ++= kept
       (failuresInARow, paths.size - kept.size)
     }
-    metrics.discardsGivenUp.add(givenUp.toLong)
+    metrics.discardsGivenUp(givenUp.toLong)
     log.warn(
       s"Could not delete ${paths.size} unneeded object(s), such as ${paths.head}" +
         (if (givenUp > 0) s"; $givenUp will be left in storage" else "; they are tried again"),

@@ -1,53 +1,23 @@
 package sparkdstl.log.upload
 
-import java.util.concurrent.atomic.LongAdder
+import sparkdstl.log.metrics.MetricGroup
 
-/** Counts what becomes of an executor's data files. Requests are counted by [[sparkdstl.log.request.RequestMetrics]]. */
-final class UploadMetrics {
-  private[log] val uploadsStarted = new LongAdder
-  private[log] val uploadsSucceeded = new LongAdder
-  private[log] val uploadsFailed = new LongAdder
-  private[log] val uploadedBytes = new LongAdder
-  private[log] val blockedNanos = new LongAdder
-  private[log] val discardedObjects = new LongAdder
-  private[log] val discardFailures = new LongAdder
-  private[log] val discardsGivenUp = new LongAdder
+/** Counts an executor's data files. Requests are counted by [[sparkdstl.log.request.RequestMetrics]]. */
+final class UploadMetrics extends MetricGroup("uploads") {
+  private[upload] val started = counter("started")
+  private[upload] val succeeded = counter("succeeded")
 
-  def snapshot(): UploadMetrics.Snapshot =
-    UploadMetrics.Snapshot(
-      uploadsStarted.sum,
-      uploadsSucceeded.sum,
-      uploadsFailed.sum,
-      uploadedBytes.sum,
-      blockedNanos.sum,
-      discardedObjects.sum,
-      discardFailures.sum,
-      discardsGivenUp.sum
-    )
-}
+  /** Files that are not known to be there. */
+  private[upload] val failed = counter("failed")
+  private[upload] val bytes = counter("bytes")
 
-object UploadMetrics {
+  /** Time that writers have waited for memory. */
+  private[upload] val blockedNanos = nanosCounter("blockedMs")
+  private[upload] val discardedObjects = counter("discardedObjects")
 
-  /**
-   * Values of a moment. Counts are since the start.
-   *
-   * @param uploadsFailed
-   *   files that are not known to be there
-   * @param blockedNanos
-   *   time that writers have waited for memory, in nanoseconds
-   * @param discardFailures
-   *   how often an object could not be deleted; it is tried again
-   * @param discardsGivenUp
-   *   objects that are left in storage, because too many could not be deleted
-   */
-  final case class Snapshot(
-      uploadsStarted: Long,
-      uploadsSucceeded: Long,
-      uploadsFailed: Long,
-      uploadedBytes: Long,
-      blockedNanos: Long,
-      discardedObjects: Long,
-      discardFailures: Long,
-      discardsGivenUp: Long
-  )
+  /** Deletions that failed, and are retried. */
+  private[upload] val discardFailures = counter("discardFailures")
+
+  /** Objects that are left in storage, because too many could not be deleted. */
+  private[upload] val discardsGivenUp = counter("discardsGivenUp")
 }

@@ -1,46 +1,35 @@
 package sparkdstl.log.worker
 
-import java.util.concurrent.atomic.LongAdder
+import sparkdstl.log.metrics.MetricGroup
 
 /** Counts the snapshots that a process makes. Thread-safe. */
-final class MaterializationMetrics {
-  private val begun = new LongAdder
-  private val held = new LongAdder
-  private val ready = new LongAdder
-  private val lost = new LongAdder
-  private val failures = new LongAdder
-  private val bytes = new LongAdder
-  @volatile private var last = (0L, 0L)
+final class MaterializationMetrics extends MetricGroup("materializations") {
+  @volatile private var newest = (0L, 0L)
 
-  def started(): Unit = begun.increment()
+  val started = counter("started")
+  private val held = counter("completed")
+
+  /** Snapshots that are uploaded, and wait for a seal of their store. */
+  val uploaded = counter("uploaded")
+
+  /** Snapshots that no commit entry will hold, because the store's local state was replaced. */
+  val abandoned = counter("abandoned")
+  val failed = counter("failed")
+  private val bytes = counter("bytes")
+  gauge("lastBytes")(newest._1)
+  gauge("lastMs")(newest._2)
 
   /**
-   * A commit entry holds one.
+   * A commit entry holds a snapshot.
    *
    * @param uploadedBytes what was uploaded for it
    * @param millis        from its beginning on
    */
   def completed(uploadedBytes: Long, millis: Long): Unit = {
-    held.increment()
-    bytes.add(uploadedBytes)
-    last = (uploadedBytes, millis)
+    held()
+    bytes(uploadedBytes)
+    newest = (uploadedBytes, millis)
   }
 
-  /** One is uploaded, and waits for a seal of its store. */
-  def uploaded(): Unit = ready.increment()
-
-  /** No commit entry will hold it, because the store's local state is another one now. */
-  def abandoned(): Unit = lost.increment()
-
-  def failed(): Unit = failures.increment()
-
-  def startedCount: Long = begun.sum
-  def completedCount: Long = held.sum
-  def uploadedCount: Long = ready.sum
-  def abandonedCount: Long = lost.sum
-  def failedCount: Long = failures.sum
-  def uploadedBytes: Long = bytes.sum
-
-  /** Of the newest that was completed: bytes uploaded, milliseconds. */
-  def newest: (Long, Long) = last
+  def completedCount: Long = held.value
 }

@@ -65,8 +65,8 @@ class DocsMainSuite extends AnyFunSuite {
       case OptionType.Size(low, high) => bounds(low, high)
       case OptionType.Duration(low, high) => bounds(low, high)
       case OptionType.Number(low, high) => bounds(low.toLong, high.toLong)
-      case choice: OptionType.Choice =>
-        assert(node.get("values").elements.asScala.map(_.asText).toSeq == choice.values)
+      case choice: OptionType.Choice[_] =>
+        assert(node.get("values").elements.asScala.map(_.asText).toSeq == choice.names)
       case _ => assert(!node.has("min") && !node.has("values"))
     }
   }

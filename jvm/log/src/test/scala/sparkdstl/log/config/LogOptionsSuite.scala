@@ -7,6 +7,7 @@ import org.apache.hadoop.shaded.com.fasterxml.jackson.databind.ObjectMapper
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.error.InvalidOptionException
+import sparkdstl.log.storage.PublishMode
 
 class LogOptionsSuite extends AnyFunSuite {
   private val MiB = 1024L * 1024
@@ -15,38 +16,36 @@ class LogOptionsSuite extends AnyFunSuite {
     LogOptions.parse(options.map { case (key, value) => (LogOptions.Prefix + key, value) })
 
   test("the defaults are the documented ones") {
-    assert(
-      LogOptions.default == LogOptions(
-        enabled = true,
-        inMemory = false,
-        publish = "auto",
-        requireExclusiveCreate = false,
-        basePath = None,
-        commitAsync = true,
-        commitTimeoutMs = 600000,
-        inlineMaxSegmentSize = 128 * 1024,
-        inlineMaxBatchSize = 16 * MiB,
-        preemptivePersistThreshold = 5 * MiB,
-        persistSizeThreshold = 10 * MiB,
-        persistDelayMs = 1000,
-        materializeIntervalMs = 600000,
-        materializeReplayCost = 50,
-        materializeMaxFailures = 3,
-        materializeFailsQuery = false,
-        materializeThreads = 2,
-        uploadThreads = 5,
-        uploadMaxInFlight = 100 * MiB,
-        retryPolicy = RetryPolicyName.Hedged,
-        uploadTimeoutMs = 1000,
-        uploadMaxAttempts = 3,
-        nextAttemptDelayMs = 500,
-        downloadThreads = 8,
-        cacheMaxSize = 64 * MiB,
-        cacheIdleTimeoutMs = 60000,
-        diskCacheMaxSize = 1024 * MiB,
-        localRecoveryMaxSize = 4096 * MiB
-      )
-    )
+    val options = LogOptions.default
+    import options._
+    assert(enabled)
+    assert(!inMemory)
+    assert(publish == PublishMode.Auto)
+    assert(!requireExclusiveCreate)
+    assert(basePath == None)
+    assert(commitAsync)
+    assert(commitTimeoutMs == 600000)
+    assert(inlineMaxSegmentSize == 128 * 1024)
+    assert(inlineMaxBatchSize == 16 * MiB)
+    assert(preemptivePersistThreshold == 5 * MiB)
+    assert(persistSizeThreshold == 10 * MiB)
+    assert(persistDelayMs == 1000)
+    assert(materializeIntervalMs == 600000)
+    assert(materializeReplayCost == 50)
+    assert(materializeMaxFailures == 3)
+    assert(!materializeFailsQuery)
+    assert(materializeThreads == 2)
+    assert(uploadThreads == 5)
+    assert(uploadMaxInFlight == 100 * MiB)
+    assert(retryPolicy == RetryPolicy.Hedged)
+    assert(uploadTimeoutMs == 1000)
+    assert(uploadMaxAttempts == 3)
+    assert(nextAttemptDelayMs == 500)
+    assert(downloadThreads == 8)
+    assert(cacheMaxSize == 64 * MiB)
+    assert(cacheIdleTimeoutMs == 60000)
+    assert(diskCacheMaxSize == 1024 * MiB)
+    assert(localRecoveryMaxSize == 4096 * MiB)
   }
 
   LogOptions.all.foreach { option =>
@@ -105,43 +104,41 @@ class LogOptionsSuite extends AnyFunSuite {
       "materialize.numThreads" -> "22"
     )
     assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
-    assert(
-      parse(values.toSeq: _*) == LogOptions(
-        enabled = false,
-        inMemory = true,
-        publish = "rename",
-        requireExclusiveCreate = true,
-        basePath = Some("s3a://bucket/log"),
-        commitAsync = false,
-        commitTimeoutMs = 3600000,
-        inlineMaxSegmentSize = 1024,
-        inlineMaxBatchSize = 2048,
-        preemptivePersistThreshold = 65 * 1024,
-        persistSizeThreshold = 66 * 1024,
-        persistDelayMs = 67,
-        materializeIntervalMs = 19000,
-        materializeReplayCost = 20,
-        materializeMaxFailures = 21,
-        materializeFailsQuery = true,
-        materializeThreads = 22,
-        uploadThreads = 11,
-        uploadMaxInFlight = 3 * MiB,
-        retryPolicy = RetryPolicyName.Fixed,
-        uploadTimeoutMs = 12,
-        uploadMaxAttempts = 13,
-        nextAttemptDelayMs = 14,
-        downloadThreads = 16,
-        cacheMaxSize = 4 * MiB,
-        cacheIdleTimeoutMs = 17000,
-        diskCacheMaxSize = 18 * MiB,
-        localRecoveryMaxSize = 23 * MiB
-      )
-    )
+    val options = parse(values.toSeq: _*)
+    import options._
+    assert(!enabled)
+    assert(inMemory)
+    assert(publish == PublishMode.Rename)
+    assert(requireExclusiveCreate)
+    assert(basePath == Some("s3a://bucket/log"))
+    assert(!commitAsync)
+    assert(commitTimeoutMs == 3600000)
+    assert(inlineMaxSegmentSize == 1024)
+    assert(inlineMaxBatchSize == 2048)
+    assert(preemptivePersistThreshold == 65 * 1024)
+    assert(persistSizeThreshold == 66 * 1024)
+    assert(persistDelayMs == 67)
+    assert(materializeIntervalMs == 19000)
+    assert(materializeReplayCost == 20)
+    assert(materializeMaxFailures == 21)
+    assert(materializeFailsQuery)
+    assert(materializeThreads == 22)
+    assert(uploadThreads == 11)
+    assert(uploadMaxInFlight == 3 * MiB)
+    assert(retryPolicy == RetryPolicy.Fixed)
+    assert(uploadTimeoutMs == 12)
+    assert(uploadMaxAttempts == 13)
+    assert(nextAttemptDelayMs == 14)
+    assert(downloadThreads == 16)
+    assert(cacheMaxSize == 4 * MiB)
+    assert(cacheIdleTimeoutMs == 17000)
+    assert(diskCacheMaxSize == 18 * MiB)
+    assert(localRecoveryMaxSize == 23 * MiB)
   }
 
   test("each retry policy has its name") {
-    assert(parse("upload.retryPolicy" -> "NONE").retryPolicy == RetryPolicyName.NoRetry)
-    assert(parse("upload.retryPolicy" -> "hedged").retryPolicy == RetryPolicyName.Hedged)
+    assert(parse("upload.retryPolicy" -> "NONE").retryPolicy == RetryPolicy.NoRetry)
+    assert(parse("upload.retryPolicy" -> "hedged").retryPolicy == RetryPolicy.Hedged)
   }
 
   test("values just inside the bounds are accepted, just outside refused") {

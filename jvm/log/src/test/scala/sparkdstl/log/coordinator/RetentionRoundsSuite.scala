@@ -76,7 +76,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
     release(4)
     assert(fixture.store.count("delete") == before + 1)
     fixture.timer.advance(600000)
-    assert(fixture.store.count("delete") == before + 1 && fixture.metrics.snapshot().failedDeletions == 1)
+    assert(fixture.store.count("delete") == before + 1 && fixture.metrics.deletionFailed.value == 1)
     assert(fixture.batches == (0 to 4))
     fixture.store.always("delete", Work)
     release(0)

@@ -269,7 +269,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val run = fixture.begin()
     assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(false))
     assert(answer(run, seal(1, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
-    assert(fixture.metrics.snapshot().refusedSeals == 0)
+    assert(fixture.metrics.refused.value == 0)
   }
 
   test("files that only losers named are deleted with the commit") {

@@ -8,7 +8,7 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
@@ -22,7 +22,7 @@ import sparkdstl.log.transport._
 final class RunFixture(
     val store: ScriptedStore = new ScriptedStore,
     val timer: ManualTimer = new ManualTimer,
-    policy: RetryPolicyName = RetryPolicyName.NoRetry,
+    policy: RetryPolicy = RetryPolicy.NoRetry,
     seenStore: ObjectStore => ObjectStore = identity
 ) {
   val root = new Path("memory:/checkpoint")

@@ -2,11 +2,12 @@ package sparkdstl.log.request
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.metrics.{Latencies, LatencyWindow}
+import sparkdstl.log.config.RetryPolicy
 
 class RequestOptionsSuite extends AnyFunSuite {
   private val hedged =
-    RequestOptions(RetryPolicyName.Hedged, timeoutMillis = 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+    RequestOptions(RetryPolicy.Hedged, timeoutMillis = 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
 
   private def observed(millis: Seq[Long]): Latencies = {
     val window = new LatencyWindow(200)
@@ -45,8 +46,8 @@ class RequestOptionsSuite extends AnyFunSuite {
   }
 
   test("a fixed policy waits for its timeout, and no retries for ever") {
-    assert(hedged.copy(policy = RetryPolicyName.Fixed).hedgeMillis(observed(Seq.fill(100)(1L))) == Some(1000L))
-    assert(hedged.copy(policy = RetryPolicyName.NoRetry).hedgeMillis(observed(Nil)).isEmpty)
+    assert(hedged.copy(policy = RetryPolicy.Fixed).hedgeMillis(observed(Seq.fill(100)(1L))) == Some(1000L))
+    assert(hedged.copy(policy = RetryPolicy.NoRetry).hedgeMillis(observed(Nil)).isEmpty)
   }
 
   test("the delay after an error doubles up to ten seconds, and is spread to both sides") {

@@ -6,7 +6,7 @@ import org.apache.hadoop.security.AccessControlException
 import org.scalacheck.{Gen, Prop, Test}
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.storage.OperationKind
 
 /** The states of a request and its attempts, under any sequence of answers, errors and time. */
@@ -94,7 +94,7 @@ class RequestStateSuite extends AnyFunSuite {
 
 private object RequestStateSuite {
   val options: RequestOptions =
-    RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+    RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   val deadlineNanos: Long = 600 * 1000000000L
 
   /** What happens to a request next; which attempt it concerns depends on how many are under way. */

@@ -6,15 +6,15 @@ import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
 import sparkdstl.log.storage.{Attempt, OperationKind}
 
 class RequestsSuite extends AnyFunSuite {
-  private val hedged = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
-  private val fixed = hedged.copy(policy = RetryPolicyName.Fixed)
-  private val none = hedged.copy(policy = RetryPolicyName.NoRetry)
+  private val hedged = RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private val fixed = hedged.copy(policy = RetryPolicy.Fixed)
+  private val none = hedged.copy(policy = RetryPolicy.NoRetry)
 
   private val write = RequestKind.of(OperationKind.Put)
   private val read = RequestKind.of(OperationKind.Read)
@@ -55,7 +55,7 @@ class RequestsSuite extends AnyFunSuite {
       running.attempts.succeed(1)
     }
 
-    def metrics(kind: RequestKind = write): RequestMetrics.Snapshot = requests.metrics.snapshotOf(kind.operation)
+    def metrics(kind: RequestKind = write): RequestCounters = requests.metrics.of(kind.operation)
   }
 
   // The first success.
@@ -81,7 +81,7 @@ class RequestsSuite extends AnyFunSuite {
       running.attempts.succeed(2)
       assert(running.outcome.contains(Outcome.Done("answer 2")))
       assert(running.attempts.isCancelled(1) && !running.attempts.isCancelled(2))
-      assert(f.metrics().hedges == 1 && f.metrics().hedgesWon == 1 && f.metrics().retries == 0)
+      assert(f.metrics().hedges.value == 1 && f.metrics().hedgesWon.value == 1 && f.metrics().retries.value == 0)
       assert(f.timer.pending == 0)
     }
 
@@ -92,7 +92,7 @@ class RequestsSuite extends AnyFunSuite {
       assert(running.attempts.begun - (1 to running.attempts.begun).count(running.attempts.isCancelled) == 3)
       running.attempts.succeed(1)
       assert(running.outcome.contains(Outcome.Done("answer 1")))
-      assert(f.metrics().hedgesWon == 0)
+      assert(f.metrics().hedgesWon.value == 0)
     }
 
     test(s"$name: errors lead to further attempts until the deadline, ever later") {
@@ -109,7 +109,7 @@ class RequestsSuite extends AnyFunSuite {
       }
       running.attempts.succeed(41)
       assert(running.outcome.contains(Outcome.Done("answer 41")))
-      assert(f.metrics().retries == 40 && f.metrics().hedges == 0)
+      assert(f.metrics().retries.value == 40 && f.metrics().hedges.value == 0)
     }
   }
 
@@ -254,7 +254,7 @@ class RequestsSuite extends AnyFunSuite {
     val all = (1 to 100).map(_ => f.run())
     f.timer.advance(999)
     // Ten are saved, and a hundred requests have earned no more than fits.
-    assert(f.metrics().hedges == 10)
+    assert(f.metrics().hedges.value == 10)
     f.timer.advance(1)
     assert(all.forall(_.attempts.begun >= 2))
   }
@@ -269,7 +269,7 @@ class RequestsSuite extends AnyFunSuite {
     timer.advance(900)
     val (sameSlow, other) = (again.run(), healthy.run())
     timer.advance(90)
-    assert(slow.metrics().hedges == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
+    assert(slow.metrics().hedges.value == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
   }
 
   test("attempts that were cancelled count with the time they had, so that hedges do not become ever more") {
@@ -339,7 +339,7 @@ class RequestsSuite extends AnyFunSuite {
     assert((1 to 3).forall(running.attempts.isCancelled))
     f.timer.advance(1000000)
     assert(running.attempts.begun == 3 && f.timer.pending == 0)
-    assert(f.metrics().unknown == 1)
+    assert(f.metrics().unknown.value == 1)
   }
 
   test("the deadline's error shows what was at the root") {
@@ -389,7 +389,7 @@ class RequestsSuite extends AnyFunSuite {
     val running = f.run(read, timeoutMillis = 2500)
     f.timer.advance(2500)
     assert(running.failure.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-    assert(f.metrics(read).failures == 1)
+    assert(f.metrics(read).failures.value == 1)
   }
 
   test("a read whose error no attempt would mend fails at once, though another attempt is silent") {
@@ -503,8 +503,9 @@ class RequestsSuite extends AnyFunSuite {
     val f = new Fixture
     f.observe(10, 30, read)
     val metrics = f.metrics(read)
-    assert(metrics.requests == 10 && metrics.attempts == 10 && metrics.latencyP99Nanos == 30000000)
-    assert(f.metrics(write).requests == 0)
+    assert(metrics.requests.value == 10 && metrics.attempts.value == 10 &&
+      metrics.latency.snapshot().percentileNanos(0.99) == 30000000)
+    assert(f.metrics(write).requests.value == 0)
   }
 }
 

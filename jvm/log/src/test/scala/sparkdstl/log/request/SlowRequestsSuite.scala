@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.OperationKind
 
@@ -14,7 +14,7 @@ import sparkdstl.log.storage.OperationKind
 class SlowRequestsSuite extends AnyFunSuite {
   private val lines = mutable.ArrayBuffer.empty[String]
   private val timer = new ManualTimer
-  private val options = RequestOptions(RetryPolicyName.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private val options = RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   private val requests =
     new Requests(options, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _)
 

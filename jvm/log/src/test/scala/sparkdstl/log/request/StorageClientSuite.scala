@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply, Work}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectTail, Payload}
@@ -26,7 +26,7 @@ class StorageClientSuite extends AnyFunSuite {
   private class Fixture(atomic: Boolean = true) {
     val timer = new ManualTimer
     val store = new ScriptedStore(atomic)
-    val requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), TestRuntime(timer))
+    val requests = Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), TestRuntime(timer))
     val storage = new StorageClient(store, requests)
 
     def create(timeoutMillis: Long = 600000): Future[Outcome[Creation]] =

@@ -12,7 +12,7 @@ import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.{RequestOptions, Requests, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
@@ -50,7 +50,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     val timer = new ManualTimer
     private val continuations = Executors.newFixedThreadPool(2)
     private val runtime = new ProtocolRuntime(timer, new Chance(seed), ExecutionContext.fromExecutor(continuations))
-    val requests: Requests = Requests(RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500), runtime)
+    val requests: Requests = Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), runtime)
     private val storage = new StorageClient(store, requests)
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)

@@ -85,7 +85,7 @@ class LogUploaderSuite extends AnyFunSuite {
     hangs.head.release()
     f.located("a", 80, one)
     val two = result(blocked)
-    assert(f.metrics.snapshot().blockedNanos == 700000000L)
+    assert(f.metrics.blockedNanos.value == 700000000L)
     f.uploader.flush()
     f.located("b", 80, two)
     assert(f.budget.inUse == 0)

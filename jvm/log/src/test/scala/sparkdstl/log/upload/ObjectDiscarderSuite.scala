@@ -24,7 +24,7 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     assert(f.store.count("delete") == 1 && f.discarder.pending == 3)
     slow.release()
     assert(f.store.count("delete") == 2 && f.objects.isEmpty)
-    assert(f.metrics.snapshot().discardedObjects == 3 && f.discarder.pending == 0)
+    assert(f.metrics.discardedObjects.value == 3 && f.discarder.pending == 0)
   }
 
   test("what cannot be deleted is counted, and tried again until it can") {
@@ -32,11 +32,11 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     f.store.always("delete", Fail())
     f.discarder.discard(paths)
     f.timer.advance(30000)
-    assert(f.objects == paths.toSet && f.metrics.snapshot().discardFailures > 2)
+    assert(f.objects == paths.toSet && f.metrics.discardFailures.value > 2)
     f.store.always("delete", ScriptedWork)
     f.timer.advance(30000)
     assert(f.objects.isEmpty && f.discarder.pending == 0)
-    assert(f.timer.pending == 0 && f.metrics.snapshot().discardsGivenUp == 0)
+    assert(f.timer.pending == 0 && f.metrics.discardsGivenUp.value == 0)
   }
 
   private val ScriptedWork = sparkdstl.log.request.ScriptedStore.Work
@@ -45,7 +45,7 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     val f = new UploaderFixture
     f.store.always("delete", Fail(new org.apache.hadoop.security.AccessControlException("denied")))
     f.discarder.discard((1 to 12000).map(n => new Path(f.base, n.toString)))
-    assert(f.metrics.snapshot().discardsGivenUp == 2000 && f.discarder.pending == 10000)
+    assert(f.metrics.discardsGivenUp.value == 2000 && f.discarder.pending == 10000)
   }
 
   test("a closed one begins no deletion") {

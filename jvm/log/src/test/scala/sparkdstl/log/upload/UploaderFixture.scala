@@ -4,7 +4,7 @@ import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.format.{FormatSamples, LogFileReader, LogLayout, SegmentPart}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
@@ -21,7 +21,7 @@ final class UploaderFixture(
   val metrics = new UploadMetrics
   val budget = new MemoryBudget(maxInFlight)
   private val runtime = TestRuntime(timer)
-  private val options = RequestOptions(RetryPolicyName.Hedged, 1000, 3, 500)
+  private val options = RequestOptions(RetryPolicy.Hedged, 1000, 3, 500)
   val requests: Requests = Requests(options, runtime)
   private val storage = new StorageClient(store, requests)
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)

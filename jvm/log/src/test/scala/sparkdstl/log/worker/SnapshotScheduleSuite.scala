@@ -18,7 +18,8 @@ class SnapshotScheduleSuite extends AnyFunSuite {
       override def nextUuid(): java.util.UUID = names.nextUuid()
     }
     private val options =
-      LogOptions.default.copy(materializeIntervalMs = interval, materializeReplayCost = replayCost)
+      LogOptions.default.updated(LogOptions.MaterializeInterval, interval)
+        .updated(LogOptions.MaterializeReplayCost, replayCost)
     val schedule =
       new SnapshotSchedule(options, minVersions, new ProtocolRuntime(timer, chance, ExecutionContext.parasitic))
 

@@ -5,7 +5,7 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{LogOptions, RetryPolicyName}
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.format.{FormatSamples, SegmentKey}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
@@ -19,13 +19,12 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   val store = new ScriptedStore
   val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
   val base = new Path("memory:/base")
-  val options: LogOptions = LogOptions.default.copy(
-    commitTimeoutMs = 60000,
-    inlineMaxSegmentSize = 10,
-    preemptivePersistThreshold = 20,
-    persistSizeThreshold = 1000,
-    persistDelayMs = 5000
-  )
+  val options: LogOptions = LogOptions.default
+    .updated(LogOptions.CommitTimeout, 60000L)
+    .updated(LogOptions.InlineMaxSegmentSize, 10L)
+    .updated(LogOptions.PreemptivePersistThreshold, 20L)
+    .updated(LogOptions.PersistSizeThreshold, 1000L)
+    .updated(LogOptions.PersistDelay, 5000L)
   val asks: mutable.ArrayBuffer[(ToDriver, Promise[FromDriver])] = mutable.ArrayBuffer.empty
 
   /** What the driver answers at once; else it is silent. */
@@ -39,7 +38,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   }
 
   private val storage =
-    new StorageClient(store, Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 3, 500), runtime))
+    new StorageClient(store, Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 3, 500), runtime))
   val metrics = new UploadMetrics
   val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
   var uploader: Option[LogUploader] = None

@@ -48,19 +48,16 @@ object ProtocolWiring {
   val LargeZip: Int = 150 * 1024
 
   /** Small sizes, so that small states show what large ones do; times as they are in earnest, or shorter. */
-  val Options: LogOptions = LogOptions
-    .parse(Nil)
-    .copy(
-      commitTimeoutMs = 60000,
-      inlineMaxSegmentSize = 300,
-      inlineMaxBatchSize = 1200,
-      preemptivePersistThreshold = 500,
-      persistSizeThreshold = 900,
-      persistDelayMs = 200,
-      uploadMaxInFlight = 64 * 1024,
-      uploadTimeoutMs = 2000,
-      nextAttemptDelayMs = 100
-    )
+  val Options: LogOptions = LogOptions.default
+    .updated(LogOptions.CommitTimeout, 60000L)
+    .updated(LogOptions.InlineMaxSegmentSize, 300L)
+    .updated(LogOptions.InlineMaxBatchSize, 1200L)
+    .updated(LogOptions.PreemptivePersistThreshold, 500L)
+    .updated(LogOptions.PersistSizeThreshold, 900L)
+    .updated(LogOptions.PersistDelay, 200L)
+    .updated(LogOptions.UploadMaxInFlight, 64 * 1024L)
+    .updated(LogOptions.UploadTimeout, 2000L)
+    .updated(LogOptions.NextAttemptDelay, 100L)
 }
 
 /** What one process has once, whatever runs in it. */

@@ -152,7 +152,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
           HadoopLogStorage(
             configuration,
             new Path(new Path(key.fileSystem), "/"),
-            PublishMode.named(options.publish).get
+            options.publish
           ),
           MinimumThreads,
           options.uploadMaxAttempts,
@@ -226,7 +226,7 @@ private[dstl] object DstlEnvironment {
   /** Memory for snapshots on their way: some files' worth, since nobody waits for them. */
   private val SnapshotBudget = 32L * 1024 * 1024
 
-  private final case class StoreKey(fileSystem: String, publish: String)
+  private final case class StoreKey(fileSystem: String, publish: PublishMode)
 
   private object Chance extends RandomSource {
     override def nextDouble(): Double = ThreadLocalRandom.current().nextDouble()

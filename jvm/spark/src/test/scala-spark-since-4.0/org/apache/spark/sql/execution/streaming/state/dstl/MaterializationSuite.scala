@@ -90,7 +90,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
       try again.feed()
       finally again.query.stop()
       assert(state() == expected(done + 1))
-      assert(DstlEnvironment.get.replayMetrics.unusableSnapshots == 0)
+      assert(DstlEnvironment.get.replayMetrics.skippedSnapshot.value == 0)
     }
 
   for (format <- Seq("1", "2"))
@@ -118,12 +118,12 @@ class MaterializationSuite extends QuerySuite with Eventually {
       }
       files().filter(file => file.matches("dstl/data/.*\\.crc")).foreach(file => Files.delete(checkpoint.resolve(file)))
       val again = new Counting(done)
-      val before = DstlEnvironment.get.replayMetrics.unusableSnapshots
+      val before = DstlEnvironment.get.replayMetrics.skippedSnapshot.value
       try
         if (SparkFacts.RepairsSnapshots) again.feed()
         else assert(intercept[Exception](again.feed()).getMessage.contains("DSTL_DAMAGED_LOG"))
       finally again.query.stop()
-      assert(DstlEnvironment.get.replayMetrics.unusableSnapshots > before)
+      assert(DstlEnvironment.get.replayMetrics.skippedSnapshot.value > before)
       if (SparkFacts.RepairsSnapshots) assert(state() == expected(done + 1))
     }
 
@@ -292,7 +292,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
             .exists(_.getMessage.contains("DSTL_MATERIALIZATION_FAILED")))
         } else eventually {
           counting.feed()
-          assert(metrics.failedCount >= 2 * stores)
+          assert(metrics.failed.value >= 2 * stores)
         }
       finally counting.query.stop()
     }

@@ -10,7 +10,7 @@ import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
-import sparkdstl.log.config.RetryPolicyName
+import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
@@ -30,7 +30,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
   private final class Storage {
     val store = new ScriptedStore
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
-    private val requests = Requests(RequestOptions(RetryPolicyName.NoRetry, 100000, 1, 500), runtime)
+    private val requests = Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
     val downloads =
       new FileDownloads(new StorageClient(store, requests), atOnce, 60000, new Waiting, rangeLength = 10)
 

@@ -28,7 +28,7 @@ import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.{HadoopLogStorage, PublishMode}
+import sparkdstl.log.storage.HadoopLogStorage
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -153,8 +153,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
-    val publishing = PublishMode.named(options.publish).get
-    val manner = HadoopLogStorage.mannerOf(configuration, location.root, publishing)
+    val manner = HadoopLogStorage.mannerOf(configuration, location.root, options.publish)
     val fencing = if (coordinator.createsExclusively) "created only if it is not there: of two drivers one is refused"
     else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of ${location.root} begins as epoch ${coordinator.epoch}; the last committed batch is " +

@@ -1,6 +1,6 @@
-package sparkdstl.log.request
+package sparkdstl.log.metrics
 
-/** Remembers the last `capacity` latencies and tells their percentiles. Thread-safe. */
+/** Holds the last `capacity` latencies. Thread-safe. */
 final class LatencyWindow(capacity: Int) {
   // Guarded by this: a ring, of which the first `count` places are filled.
   private val nanos = new Array[Long](capacity)
@@ -21,7 +21,7 @@ final class LatencyWindow(capacity: Int) {
 }
 
 /** Latencies of a moment, in nanoseconds. */
-final class Latencies private[request] (sorted: Array[Long]) {
+final class Latencies private[metrics] (sorted: Array[Long]) {
   def count: Int = sorted.length
 
   /** The smallest latency that `share` (0 to 1) of all do not exceed; 0 when there are none. */
