@@ -23,7 +23,7 @@ final class BytesInFlight extends AutoCloseable {
   private def watch(): Unit =
     try
       while (true) {
-        val environment = DstlEnvironment.get
+        val environment = DstlEnvironment.get.resources
         most = math.max(most, environment.uploadBudget(LogOptions.default).inUse + environment.inlineBudget.inUse)
         Thread.sleep(5)
       }

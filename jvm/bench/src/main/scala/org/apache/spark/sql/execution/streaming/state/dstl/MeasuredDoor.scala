@@ -16,7 +16,7 @@ import sparkdstl.log.transport._
 
 import org.apache.spark.{SecurityManager, SparkConf}
 import org.apache.spark.rpc._
-import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, ExecutorDoor, Rpc}
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.{DriverDoor, ExecutorDirectory, ExecutorDoor, Rpc}
 
 /**
  * What the sender saw.

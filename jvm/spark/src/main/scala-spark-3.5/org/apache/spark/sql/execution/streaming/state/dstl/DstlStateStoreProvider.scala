@@ -2,16 +2,12 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import org.apache.hadoop.conf.Configuration
 
-import sparkdstl.log.config.HadoopOptions
-
 import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, SparkVersion}
 import org.apache.spark.sql.execution.streaming.state.dstl.store.DstlRocksDB
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{RunOfTask, WorkedRun}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.Utils
 
@@ -39,27 +35,19 @@ private[sql] class DstlStateStoreProvider extends RocksDBStateStoreProvider {
   ): Unit = {
     SparkVersion.check()
     // The configuration is the tasks' own, shared by the stores of an operator.
-    val fileManager = classOf[DstlCheckpointFileManager].getName
-    hadoopConf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, fileManager)
-    hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
-    val options = HadoopOptions.parse(hadoopConf)
-    val runId = RunOfTask.of(hadoopConf).getOrElse(DstlCheckpointFileManager.NoRun)
+    hadoopConf.set(EntryPoints.FileManagerClass, EntryPoints.FileManager)
+    hadoopConf.set(EntryPoints.ChangelogCheckpointing, "true")
     val location = stateStoreId.storeCheckpointLocation()
-    val (run, directory) = CheckpointDirectory.of(location, hadoopConf) match {
-      case CheckpointDirectory.Store(root, directory) =>
-        (
-          () => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options)): Option[WorkedRun],
-          Some(directory)
-        )
-      case _ => (() => None, None)
-    }
+    val environment = DstlEnvironment.get
+    val store = CheckpointDirectory.storeAt(location, hadoopConf, environment.workers)
     newRocksDB = () => {
       // As Spark names a store in its logs.
       val name = s"StateStoreId(opId=${stateStoreId.operatorId},partId=${stateStoreId.partitionId}," +
         s"name=${stateStoreId.storeName})"
       val local = Utils.getLocalDir(Option(SparkEnv.get).fold(new SparkConf)(_.conf))
       val conf = RocksDBConf(storeConf).copy(enableChangelogCheckpointing = true)
-      new DstlRocksDB(location.toString, conf, Utils.createTempDir(local, name), hadoopConf, name, run, directory)
+      val directory = Utils.createTempDir(local, name)
+      new DstlRocksDB(location.toString, conf, directory, hadoopConf, name, environment.resources, store)
     }
     super.init(stateStoreId, keySchema, valueSchema, numColsPrefixKey, storeConf, hadoopConf)
   }

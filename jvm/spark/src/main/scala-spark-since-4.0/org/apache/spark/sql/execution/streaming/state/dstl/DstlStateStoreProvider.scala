@@ -1,21 +1,14 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.util.UUID
-
 import org.apache.hadoop.conf.Configuration
 
-import sparkdstl.log.config.HadoopOptions
-
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, PartitionDirectories}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, LoggedStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources, SparkVersion}
 import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderOfLine}
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
@@ -26,10 +19,11 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * layout.
  */
 private[sql] class DstlStateStoreProvider extends ProviderOfLine {
-  @volatile private var run: () => Option[WorkedRun] = () => None
-  @volatile private var storeDirectory: Option[String] = None
+  // Set before Spark makes the database, which some lines do within `init`.
+  @volatile private var resources: ProcessResources = _
+  @volatile private var store: Option[LoggedStore] = None
 
-  /** What its files go through. */
+  /** The file manager of its files. */
   protected def fileManager: Class[_ <: CheckpointFileManager] = classOf[DstlCheckpointFileManager]
 
   override def init(
@@ -44,19 +38,14 @@ private[sql] class DstlStateStoreProvider extends ProviderOfLine {
       stateSchemaProvider: Option[StateSchemaProvider]
   ): Unit = {
     SparkVersion.check()
-    // The configuration is the tasks' own, shared by the stores of an operator; Spark notes the run in it likewise.
-    hadoopConf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, fileManager.getName)
-    hadoopConf.set(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
-    hadoopConf.setBoolean(DstlCheckpointFileManager.LogsSnapshots, true)
-    val options = HadoopOptions.parse(hadoopConf)
-    val runId = UUID.fromString(hadoopConf.get(StreamExecution.RUN_ID_KEY))
-    CheckpointDirectory.of(stateStoreId.storeCheckpointLocation(), hadoopConf) match {
-      case CheckpointDirectory.Store(root, directory) =>
-        storeDirectory = Some(directory)
-        run = () => Some(DstlEnvironment.get.workers.of(root, runId, hadoopConf, options))
-        PartitionDirectories.checkForReader(stateStoreId, run().get, hadoopConf, options)
-      case _ =>
-    }
+    // The tasks of an operator have a configuration of their own, in which Spark notes the run as well.
+    hadoopConf.set(EntryPoints.FileManagerClass, fileManager.getName)
+    hadoopConf.set(EntryPoints.ChangelogCheckpointing, "true")
+    hadoopConf.setBoolean(EntryPoints.LogsSnapshots, true)
+    val environment = DstlEnvironment.get
+    resources = environment.resources
+    store = CheckpointDirectory.storeAt(stateStoreId.storeCheckpointLocation(), hadoopConf, environment.workers)
+    store.foreach(_.checkPartitions())
     super.init(
       stateStoreId,
       keySchema,
@@ -71,7 +60,7 @@ private[sql] class DstlStateStoreProvider extends ProviderOfLine {
   }
 
   override protected def newRocksDB(of: NewRocksDB): RocksDB =
-    new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), run, storeDirectory)
+    new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), resources, store)
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all

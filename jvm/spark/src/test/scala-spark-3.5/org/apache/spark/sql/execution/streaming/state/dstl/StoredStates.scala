@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.CommitLog
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.RunOfTask
 import org.apache.spark.sql.types.StructType
 
 /**

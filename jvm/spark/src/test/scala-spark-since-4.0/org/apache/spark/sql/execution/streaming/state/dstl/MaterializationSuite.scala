@@ -90,7 +90,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
       try again.feed()
       finally again.query.stop()
       assert(state() == expected(done + 1))
-      assert(DstlEnvironment.get.replayMetrics.skippedSnapshot.value == 0)
+      assert(DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value == 0)
     }
 
   for (format <- Seq("1", "2"))
@@ -118,12 +118,12 @@ class MaterializationSuite extends QuerySuite with Eventually {
       }
       files().filter(file => file.matches("dstl/data/.*\\.crc")).foreach(file => Files.delete(checkpoint.resolve(file)))
       val again = new Counting(done)
-      val before = DstlEnvironment.get.replayMetrics.skippedSnapshot.value
+      val before = DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value
       try
         if (SparkFacts.RepairsSnapshots) again.feed()
         else assert(intercept[Exception](again.feed()).getMessage.contains("DSTL_DAMAGED_LOG"))
       finally again.query.stop()
-      assert(DstlEnvironment.get.replayMetrics.skippedSnapshot.value > before)
+      assert(DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value > before)
       if (SparkFacts.RepairsSnapshots) assert(state() == expected(done + 1))
     }
 
@@ -196,7 +196,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
         version -> of.flatMap(_.snapshotFile).toSet
       }.toSeq.sortBy(_._1)
     try {
-      val metrics = DstlEnvironment.get.materializations
+      val metrics = DstlEnvironment.get.resources.materializations
       feed(0 until 5000)
       (1L to 3L).foreach { count =>
         eventually {
@@ -211,8 +211,8 @@ class MaterializationSuite extends QuerySuite with Eventually {
   }
 
   test("a store that comes back to the process fetches what it lacks, and what is damaged") {
-    val progress = DstlEnvironment.get.recoveryProgress
-    val kept = DstlEnvironment.get.sstCache
+    val progress = DstlEnvironment.get.resources.recoveryProgress
+    val kept = DstlEnvironment.get.resources.sstCache
     def restart(done: Int): (Long, Long) = {
       val before = (progress.snapshotBytesFetched, progress.snapshotBytesLocal)
       val counting = new Counting(done)
@@ -281,7 +281,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
       // Nobody can write there.
       Files.createDirectories(checkpoint.resolve("dstl"))
       Files.write(checkpoint.resolve("dstl/data"), Array[Byte](1))
-      val metrics = DstlEnvironment.get.materializations
+      val metrics = DstlEnvironment.get.resources.materializations
       try
         if (fails) {
           val error = intercept[Exception](eventually(timeout(Span(100, Seconds))) {

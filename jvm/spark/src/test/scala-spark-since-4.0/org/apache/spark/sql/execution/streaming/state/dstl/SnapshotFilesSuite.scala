@@ -28,7 +28,7 @@ class SnapshotFilesSuite extends AnyFunSuite {
       zip.close()
       val configuration = new Configuration
       val root = new Path(snapshot.getParent.toUri)
-      val files = new SnapshotFiles(root.getFileSystem(configuration), root, configuration)
+      val files = new SnapshotFiles(root, configuration, DstlEnvironment.get.resources, None)
       val local = Files.createDirectories(directory.resolve("local/working"))
       val error = intercept[Exception] {
         files.loading(new Path(snapshot.toUri), Files.readAllBytes(snapshot), isVerified = true, local.toFile)(

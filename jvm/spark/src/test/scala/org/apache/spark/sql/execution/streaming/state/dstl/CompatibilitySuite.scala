@@ -232,7 +232,7 @@ class CompatibilitySuite extends QuerySuite {
         assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
         assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
       } finally query.stop()
-      val replayedBefore = DstlEnvironment.get.replayMetrics.replayed.value
+      val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
       val again = start(counts(input), "recovered")
       try {
         input.addData(20 until 30)
@@ -241,7 +241,7 @@ class CompatibilitySuite extends QuerySuite {
         assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
         // Of each of the two batches before the counts of all seven keys changed.
         assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
-        assert(DstlEnvironment.get.replayMetrics.replayed.value == replayedBefore + 2 * 7)
+        assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
         input.addData(30 until 40)
         again.processAllAvailable()
         val after = again.lastProgress.stateOperators.head.customMetrics

@@ -5,6 +5,7 @@ import java.nio.file.{Files, Path => LocalPath}
 import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 
 /** Stored objects that are damaged, missing or foreign: each is told first of all, with its name, and trying loses nothing. */
@@ -77,7 +78,7 @@ class DamageSuite extends QuerySuite {
 
   private val below = Map(
     "spark.sql.streaming.stateStore.providerClass" -> classOf[RocksDBStateStoreProvider].getName,
-    DstlCheckpointFileManager.ChangelogCheckpointing -> "true"
+    EntryPoints.ChangelogCheckpointing -> "true"
   )
   private val second = Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "2")
 

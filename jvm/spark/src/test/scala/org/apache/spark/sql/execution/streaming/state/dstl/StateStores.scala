@@ -19,7 +19,7 @@ object StateStores {
   }
 
   /** Snapshots that were uploaded, of all queries of this process: the next seals of their stores carry them. */
-  def uploadedSnapshots: Long = DstlEnvironment.get.materializations.uploaded.value
+  def uploadedSnapshots: Long = DstlEnvironment.get.resources.materializations.uploaded.value
 
   /** Closes them; who needs one afterwards loads it again, with what is configured then. */
   def close(): Unit = StateStore.stop()

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.FoundSegment
 
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 
 /** Whose changes led to a version that may be committed. */
 private[store] sealed trait CommittedBy
@@ -14,12 +14,12 @@ private[store] object CommittedBy {
   final case class Attempt(id: Long) extends CommittedBy
 
   /** What storage says now of a store's version. */
-  def of(run: Option[WorkedRun], storeDirectory: Option[String], version: Long): CommittedBy =
+  def of(store: Option[LoggedStore], version: Long): CommittedBy =
     (for {
-      worked <- run
+      of <- store
+      worked = of.run
       if worked.worker.exists(_.isCoordinated)
-      store <- storeDirectory
-      key <- SegmentKey.parse(store, s"$version${SegmentKind.Changelog.suffix}")
+      key <- SegmentKey.parse(of.directory, s"$version${SegmentKind.Changelog.suffix}")
     } yield
       // Not from the cache: that an entry is missing may have changed.
       if (!worked.waiting.on(worked.reader.isCommitted(key.batch))) Nobody

@@ -9,17 +9,16 @@ import sparkdstl.log.error.ProtocolErrors
 
 import org.apache.spark.{SPARK_VERSION, TaskContext}
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBConf}
-import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedSnapshots
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.util.Utils
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
  * never becomes a snapshot that somebody could load. When snapshots are made, and that they are plain files, is Spark's.
  *
- * @param loggingId      names the store in logs
- * @param run            the log of the query's run
- * @param storeDirectory as the log names the store
+ * @param loggingId names the store in logs
+ * @param store     in the log; None if its directory is not in a checkpoint
  */
 private[dstl] final class DstlRocksDB(
     dfsRootDir: String,
@@ -27,8 +26,8 @@ private[dstl] final class DstlRocksDB(
     localRootDir: File,
     hadoopConf: Configuration,
     loggingId: String,
-    override protected val run: () => Option[WorkedRun],
-    override protected val storeDirectory: Option[String]
+    override protected val resources: ProcessResources,
+    override protected val store: Option[LoggedStore]
 ) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState {
 
   // Whether nothing was done since a version was committed.
@@ -43,7 +42,7 @@ private[dstl] final class DstlRocksDB(
       conf.compressionCodec,
       loggingId,
       () => loadedVersion + 1,
-      CommittedBy.of(run(), storeDirectory, _)
+      CommittedBy.of(store, _)
     )
   )
   register()
@@ -59,11 +58,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
   private def refuseSnapshotsInLog(): Unit =
-    for {
-      worked <- run()
-      store <- storeDirectory
-      newest <- LoggedSnapshots.of(worked, store).logged.lastOption
-    } throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
+    for (newest <- store.flatMap(_.snapshots.logged.lastOption)) throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
 
   override def put(key: Array[Byte], value: Array[Byte]): Unit = {
     replay.changing()

@@ -13,9 +13,9 @@ import sparkdstl.log.worker.SnapshotSchedule
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{ReplayCounters, WrittenBytes}
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{TaskLog, WorkedRun}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, ReplayCounters, WrittenBytes}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
@@ -25,23 +25,22 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{TaskLog, Work
  * becomes of them is [[Materialization]]'s. Those without which a version could not be rebuilt (column families were added or
  * removed) are part of the commit. Where the log is off Spark's own rules hold.
  *
- * @param made           what Spark makes it with
- * @param run            the log of the query's run
- * @param storeDirectory as the log names the store
+ * @param made  what Spark makes it with
+ * @param store in the log; None if its directory is not in a checkpoint
  */
 private[dstl] final class DstlRocksDB(
     made: NewRocksDB,
-    override protected val run: () => Option[WorkedRun],
-    override protected val storeDirectory: Option[String]
+    override protected val resources: ProcessResources,
+    override protected val store: Option[LoggedStore]
 ) extends RocksDBOfLine(
       // When it is time for a snapshot is decided here.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
     ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with TrackedState {
 
   private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
-  private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, DstlEnvironment.get.runtime)
+  private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
   private val materialization =
-    new Materialization(made.loggingId, options, DstlEnvironment.get, files, confirmUploaded, run)
+    new Materialization(made.loggingId, options, resources, files, confirmUploaded)
 
   // Used by the task's thread alone.
   private var columnFamiliesChanged = false
@@ -80,10 +79,9 @@ private[dstl] final class DstlRocksDB(
     val from = files.loadedSnapshot
     snapshotVersion = from.version
     writes = 0
-    val worker = run().flatMap(_.worker)
-    val epoch = for (worked <- run(); of <- worked.worker; epoch <- worked.waiting.on(of.epoch())) yield epoch
-    val runsSince = epoch.fold(0L)(_ - from.epoch)
-    val loads = (for (to <- worker; store <- storeDirectory) yield to.loaded(store)).getOrElse(1)
+    val worker = store.flatMap(_.worker)
+    val runsSince = worker.flatMap(of => resources.waiting.on(of.epoch())).fold(0L)(_ - from.epoch)
+    val loads = (for (of <- store; to <- worker) yield to.loaded(of.directory)).getOrElse(1)
     schedule.loaded(from.bytes, version - from.version, replayedBytes, runsSince, loads)
     // What opening the database adds is no change.
     columnFamiliesChanged = false
@@ -112,8 +110,7 @@ private[dstl] final class DstlRocksDB(
     try {
       val committed = commit(isDue || isOverdue)
       val attempt = remember(committed._1)
-      for (worked <- run(); worker <- worked.worker; store <- storeDirectory if materializes)
-        TaskLog.carryFor(worker, store, materialization)
+      for (of <- store; worker <- of.worker if of.isLogged) TaskLog.carryFor(worker, of.directory, materialization)
       schedule.committed(WrittenBytes.current - written, hasChanged)
       val made = taken
       taken = None
@@ -138,14 +135,14 @@ private[dstl] final class DstlRocksDB(
   /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
   private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
     noteTaken(snapshot)
-    storeDirectory match {
-      case Some(store) if materializes && attempt.nonEmpty =>
+    store match {
+      case Some(of) if of.isLogged && attempt.nonEmpty =>
         // The version is committed without it.
-        try materialization.begin(movedAway(snapshot), store)
+        try materialization.begin(movedAway(snapshot), of)
         catch {
           case NonFatal(error) =>
             logWarning(s"Version ${snapshot.version} gets no snapshot; the log is kept", error)
-            DstlEnvironment.get.materializations.failed()
+            resources.materializations.failed()
             snapshot.close()
         }
       case _ => attempts.synchronized {
@@ -198,12 +195,11 @@ private[dstl] final class DstlRocksDB(
   }
 
   override protected def managerOfFiles(localTempDir: File): RocksDBFileManager = {
-    val root = new Path(made.dfsRootDir)
-    val files = new SnapshotFiles(root.getFileSystem(made.hadoopConf), root, made.hadoopConf)
-    new DstlRocksDBFileManager(made, localTempDir, files, run, storeDirectory)
+    val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, resources, store)
+    new DstlRocksDBFileManager(made, localTempDir, files, resources, store)
   }
 
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
 
-  private def materializes: Boolean = WorkedRun.isLogged(run(), options)
+  private def materializes: Boolean = store.exists(_.isLogged)
 }

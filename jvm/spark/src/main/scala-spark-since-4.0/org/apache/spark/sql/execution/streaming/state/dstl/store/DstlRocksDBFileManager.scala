@@ -14,33 +14,31 @@ import sparkdstl.log.worker.UploadedFiles
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
-  CurrentBatch,
   CurrentLoad,
   Download,
-  LoggedSnapshots,
+  LoggedStore,
   Piece,
   StoreSnapshots
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{TaskLog, WorkedRun}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, TaskLog, WorkedRun}
 
 /**
  * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver tells where they are,
  * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
  * files is listed and read as such.
  *
- * @param of             what Spark makes the store's database with
- * @param files          through what SST files and zips are read and written
- * @param run            the log of the query's run
- * @param storeDirectory as the log names the store
+ * @param of    what Spark makes the store's database with
+ * @param files through what SST files and zips are read and written
+ * @param store in the log; None if its directory is not in a checkpoint
  */
 private[store] final class DstlRocksDBFileManager(
     of: NewRocksDB,
     localTempDir: File,
     files: SnapshotFiles,
-    run: () => Option[WorkedRun],
-    storeDirectory: Option[String]
+    resources: ProcessResources,
+    store: Option[LoggedStore]
 ) extends FileManagerOfLine(of, localTempDir, files)
     with FoundSnapshots {
   import DstlRocksDBFileManager._
@@ -91,7 +89,7 @@ private[store] final class DstlRocksDBFileManager(
       loaded = LoadedFrom(0, 0, 0)
       load()
     } else {
-      val metrics = DstlEnvironment.get.replayMetrics
+      val metrics = resources.replayMetrics
       try {
         val metadata = loadSnapshot(version, localDir, checkpointUniqueId)(load())
         metrics.loadedSnapshot()
@@ -129,9 +127,9 @@ private[store] final class DstlRocksDBFileManager(
       snapshot: scala.collection.Map[String, RocksDBSnapshotFile]
   )(save: scala.collection.Map[String, RocksDBSnapshotFile] => Unit): Unit =
     if (!saved.get) {
-      if (WorkedRun.isLogged(run(), options) && CurrentBatch.isAt(version - 1)) {
+      if (store.exists(_.isLogged) && CurrentBatch.isAt(version - 1)) {
         snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
-          val isNamed = uploaded.of(file.dfsFileName).exists(TaskLog.addStored(run().flatMap(_.worker), _))
+          val isNamed = uploaded.of(file.dfsFileName).exists(TaskLog.addStored(store.flatMap(_.worker), _))
           if (!isNamed) keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
         }
         PartOfCommit.during(save(snapshot))
@@ -157,7 +155,7 @@ private[store] final class DstlRocksDBFileManager(
 
   /** As which a file of a snapshot of `version` goes to the log; None if it cannot. */
   def keyOf(file: RocksDBImmutableFile, version: Long): Option[SegmentKey] =
-    storeDirectory.flatMap(SegmentKey.parse(_, s"${version}_${file.dfsFileName}"))
+    store.flatMap(of => SegmentKey.parse(of.directory, s"${version}_${file.dfsFileName}"))
       .filter(_.kind == SegmentKind.SnapshotFile)
 
   /**
@@ -165,12 +163,12 @@ private[store] final class DstlRocksDBFileManager(
    * and knows all snapshots there; Spark's own rule goes by a listing, which shows snapshots that a rollback would take away.
    */
   override protected def deletingOld(deletePlain: () => Unit): Unit =
-    (run(), storeDirectory) match {
-      case (Some(worked), Some(store)) if WorkedRun.isLogged(Some(worked), options) =>
+    store match {
+      case Some(in) if in.isLogged =>
         if (retentionDue) {
           retentionDue = false
           try {
-            val there = LoggedSnapshots.of(worked, store)
+            val there = in.snapshots
             if (there.plainUpTo > 0 && there.lowest > there.plainUpTo) files.deletePlain()
           } catch {
             case error: Throwable =>
@@ -190,12 +188,11 @@ private[store] final class DstlRocksDBFileManager(
       case PlainFile(length) => (files.plainContent(new Path(root, snapshot.toString), length), plain, 0L)
       case InEntry(batch) =>
         val found = for {
-          worked <- run()
-          store <- storeDirectory
-          key <- LoggedSnapshots.key(store, snapshot.version, snapshot.id)
-          zip <- worked.waiting.on(worked.reader.held(key, batch))
-        } yield (worked, store, zip)
-        val (worked, store, zip) = found.getOrElse(
+          in <- store
+          key <- in.snapshotKey(snapshot.version, snapshot.id)
+          zip <- in.snapshot(key, batch)
+        } yield (in, zip)
+        val (in, zip) = found.getOrElse(
           throw LogErrors.missingObject(
             new Path(root, snapshot.toString),
             s"which the entry of batch $batch held",
@@ -203,12 +200,12 @@ private[store] final class DstlRocksDBFileManager(
           )
         )
         (
-          LoggedSnapshots.content(worked, zip),
+          in.content(zip),
           (file, to) => {
-            val segment = zip.in.snapshotFile(store, file.dfsFileName)
+            val segment = zip.in.snapshotFile(in.directory, file.dfsFileName)
             segment.foreach(of => uploaded.note(file.dfsFileName, of))
             segment.map(FoundSegment(zip.in, _)).fold(plain(file, to)) { found =>
-              Download(to, file.sizeBytes, () => keptCopy(worked, found, file), () => piecesOf(worked, found))
+              Download(to, file.sizeBytes, () => keptCopy(in.run, found, file), () => piecesOf(in.run, found))
             }
           },
           zip.in.index.writer.epoch
@@ -222,7 +219,7 @@ private[store] final class DstlRocksDBFileManager(
    * @param directory where they are
    */
   def keep(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
-    DstlEnvironment.get.sstCache.put(
+    resources.sstCache.put(
       of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
       localTempDir.getParentFile.getParentFile.toPath,
@@ -231,7 +228,7 @@ private[store] final class DstlRocksDBFileManager(
 
   /** The file as it was kept, if it still is what the log says. */
   private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
-    DstlEnvironment.get.sstCache.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
+    resources.sstCache.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
 
   private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
     val offsets = found.segment.parts.scanLeft(0L)(_ + _.length)
@@ -248,8 +245,7 @@ private[store] final class DstlRocksDBFileManager(
 
   /** Snapshots from which a version can be loaded. What stock Spark may have left is listed where it may be needed. */
   private def look(version: Long): Map[SnapshotName, SnapshotSource] = {
-    val there = (for (worked <- run(); store <- storeDirectory) yield LoggedSnapshots.of(worked, store))
-      .getOrElse(StoreSnapshots(Vector.empty, Long.MaxValue, 0))
+    val there = store.fold(StoreSnapshots(Vector.empty, Long.MaxValue, 0))(_.snapshots)
     val logged = there.logged.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
     val isEnough = logged.exists { case (name, _) => name.version <= version && name.version >= there.plainUpTo }
     val plain =

@@ -18,9 +18,8 @@ import sparkdstl.log.worker.{SealedStore, SnapshotUploads, StoreSnapshot}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.RocksDBImmutableFile
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedSnapshots
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 
 /**
  * Brings the snapshots of one store into the log, one at a time, while tasks run: what of their files is not in data files is
@@ -30,20 +29,18 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
  * @param loggingId names the store in logs
  * @param files     the store's snapshots
  * @param confirmed called with a snapshot that a commit entry holds; closes it
- * @param run       the log of the query's run
  */
 private[store] final class Materialization(
     loggingId: String,
     options: LogOptions,
-    environment: DstlEnvironment,
+    resources: ProcessResources,
     files: => DstlRocksDBFileManager,
-    confirmed: RocksDBSnapshot => Unit,
-    run: () => Option[WorkedRun]
+    confirmed: RocksDBSnapshot => Unit
 ) extends SealedStore with Logging {
   import Materialization._
 
-  private val threads: Executor = environment.snapshotThreads(options)
-  private val timer = environment.runtime.timer
+  private val threads: Executor = resources.snapshotThreads(options)
+  private val timer = resources.runtime.timer
   private implicit val executor: ExecutionContext = ExecutionContext.parasitic
 
   // Guarded by this.
@@ -59,8 +56,8 @@ private[store] final class Materialization(
   def isWantedAgain: Boolean = synchronized(missed)
 
   /** Begins with a snapshot of what a task has just committed; while another is under way it is discarded. */
-  def begin(snapshot: RocksDBSnapshot, storeDirectory: String): Unit = {
-    val work = new Work(snapshot, new StoreSnapshot(storeDirectory, snapshot.version), timer.nowNanos)
+  def begin(snapshot: RocksDBSnapshot, of: LoggedStore): Unit = {
+    val work = new Work(snapshot, of, new StoreSnapshot(of.directory, snapshot.version), timer.nowNanos)
     val begins = synchronized {
       val begins = underWay.isEmpty && !closed
       if (begins) underWay = Some(work)
@@ -68,7 +65,7 @@ private[store] final class Materialization(
       begins
     }
     if (begins) {
-      environment.materializations.started()
+      resources.materializations.started()
       onThread(work)(upload(work))
     } else snapshot.close()
   }
@@ -83,7 +80,7 @@ private[store] final class Materialization(
         case StoreSnapshot.Fate.Held => onThread(work)(held(work))
         case StoreSnapshot.Fate.Missing(gone) =>
           files.uploadedFiles.forget(gone)
-          environment.materializations.failed()
+          resources.materializations.failed()
           logWarning(
             s"The snapshot of version ${work.snapshot.version} of $loggingId consists of data files that may be " +
               "gone; another one is made, and the log is kept"
@@ -100,7 +97,7 @@ private[store] final class Materialization(
   /** The local state is not the one any more from which the snapshot was made: no later seal proves that it was committed. */
   def abandon(): Unit = synchronized(underWay).foreach { work =>
     work.transit.abandon()
-    environment.materializations.abandoned()
+    resources.materializations.abandoned()
     lost(work)
   }
 
@@ -122,14 +119,13 @@ private[store] final class Materialization(
 
   /** Whatever is not in data files yet goes there; then the next seal can carry the snapshot. */
   private def upload(work: Work): Unit =
-    run().flatMap(_.worker).flatMap(worker => environment.waiting.on(worker.snapshotUploads())) match {
+    work.store.worker.flatMap(worker => resources.waiting.on(worker.snapshotUploads())) match {
       case None => lost(work)
       case Some(uploads) =>
         work.restart()
         val zip = files.pack(work.snapshot)
-        val store = work.transit.storeDirectory
-        val key = LoggedSnapshots.key(store, work.snapshot.version, work.snapshot.uniqueId)
-          .getOrElse(throw new IllegalStateException(s"$store is no directory of a store"))
+        val key = work.store.snapshotKey(work.snapshot.version, work.snapshot.uniqueId)
+          .getOrElse(throw new IllegalStateException(s"${work.store.directory} is no directory of a store"))
         val immutable = work.snapshot.fileMapping.valuesIterator.map(_.immutableFile).toVector
         val namedFiles = immutable.map(segmentOf(work, _, uploads))
         val namedZip =
@@ -143,7 +139,7 @@ private[store] final class Materialization(
             work.files = immutable.map(_.dfsFileName).zip(named)
             FailPoints.hit("executor.snapshot-uploaded", key.batch)
             work.transit.complete(namedZip() +: named)
-            environment.materializations.uploaded()
+            resources.materializations.uploaded()
           }
         }
     }
@@ -168,7 +164,7 @@ private[store] final class Materialization(
       uploads: SnapshotUploads
   ): () => SealedSegment = {
     val pending = chunks.map { chunk =>
-      val pending = environment.waiting.on(uploads.put(key, chunk))
+      val pending = resources.waiting.on(uploads.put(key, chunk))
       work.uploads(pending, chunk.length)
       pending
     }.toVector
@@ -176,7 +172,7 @@ private[store] final class Materialization(
       SealedSegment(
         key,
         None,
-        pending.map(chunk => SealedPart.Stored(environment.waiting.on(chunk.location)))
+        pending.map(chunk => SealedPart.Stored(resources.waiting.on(chunk.location)))
       )
   }
 
@@ -186,7 +182,7 @@ private[store] final class Materialization(
     files.uploadedFiles.retain(work.files.map(_._1).toSet)
     files.keep(work.snapshot.checkpointDir, work.snapshot.fileMapping.valuesIterator.map(_.immutableFile).toVector)
     val millis = TimeUnit.NANOSECONDS.toMillis(timer.nowNanos - work.startedNanos)
-    environment.materializations.completed(work.uploadedBytes, millis)
+    resources.materializations.completed(work.uploadedBytes, millis)
     logInfo(s"Snapshot of version ${work.snapshot.version} of $loggingId is in a commit entry after $millis ms: " +
       s"${work.files.size} files, ${work.uploadedBytes} bytes uploaded")
     if (!synchronized(closed)) confirmed(work.snapshot)
@@ -197,7 +193,7 @@ private[store] final class Materialization(
     if (!work.transit.isUnderWay) ended(work)
     else {
       work.failures += 1
-      environment.materializations.failed()
+      resources.materializations.failed()
       val version = work.snapshot.version
       if (work.failures < options.materializeMaxFailures) {
         logWarning(s"Snapshot of version $version of $loggingId failed; it is tried again, and the log is kept", error)
@@ -232,7 +228,12 @@ private object Materialization {
   private val LongestDelayMillis = 60000L
 
   /** Used by one thread at a time. */
-  private final class Work(val snapshot: RocksDBSnapshot, val transit: StoreSnapshot, val startedNanos: Long) {
+  private final class Work(
+      val snapshot: RocksDBSnapshot,
+      val store: LoggedStore,
+      val transit: StoreSnapshot,
+      val startedNanos: Long
+  ) {
     @volatile var chunks = Vector.empty[PendingChunk]
     @volatile var files = Vector.empty[(String, SealedSegment)]
     @volatile var uploadedBytes = 0L

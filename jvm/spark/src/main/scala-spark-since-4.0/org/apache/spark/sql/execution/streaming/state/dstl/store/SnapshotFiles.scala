@@ -5,15 +5,14 @@ import java.nio.file.{Files, Path => LocalPath, StandardCopyOption}
 import java.util.zip.ZipInputStream
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, FilterFileSystem, Path, PathFilter}
+import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FilterFileSystem, Path, PathFilter}
 
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.LogErrors
 
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointFiles, CurrentLoad, Download}
+import org.apache.spark.sql.execution.streaming.state.dstl.files._
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.util.Utils
 
 /** Whether the calling thread saves a snapshot that is part of a commit: then its files go to the log as well. */
@@ -30,22 +29,26 @@ private[store] object PartOfCommit {
 }
 
 /**
- * The file system as a store sees its snapshots: read by way of the file manager, because they may be in the log, and their
- * files fetched all at once.
+ * The file system through which a store reads and writes its snapshots, which may be in the log; their files are fetched in
+ * parallel.
  *
- * @param root the store's directory
+ * @param root  the store's directory
+ * @param store in the log; None if the directory is not in a checkpoint
  */
-private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configuration: Configuration)
-    extends FilterFileSystem(files) {
-  private lazy val manager = CheckpointFileManager.create(root, configuration)
-  private lazy val storage =
-    new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), DstlEnvironment.get)
+private[dstl] final class SnapshotFiles(
+    root: Path,
+    configuration: Configuration,
+    resources: ProcessResources,
+    store: Option[LoggedStore]
+) extends FilterFileSystem(root.getFileSystem(configuration)) {
+  private val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), resources)
+  private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 
   // What the snapshot that is being loaded consists of, by its name on storage; most of it was fetched ahead.
   @volatile private var wanted = Map.empty[String, Download]
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
-    if (SnapshotNames.isZip(file)) manager.open(file) else super.open(file, bufferSize)
+    if (SnapshotNames.isZip(file)) directory.open(file) else super.open(file, bufferSize)
 
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
     wanted.get(source.getName) match {
@@ -62,26 +65,22 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
   private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
   /** Names of the store's snapshots that are files, with their lengths. */
-  def plainSnapshots(): Map[String, Long] = {
-    val filter: PathFilter = SnapshotNames.isZip(_)
-    storage.list(root)(try files.listStatus(root, filter)
-    catch { case _: FileNotFoundException => Array.empty })
-      .map(file => file.getPath.getName -> file.getLen).toMap
-  }
+  def plainSnapshots(): Map[String, Long] =
+    plain(SnapshotNames.isZip(_)).map(file => file.getPath.getName -> file.getLen).toMap
 
   /** Deletes all snapshots and changelogs that are files, and what the snapshots consist of. */
-  def deletePlain(): Unit = {
-    val filter: PathFilter = file => SnapshotFiles.isPlain(file.getName)
-    storage.list(root)(try files.listStatus(root, filter)
-    catch { case _: FileNotFoundException => Array.empty })
-      .foreach(of =>
-        if (of.isDirectory == SnapshotFiles.Directories(of.getPath.getName)) files.delete(of.getPath, true): Unit
-      )
-  }
+  def deletePlain(): Unit =
+    plain(file => SnapshotFiles.isPlain(file.getName)).foreach { of =>
+      if (of.isDirectory == SnapshotFiles.Directories(of.getPath.getName)) storage.delete(of.getPath)
+    }
+
+  private def plain(filter: PathFilter): Array[FileStatus] =
+    try storage.list(root, filter)
+    catch { case _: FileNotFoundException => Array.empty }
 
   /** Writes a file of a snapshot that is part of a commit into the log, under that name. */
   def log(file: File, name: String): Unit = {
-    val out = manager.createAtomic(new Path(root, name), overwriteIfPossible = true)
+    val out = directory.create(new Path(root, name), overwrite = true)
     try {
       Files.copy(file.toPath, out): Unit
       out.close()
@@ -94,7 +93,7 @@ private[dstl] final class SnapshotFiles(files: FileSystem, root: Path, configura
 
   /** The content of a snapshot that is a file of its own. */
   def plainContent(file: Path, length: Option[Long]): Array[Byte] = {
-    val stream = storage.open(file, length)(files.open(file))
+    val stream = storage.open(file, length)
     try stream.readAllBytes()
     finally stream.close()
   }

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
-import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -28,8 +28,8 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   /** For reading: nothing of the checkpoint can be changed with these. */
   def reading(batch: StateBatch): SQLConf = {
     val conf = of(batch)
-    conf.setConfString(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[ReadOnlyFileManager].getName)
-    if (conf.stateStoreProviderClass == classOf[DstlStateStoreProvider].getName)
+    conf.setConfString(EntryPoints.FileManagerClass, classOf[ReadOnlyFileManager].getName)
+    if (conf.stateStoreProviderClass == EntryPoints.Provider)
       conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
     conf
   }
@@ -56,7 +56,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
     conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
     // Spark's own provider finds its snapshots in plain files alone, ours in commit entries first.
-    conf.setConfString(DstlCheckpointFileManager.ChangelogCheckpointing, "true")
+    conf.setConfString(EntryPoints.ChangelogCheckpointing, "true")
     if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
     conf
   }

@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.rpc.Rpc
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.Rpc
 
 /** Spark's provider of RocksDB stores as it makes their databases, in a form that no line of Spark changes. */
 private[dstl] abstract class ProviderOfLine extends RocksDBStateStoreProvider {

@@ -6,14 +6,13 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.Try
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.{
   CommitMetrics,
   CoordinatedRuns,
@@ -35,12 +34,16 @@ import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.PartitionDirectories
-import org.apache.spark.sql.execution.streaming.state.dstl.rpc.{DriverDoor, ExecutorDirectory, Rpc}
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.RunOfTask
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.{
+  AttemptReports,
+  DriverDoor,
+  ExecutorDirectory,
+  Rpc,
+  RunOfTask
+}
 
-/** A run of a streaming query that this driver coordinates, for as long as the thread that drives it lives. */
+/** A run of a streaming query that this driver coordinates, while the query's thread is alive. */
 private[dstl] final class DrivenRun(
     val coordinator: RunCoordinator,
     val reports: AttemptReports,
@@ -51,10 +54,10 @@ private[dstl] final class DrivenRun(
 
   def isOver: Boolean = !drivenBy.isAlive
 
-  /** Makes the run that of the file manager that asks, which writes its commit entries. False if it is another's. */
+  /** The first file manager that calls this owns the run and writes its commit entries; false for all others. */
   def own(): Boolean = isOwned.compareAndSet(false, true)
 
-  /** Ends the run, and then the requests that it may still have under way. */
+  /** Ends the run, and then its requests under way. */
   def end(): Future[Unit] = coordinator.close().transform { ended =>
     storage.close()
     ended
@@ -64,8 +67,13 @@ private[dstl] final class DrivenRun(
   def whenQuiet(millis: Long): Future[Unit] = storage.whenQuiet(millis)
 }
 
-/** The driver's side of a process: its door, and the runs that it coordinates. */
-private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment) extends Logging {
+/**
+ * The driver's side of a process: its endpoint, and the runs that it coordinates.
+ *
+ * @param sparkEnded called when the Spark environment ends
+ */
+private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources, sparkEnded: () => Unit)
+    extends Logging {
   import DriverSide._
 
   val runs = new CoordinatedRuns
@@ -74,19 +82,19 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
 
   // Guarded by this, by checkpoint root.
   private val driven = mutable.HashMap.empty[String, DrivenRun]
-  // Entries whose deletion was requested while no run was at work, and that are still there.
+  // Entries whose deletion was requested while no run was active, and that still exist.
   private val unowned = mutable.LinkedHashMap.empty[String, Set[Long]]
 
-  /** Lets executors ask, and closes the environment when Spark ends. */
+  /** Registers the endpoint that executors send to. */
   def open(): Unit = {
-    val door = new DriverDoor(env.rpcEnv, answer, runs, executors, () => environment.close())
+    val door = new DriverDoor(env.rpcEnv, answer, runs, executors, sparkEnded)
     try {
       env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, door): Unit
       watchOver()
-    } catch { case _: IllegalStateException => environment.close() } // Spark has ended already.
+    } catch { case _: IllegalStateException => sparkEnded() } // Spark has ended already.
   }
 
-  /** The run on a checkpoint whose query is still driven. */
+  /** The run on a checkpoint, while its query's thread is alive. */
   def on(root: Path): Option[DrivenRun] = synchronized(driven.get(root.toString).filterNot(_.isOver))
 
   /** The run that the calling thread drives on this checkpoint. */
@@ -97,25 +105,24 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
     } yield run
 
   /**
-   * Begins a run if the calling thread drives the query that this checkpoint belongs to and has not begun one yet; what
-   * reads the checkpoint meanwhile, on this thread or another, begins nothing.
+   * Begins a run if the calling thread drives the query of this checkpoint and has not begun one yet. Any other use of the
+   * checkpoint begins nothing, on this thread or another.
    */
-  def beginIfDriven(root: Path, configuration: Configuration, options: LogOptions): Option[DrivenRun] =
-    StreamThread.query.filter(_ => isStarting).filter { query =>
-      queryIdIn(root, configuration, options).contains(query.query)
-    }.map(query => begin(root, query.run, configuration, options))
+  def beginIfDriven(checkpoint: Checkpoint): Option[DrivenRun] =
+    StreamThread.query.filter(_ => isStarting).filter(query => queryIdIn(checkpoint).contains(query.query))
+      .map(query => begin(checkpoint, query.run))
 
-  /** Deletes an entry of a checkpoint on which no run is at work, if it is known not to be needed. */
-  def deleteUnowned(root: Path, batch: Long, configuration: Configuration, options: LogOptions): Unit = {
-    val location = DstlEnvironment.location(root, configuration, options)
-    val storage = environment.storage(location, configuration, options)
+  /** Deletes an entry of a checkpoint without an active run, unless it may be needed. */
+  def deleteUnowned(checkpoint: Checkpoint, batch: Long): Unit = {
+    val root = checkpoint.root.toString
+    val storage = resources.storage(checkpoint)
     val deleter = new Deleter(storage, new EntryReader(storage, RunLimits().fetchLength))
-    val before = synchronized(unowned.getOrElse(root.toString, Set.empty[Long]))
-    val left = environment.waiting.on(deleter.deleteUnowned(batch, before))
+    val before = synchronized(unowned.getOrElse(root, Set.empty[Long]))
+    val left = resources.waiting.on(deleter.deleteUnowned(batch, before))
     synchronized {
-      unowned.remove(root.toString)
+      unowned.remove(root)
       if (unowned.size >= RememberedCheckpoints) unowned.remove(unowned.head._1)
-      if (left.nonEmpty) unowned.put(root.toString, left): Unit
+      if (left.nonEmpty) unowned.put(root, left): Unit
     }
   }
 
@@ -124,64 +131,61 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
 
   private def hasBegun(run: UUID): Boolean = synchronized(driven.valuesIterator.exists(_.coordinator.run == run))
 
-  private def begin(
-      root: Path,
-      run: UUID,
-      configuration: Configuration,
-      options: LogOptions
-  ): DrivenRun = {
-    synchronized(driven.remove(root.toString)).foreach { before =>
-      val ended = Promise[Unit]()
-      ended.completeWith(endOf(before)): Unit
-      environment.runtime.timer.schedule(PredecessorMillis)(() => ended.trySuccess(()): Unit): Unit
-      try environment.waiting.on(ended.future)
-      catch { case NonFatal(error) => logWarning(s"The run before on $root has not ended well", error) }
-      environment.waiting.on(before.whenQuiet(PredecessorMillis))
-    }
-    val location = DstlEnvironment.location(root, configuration, options)
-    val storage = environment.storage(location, configuration, options)
-    def checkpointAt(root: Path) = environment.storage(location.copy(root = root), configuration, options).checkpoint
-    environment.waiting.on(new BasePathOwner(storage, checkpointAt).claim())
+  private def begin(checkpoint: Checkpoint, run: UUID): DrivenRun = {
+    import checkpoint.{options, root}
+    import resources.{application, runtime, waiting}
+    synchronized(driven.remove(root.toString)).foreach(awaitEndOf(root, _))
+    val storage = resources.storage(checkpoint)
+    def checkpointAt(other: Path) = resources.storage(checkpoint, storage.location.copy(root = other)).checkpoint
+    waiting.on(new BasePathOwner(storage, checkpointAt).claim())
     val context = SparkContext.getOrCreate()
     val reports = new AttemptReports(context)
-    val setup = RunSetup(run, Utils.localCanonicalHostName(), environment.application, reports.id, options)
-    val resources = DriverResources(executors, environment.inlineBudget, metrics)
-    val coordinator = environment.waiting.on(RunFactory.begin(Stops.beforeCommitEntries(storage), setup, resources))
-    new PartitionDirectories(root, configuration, options, environment).restore(coordinator.stores).failed
-      .foreach(error => logWarning(error.getMessage))(environment.runtime.executor)
+    val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
+    val shared = DriverResources(executors, resources.inlineBudget, metrics)
+    val coordinator = waiting.on(RunFactory.begin(Stops.beforeCommitEntries(storage), setup, shared))
+    new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
+      .foreach(error => logWarning(error.getMessage))(runtime.executor)
     RunOfTask.tell(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
-    val manner = HadoopLogStorage.mannerOf(configuration, location.root, options.publish)
+    val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)
     val fencing = if (coordinator.createsExclusively) "created only if it is not there: of two drivers one is refused"
     else "not created exclusively: two drivers would not be kept apart"
-    logInfo(s"Run $run of ${location.root} begins as epoch ${coordinator.epoch}; the last committed batch is " +
+    logInfo(s"Run $run of $root begins as epoch ${coordinator.epoch}; the last committed batch is " +
       s"${coordinator.lastCommitted}, of ${coordinator.retainedEntries} that have an entry. Storage is $manner, and $fencing")
     made
   }
 
+  /** Waits a bounded time for the end of the run before, and of its requests. */
+  private def awaitEndOf(root: Path, before: DrivenRun): Unit = {
+    val ended = Promise[Unit]()
+    ended.completeWith(endOf(before)): Unit
+    resources.runtime.timer.schedule(PredecessorMillis)(() => ended.trySuccess(()): Unit): Unit
+    try resources.waiting.on(ended.future)
+    catch { case NonFatal(error) => logWarning(s"The run before on $root ended with an error", error) }
+    resources.waiting.on(before.whenQuiet(PredecessorMillis))
+  }
+
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
-  private def queryIdIn(root: Path, configuration: Configuration, options: LogOptions): Option[UUID] = {
-    val location = DstlEnvironment.location(root, configuration, options)
-    val storage = environment.storage(location, configuration, options).checkpoint
-    val file = new Path(root, "metadata")
-    environment.waiting.answer(file, storage.run(Read(file, MaxMetadataLength), options.commitTimeoutMs)).flatMap {
-      content =>
-        JsonMethods.parseOpt(new String(content, UTF_8)).collect {
-          case fields: JObject => fields \ "id"
-        }.collect { case JString(id) => id }.flatMap(id => scala.util.Try(UUID.fromString(id)).toOption)
+  private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {
+    val storage = resources.storage(checkpoint).checkpoint
+    val file = new Path(checkpoint.root, "metadata")
+    val read = storage.run(Read(file, MaxMetadataLength), checkpoint.options.commitTimeoutMs)
+    resources.waiting.answer(file, read).flatMap { content =>
+      JsonMethods.parseOpt(new String(content, UTF_8)).collect { case fields: JObject => fields \ "id" }
+        .collect { case JString(id) => id }.flatMap(id => Try(UUID.fromString(id)).toOption)
     }
   }
 
-  /** A query that has ended must not stand in the way of one that goes on without coordination. */
+  /** The run of a query that has ended is ended first, because the next query may not be coordinated. */
   private def answer(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
     endWhatIsOver(_ == run.root)
     runs.answer(executor, run, message)
   }
 
   private def watchOver(): Unit =
-    environment.runtime.timer.schedule(WatchMillis) { () =>
+    resources.runtime.timer.schedule(WatchMillis) { () =>
       endWhatIsOver(_ => true)
       watchOver()
     }: Unit
@@ -204,7 +208,7 @@ private[dstl] final class DriverSide(env: SparkEnv, environment: DstlEnvironment
 private object DriverSide {
   private val WatchMillis = 5000L
 
-  /** How long a run waits for what its predecessor in this process still has under way. */
+  /** How long a run waits for the requests of the run before it in this process. */
   private val PredecessorMillis = 30000L
   private val MaxMetadataLength = 64L * 1024
   private val RememberedCheckpoints = 100

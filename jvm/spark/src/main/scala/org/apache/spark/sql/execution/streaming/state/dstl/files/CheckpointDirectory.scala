@@ -3,45 +3,56 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.config.HadoopOptions
+
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
   DIR_NAME_COMMITS,
   DIR_NAME_OFFSETS
 }
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
-/** What a directory is in a checkpoint, judged by its path; file managers are made for one directory each. */
-private[dstl] sealed trait CheckpointDirectory
-
+/**
+ * Finds the handler of a checkpoint directory by its path. Roots are absolute, so that driver and executors name a checkpoint
+ * alike.
+ */
 private[dstl] object CheckpointDirectory {
-
-  /** `<root>/commits`: a batch is committed by creating an entry here. */
-  final case class Commits(root: Path) extends CheckpointDirectory
-
-  /** `<root>/offsets`: a batch is begun by creating an entry here. */
-  final case class Offsets(root: Path) extends CheckpointDirectory
-
-  /** `<root>/sources/<number>`: what a source has handed out, written before a batch is begun. */
-  final case class Source(root: Path) extends CheckpointDirectory
-
-  /** `<root>/state/<operator>/<partition>[/<store>]`: where Spark would write a store's changelogs. */
-  final case class Store(root: Path, storeDirectory: String) extends CheckpointDirectory
-
-  /** Anything else; passed through. */
-  case object Other extends CheckpointDirectory
-
   private val StorePath = """(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
-
   private val SourcePath = """(.+)/sources/\d{1,9}""".r
 
-  /** Classifies `path`, with roots made absolute so that driver and executors name a checkpoint alike. */
-  def of(path: Path, configuration: Configuration): CheckpointDirectory = {
-    val qualified = path.getFileSystem(configuration).makeQualified(path)
-    qualified.toString match {
-      case StorePath(root, store) => Store(new Path(root), store)
-      case SourcePath(root) => Source(new Path(root))
-      case _ if qualified.getParent == null => Other
-      case _ if qualified.getName == DIR_NAME_COMMITS => Commits(qualified.getParent)
-      case _ if qualified.getName == DIR_NAME_OFFSETS => Offsets(qualified.getParent)
-      case _ => Other
-    }
+  /** The handler of a directory. */
+  def handler(
+      path: Path,
+      configuration: Configuration,
+      resources: ProcessResources,
+      driver: Option[DriverSide],
+      workers: WorkerSide
+  ): DirectoryHandler = {
+    val options = HadoopOptions.parse(configuration)
+    val files = new CheckpointFiles(path, configuration, options, resources)
+    val directory = qualified(path, configuration)
+    def checkpoint(root: Path) = Checkpoint(root, configuration, options)
+    storeAt(path, configuration, workers).map(new StoreDirectory(_, files)).getOrElse(directory.toString match {
+      case SourcePath(root) => new SourceDirectory(checkpoint(new Path(root)), files, driver)
+      case _ if directory.getParent == null => new PlainDirectory(files)
+      case _ if directory.getName == DIR_NAME_COMMITS =>
+        new CommitsDirectory(checkpoint(directory.getParent), files, driver, resources.waiting)
+      case _ if directory.getName == DIR_NAME_OFFSETS =>
+        new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
+      case _ => new PlainDirectory(files)
+    })
   }
+
+  /** The store whose directory that is; None for any other directory. */
+  def storeAt(path: Path, configuration: Configuration, workers: WorkerSide): Option[LoggedStore] =
+    qualified(path, configuration).toString match {
+      case StorePath(root, directory) =>
+        val checkpoint = Checkpoint(new Path(root), configuration, HadoopOptions.parse(configuration))
+        Some(new LoggedStore(checkpoint, directory, workers))
+      case _ => None
+    }
+
+  private def qualified(path: Path, configuration: Configuration): Path =
+    path.getFileSystem(configuration).makeQualified(path)
 }

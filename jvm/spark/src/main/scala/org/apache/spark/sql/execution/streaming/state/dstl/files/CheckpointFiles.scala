@@ -10,10 +10,10 @@ import org.apache.hadoop.fs.{
   FileAlreadyExistsException,
   FileStatus,
   Path,
+  PathFilter,
   PositionedReadable,
   Seekable
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
@@ -22,41 +22,48 @@ import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
+
 /**
- * The files of one checkpoint directory that are nothing but files, each request to storage made with retries, hedges and a
- * deadline. Calls block, and can be interrupted.
- *
- * Questions that only Spark's own file manager knows how to ask are passed in, and may be asked more than once.
+ * The plain files of one checkpoint directory: each request to storage has retries, hedges and a deadline. Calls block, and can
+ * be interrupted.
  */
 private[dstl] final class CheckpointFiles(
     path: Path,
     configuration: Configuration,
     options: LogOptions,
-    environment: DstlEnvironment
+    resources: ProcessResources
 ) {
+  import resources.waiting
+
   private val fileSystem = path.getFileSystem(configuration)
-  private val store = environment.store(path, configuration, options)
-  private val requests = environment.requests(path, options)
+  private val store = resources.store(path, configuration, options)
+  private val requests = resources.requests(path, options)
   private val storage = new StorageClient(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
-  private val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis, environment.waiting)
+  private val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis, waiting)
+
+  /** Whether that is the directory. */
+  def isOwn(directory: Path): Boolean = directory.toUri.getPath == path.toUri.getPath
 
   /**
-   * The file in memory; one larger than [[PublishedFileStream.Limit]] as `large` opens it.
+   * The file in memory, or as Hadoop's stream if it is larger than [[PublishedFileStream.Limit]].
    *
-   * @param length of the file, where it is known: then nobody is asked for it
+   * @param length of the file, where it is known: saves a request
    */
-  def open(file: Path, length: Option[Long] = None)(large: => FSDataInputStream): FSDataInputStream = {
+  def open(file: Path, length: Option[Long] = None): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
     length match {
       case Some(known) if known <= PublishedFileStream.Limit =>
         val bytes =
-          environment.waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
+          waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
         new FSDataInputStream(new SeekableBytes(bytes))
       case _ =>
         val read = ReadTail(qualified, PublishedFileStream.Limit)
-        val tail = environment.waiting.found(qualified, storage.run(read, timeoutMillis))
-        if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else large
+        val tail = waiting.found(qualified, storage.run(read, timeoutMillis))
+        if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else fileSystem.open(qualified)
     }
   }
 
@@ -67,37 +74,39 @@ private[dstl] final class CheckpointFiles(
   def downloadOf(file: Path, length: Long, to: LocalPath): Download =
     downloads.ofFile(fileSystem.makeQualified(file), length, to)
 
-  def exists(file: Path)(ask: => Boolean): Boolean = question(OperationKind.Exists, file)(ask)
+  def exists(file: Path): Boolean = ask(OperationKind.Exists, file)(fileSystem.exists(file))
 
-  def list(directory: Path)(ask: => Array[FileStatus]): Array[FileStatus] = question(OperationKind.List, directory)(ask)
+  def list(directory: Path, filter: PathFilter): Array[FileStatus] =
+    ask(OperationKind.List, directory)(fileSystem.listStatus(directory, filter))
 
-  /** Deletes the file as `attempt` does; repeated freely. */
-  def delete(file: Path)(attempt: => Unit): Unit = {
+  /** Deletes a file, or a directory with all that is in it. */
+  def delete(file: Path): Unit = {
     val request = requests.run(RequestKind.of(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
-      store.attempt(OperationKind.Delete -> file)(attempt)
+      store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
     )
-    environment.waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _))
+    waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _)): Unit
   }
 
-  /**
-   * Deletes a file that is no directory: with one request, where storage deletes in batches. Elsewhere as `attempt` does, which
-   * knows of what may lie beside it.
-   */
-  def deleteEntry(file: Path)(attempt: => Unit): Unit =
-    if (store.deletionPageSize == 1) delete(file)(attempt)
+  /** Deletes a file that is no directory: with one request, where storage deletes in batches. */
+  def deleteEntry(file: Path): Unit =
+    if (store.deletionPageSize == 1) delete(file)
     else {
       val outcome = storage.delete(Seq(fileSystem.makeQualified(file)), timeoutMillis)
-      environment.waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
+      waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
     }
+
+  /** Creates a file of any length as Spark does. */
+  def createLarge(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
+    new FileSystemBasedCheckpointFileManager(path, configuration).createAtomic(file, overwrite)
 
   def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)
-    done(qualified, environment.waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
+    done(qualified, waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
   }
 
   /**
-   * Creates the file exclusively. One that is there already and has just this content was created by an earlier attempt, whose
-   * reply was lost, or might as well have been.
+   * Creates the file exclusively. A file that exists with the same content counts as created by an earlier attempt, whose reply
+   * was lost.
    *
    * @throws FileAlreadyExistsException if something else is there
    */
@@ -107,28 +116,21 @@ private[dstl] final class CheckpointFiles(
       case _: Creation.Taken => throw new FileAlreadyExistsException(s"$file already exists")
     }
 
-  /** As [[create]], with an error of one's own. */
+  /** As [[create]], with another error. */
   def createOr(file: Path, content: Array[Byte])(taken: => Throwable): Unit =
     creation(file, content) match {
       case Creation.Ours =>
       case _: Creation.Taken => throw taken
     }
 
-  /** Run and host of the driver that was the last to claim the checkpoint. */
-  def newestClaimant(root: Path): Option[(UUID, String)] = {
-    val location = DstlEnvironment.location(root, configuration, options)
-    environment.waiting.on(Claims.newest(QueryStorage(location, storage, storage, timeoutMillis)))
-  }
-
-  /** Refuses a commit entry for which tasks have sealed changes with a run that is not the caller's. */
-  def refuseIfSealed(root: Path, batch: Long): Unit =
-    if (environment.driver.flatMap(_.on(root)).exists(_.coordinator.hasSeals(batch)))
-      throw ProtocolErrors.unknownRun(batch)
+  /** Run and host of the driver whose claim of the checkpoint is the newest. */
+  def newestClaimant(checkpoint: Checkpoint): Option[(UUID, String)] =
+    waiting.on(Claims.newest(QueryStorage(checkpoint.location, storage, storage, timeoutMillis)))
 
   private def creation(file: Path, content: Array[Byte]): Creation = {
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
-    done(qualified, environment.waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
+    done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
   }
 
   private def done[T](file: Path, outcome: Outcome[T]): T = outcome match {
@@ -137,19 +139,19 @@ private[dstl] final class CheckpointFiles(
     case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
   }
 
-  /** That nothing is there is an answer, not an error that might pass. */
-  private def question[T](operation: OperationKind, about: Path)(ask: => T): T = {
+  /** Runs `read` with retries. A missing file is an answer, and is not tried again. */
+  private def ask[T](operation: OperationKind, about: Path)(read: => T): T = {
     def answer(): Either[Throwable, T] =
-      try Right(ask)
+      try Right(read)
       catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
     val outcome = requests.run(RequestKind.of(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
       store.attempt(operation -> about)(answer())
     ).outcome
-    environment.waiting.answer(about, outcome).fold(throw _, identity)
+    waiting.answer(about, outcome).fold(throw _, identity)
   }
 }
 
-/** Bytes in memory as Hadoop's streams want them. */
+/** Bytes in memory as a stream of Hadoop. */
 private[dstl] final class SeekableBytes(bytes: Array[Byte])
     extends ByteArrayInputStream(bytes) with Seekable with PositionedReadable {
 

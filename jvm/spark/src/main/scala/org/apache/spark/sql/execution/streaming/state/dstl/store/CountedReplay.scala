@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
+import sparkdstl.log.read.ReplayMetrics
+
 import org.apache.spark.sql.execution.streaming.state.dstl.files.ReplayCounters
 
 /** Counts the records that come to a store while it is loaded: nothing but the replay of changelogs changes it then. */
@@ -11,14 +12,14 @@ private[store] final class CountedReplay {
   private var records = 0L
 
   /** Runs `load`, and tells what it has replayed, also if it fails: that was replayed. */
-  def during[T](load: => T): T = {
+  def during[T](metrics: ReplayMetrics)(load: => T): T = {
     replays = true
     records = 0
     try load
     finally {
       replays = false
       ReplayCounters.current.records += records
-      DstlEnvironment.get.replayMetrics.replayed(records)
+      metrics.replayed(records)
     }
   }
 

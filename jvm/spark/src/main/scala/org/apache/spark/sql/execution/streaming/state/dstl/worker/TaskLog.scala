@@ -14,7 +14,7 @@ import sparkdstl.log.worker.{RunWorker, SealedStore, SegmentWriter, TaskWriter}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.dstl.driver.AttemptReports
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.AttemptReports
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 

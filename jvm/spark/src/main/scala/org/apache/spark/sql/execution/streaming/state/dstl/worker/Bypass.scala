@@ -6,36 +6,34 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 
-/** Says, once, when a query's state goes past the log, why, and what to do. */
-private[dstl] object PastTheLog extends Logging {
+/** Warns, once for each checkpoint, that the state of a query bypasses the log: why, and what to do. */
+private[dstl] object Bypass extends Logging {
   private val warned = ConcurrentHashMap.newKeySet[String]()
   private val Remembered = 1000
 
-  /** Why a file that a store writes means that its state goes past the log; None if it does not. */
+  /** Why a file that a store writes shows that its state bypasses the log; None if it does not. */
   def reasonFor(fileName: String, configuration: Configuration): Option[String] =
     if (fileName.endsWith(".delta") || fileName.endsWith(".snapshot"))
       Some(
         "its state store provider is Spark's default, HDFS-backed one, which a checkpoint keeps once it was started with " +
           "it. Its files are written with this project's retries. To use the log start the query with " +
-          s"spark.sql.streaming.stateStore.providerClass=${classOf[DstlStateStoreProvider].getName} and a new checkpoint."
+          s"spark.sql.streaming.stateStore.providerClass=${EntryPoints.Provider} and a new checkpoint."
       )
-    else if (
-      fileName.endsWith(".zip") && !configuration.getBoolean(DstlCheckpointFileManager.ChangelogCheckpointing, false)
-    )
+    else if (fileName.endsWith(".zip") && !configuration.getBoolean(EntryPoints.ChangelogCheckpointing, false))
       Some(
         "its provider is Spark's own and changelog checkpointing is off, so each batch writes snapshots of its stores. Set " +
-          s"${DstlCheckpointFileManager.ChangelogCheckpointing}=true on the session that starts the query."
+          s"${EntryPoints.ChangelogCheckpointing}=true on the session that starts the query."
       )
     else None
 
-  /** The driver does not coordinate the run. */
+  /** For a checkpoint whose run no driver coordinates. */
   def warnOnce(root: Path): Unit =
     if (warned.size < Remembered && warned.add(root.toString))
       logWarning(
-        s"The driver does not coordinate a log for $root: changelogs are written as plain files, each task waiting for its " +
+        s"The driver does not coordinate a log for $root: changelogs are written as plain files, and each task waits for its " +
           "own. To write them to the log set spark.sql.streaming.checkpointFileManagerClass to " +
-          s"${classOf[DstlCheckpointFileManager].getName} on the session that starts the query."
+          s"${EntryPoints.FileManager} on the session that starts the query."
       )
 }

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.driver
+package org.apache.spark.sql.execution.streaming.state.dstl.transport
 
 import scala.jdk.CollectionConverters._
 

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.worker
+package org.apache.spark.sql.execution.streaming.state.dstl.transport
 
 import java.util.UUID
 

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.rpc
+package org.apache.spark.sql.execution.streaming.state.dstl.transport
 
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap

@@ -1,0 +1,78 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.failpoints.FailPoints
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, SkippedBatch, StreamThread}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, Waiting}
+
+/**
+ * `<root>/commits`: creating an entry commits its batch, and an entry carries the batch's log file. The directory is listed only
+ * after the run has claimed its epoch, because the listing decides which batch is next.
+ */
+private[files] final class CommitsDirectory(
+    checkpoint: Checkpoint,
+    files: CheckpointFiles,
+    driver: Option[DriverSide],
+    waiting: Waiting
+) extends PlainDirectory(files) {
+  import checkpoint.root
+
+  // The run that belongs to this file manager, from the first use by the query's thread.
+  @volatile private var owned: Option[DrivenRun] = None
+
+  override def create(entry: Path, overwrite: Boolean): CancellableFSDataOutputStream =
+    batchOf(entry).fold(super.create(entry, overwrite)) { batch =>
+      PublishedFileStream(
+        commit(entry, batch, _),
+        () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFileStream.Limit} bytes")
+      )
+    }
+
+  /** The barrier: returns once the entry exists with all that the batch has sealed. */
+  private def commit(entry: Path, batch: Long, content: Array[Byte]): Unit = owner().orElse(ownBegun()) match {
+    case Some(run) =>
+      FailPoints.hit("driver.seals-pending", batch)
+      if (!run.coordinator.hasSeals(batch)) StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch))
+      waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
+      FailPoints.hit("driver.after-commit-entry", batch)
+    case None =>
+      // Tasks have sealed changes of the batch with a run that is not the caller's.
+      if (active.exists(_.coordinator.hasSeals(batch))) throw ProtocolErrors.unknownRun(batch)
+      files.create(entry, content)
+  }
+
+  override def exists(entry: Path): Boolean =
+    !batchOf(entry).exists(batch => owner().exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)
+
+  /** In ascending order: Spark deletes in the order of the listing, and deleting the newest entry first is a rollback. */
+  override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
+    owner(): Unit
+    super.list(directory, filter).sortBy(status => batchOf(status.getPath))
+  }
+
+  override def delete(entry: Path): Unit = (batchOf(entry), driver) match {
+    case (Some(batch), Some(side)) => active.filter(_.coordinator.isAtWork) match {
+        case Some(run) => waiting.on(run.coordinator.deleteEntry(batch))
+        case None => side.deleteUnowned(checkpoint, batch)
+      }
+    case _ => super.delete(entry)
+  }
+
+  private def active: Option[DrivenRun] = driver.flatMap(_.on(root))
+
+  /** The run that belongs to this file manager; begins it if the calling thread drives its query and has not begun it yet. */
+  private def owner(): Option[DrivenRun] = owned.orElse {
+    owned = driver.flatMap(_.beginIfDriven(checkpoint)).filter(_.own())
+    owned
+  }
+
+  /** A run that began with the listing of its offsets belongs to the file manager that writes its first commit entry. */
+  private def ownBegun(): Option[DrivenRun] = {
+    owned = driver.flatMap(_.drivenHere(root)).filter(_.own())
+    owned
+  }
+}

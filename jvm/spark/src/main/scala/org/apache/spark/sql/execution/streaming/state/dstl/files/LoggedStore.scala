@@ -1,0 +1,135 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.read.FoundSegment
+import sparkdstl.log.transport.{FromDriver, SnapshotPlace}
+import sparkdstl.log.worker.RunWorker
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, PartitionDirectories}
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.RunOfTask
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, WorkedRun, WorkerSide}
+
+/**
+ * Where the snapshots of a store are.
+ *
+ * @param logged    those in commit entries, in ascending order of versions
+ * @param plainUpTo the store has no plain files above this version; 0 if it never had any
+ * @param lowest    the lowest retained version; 0 if that is not known
+ */
+private[dstl] final case class StoreSnapshots(logged: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
+
+/**
+ * A store as the log has it, for one run. Where a driver coordinates the run, it answers what the store has in the log; else
+ * commit entries are read.
+ *
+ * @param directory names the store in the log
+ */
+private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory: String, workers: WorkerSide) {
+
+  // Known to a task by the time it loads the store.
+  @volatile private var runId = RunOfTask.of(checkpoint.configuration)
+
+  def run: WorkedRun = {
+    if (runId.isEmpty) runId = RunOfTask.of(checkpoint.configuration)
+    workers.of(checkpoint, runId.getOrElse(LoggedStore.NoRun))
+  }
+
+  def worker: Option[RunWorker] = run.worker
+
+  /** Whether changes of the store go to the log, once the driver has answered the run's first message. */
+  def isLogged: Boolean = checkpoint.options.logsChanges && worker.exists(_.isCoordinated)
+
+  /** Where the store's snapshots are. */
+  def snapshots: StoreSnapshots = {
+    val from = run
+    versions(from) match {
+      case Some(FromDriver.Versions(_, snapshots, plainUpTo, lowest)) => StoreSnapshots(snapshots, plainUpTo, lowest)
+      case None =>
+        val all = from.waiting.on(from.reader.snapshots())
+        val own = all.held.filter(_.key.storeDirectory == directory).sortBy(_.key.version)
+        StoreSnapshots(own.map(SnapshotPlace.of), all.plainUpTo, 0)
+    }
+  }
+
+  /** The zip of a snapshot, if a commit entry holds it. */
+  def snapshot(key: SegmentKey): Option[FoundSegment] =
+    snapshots.logged.find(place => place.version == key.version && place.id == key.checkpointId)
+      .flatMap(place => snapshot(key, place.batch))
+
+  /** The zip of a snapshot, if the entry of `batch` holds it. */
+  def snapshot(key: SegmentKey, batch: Long): Option[FoundSegment] = {
+    val from = run
+    from.waiting.on(from.reader.held(key, batch))
+  }
+
+  def snapshotKey(version: Long, id: Option[String]): Option[SegmentKey] =
+    SegmentKey.parse(directory, s"$version${id.fold("")("_" + _)}${SegmentKind.Snapshot.suffix}")
+
+  def hasSegment(key: SegmentKey): Boolean = {
+    val from = run
+    from.waiting.on(from.reader.find(key)).nonEmpty
+  }
+
+  /** A whole segment, verified. */
+  def content(found: FoundSegment): Array[Byte] = {
+    val from = run
+    found.segment.parts.indices.map(index => from.waiting.on(from.reader.part(found, index))).toArray.flatten
+  }
+
+  /**
+   * The store's segments of these kinds as files of `directory`. The driver's answer has versions without checkpoint ids, which
+   * is enough for Spark's maintenance, the only caller that lists changelogs.
+   */
+  def files(directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] = {
+    def status(name: String, length: Long) = new FileStatus(length, false, 1, 0, 0L, new Path(directory, name))
+    val from = run
+    if (kinds.isEmpty) Nil
+    else versions(from) match {
+      case Some(FromDriver.Versions(changelogs, snapshots, _, _)) =>
+        val ofChangelogs =
+          changelogs.filter(_ => kinds(SegmentKind.Changelog)).map(version =>
+            s"$version${SegmentKind.Changelog.suffix}"
+          )
+        val ofSnapshots = snapshots.filter(_ => kinds(SegmentKind.Snapshot))
+          .flatMap(place => snapshotKey(place.version, place.id)).map(_.fileName)
+        (ofChangelogs ++ ofSnapshots).map(status(_, 0))
+      case None =>
+        val others = kinds - SegmentKind.Snapshot
+        val segments =
+          if (others.isEmpty) Vector.empty else from.waiting.on(from.reader.allSegmentsOf(this.directory, others))
+        val held = if (kinds(SegmentKind.Snapshot)) from.waiting.on(from.reader.snapshots()).held else Vector.empty
+        segments.map(segment => status(segment.key.fileName, segment.length)) ++
+          held.map(_.key).filter(_.storeDirectory == this.directory).map(key => status(key.fileName, 0))
+    }
+  }
+
+  /**
+   * Fails in a state reader's task of the first partition if a partition has no directory: the driver's session may lack the file
+   * manager, which creates them.
+   */
+  def checkPartitions(): Unit = {
+    val path = directory.split('/')
+    if (path(1) == "0" && TaskContext.get() != null && CurrentBatch.get.isEmpty) {
+      val from = run
+      val directories = new PartitionDirectories(checkpoint, from.resources)
+      val stores = from.reader.newestStores()
+      from.waiting.on(stores.flatMap { all =>
+        directories.check(all.filter(_.startsWith(s"${path(0)}/")))
+      }(from.resources.runtime.executor))
+    }
+  }
+
+  private def versions(from: WorkedRun): Option[FromDriver.Versions] =
+    from.worker.flatMap(worker => from.waiting.on(worker.versions(directory)))
+}
+
+private object LoggedStore {
+
+  /** For reading outside of any run. */
+  private val NoRun: UUID = new UUID(0, 0)
+}

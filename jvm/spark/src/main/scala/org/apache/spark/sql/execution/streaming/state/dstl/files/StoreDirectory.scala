@@ -1,0 +1,112 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import java.io.FileNotFoundException
+
+import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
+
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{
+  BaseOfChanges,
+  LoadErrors,
+  LoadedSnapshot,
+  PackedSnapshot,
+  SnapshotNames
+}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{Bypass, CurrentBatch, TaskLog}
+
+/**
+ * `<root>/state/<operator>/<partition>[/<store>]`: changelogs, their checksums and, with our own provider, snapshots are segments
+ * in the log, and are created, opened, listed and deleted like files. What the log does not hold is a plain file.
+ */
+private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFiles) extends PlainDirectory(files) {
+  import store.checkpoint.{configuration, options}
+
+  private val logsSnapshots = configuration.getBoolean(EntryPoints.LogsSnapshots, false)
+
+  // The files in the newest listing of changelogs: only these are deleted as files.
+  @volatile private var listed: Option[Set[String]] = None
+
+  override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
+    if (PackedSnapshot.isPacking) PackedSnapshot.create(file).getOrElse(super.create(file, overwrite))
+    else segmentOf(file) match {
+      case Some(key) if isForLog(key) => segment(key).getOrElse(super.create(file, overwrite))
+      // The log has a checksum of its own.
+      case _ if SnapshotNames.isChecksum(file) && isInLog(SnapshotNames.zipOf(file)) => PackedSnapshot.discarding()
+      case _ =>
+        Bypass.reasonFor(file.getName, configuration).foreach(why => store.run.worker.foreach(_.bypass(why)))
+        super.create(file, overwrite)
+    }
+
+  private def segment(key: SegmentKey): Option[CancellableFSDataOutputStream] =
+    if (!options.logsChanges) None
+    else {
+      val segment = TaskLog.begin(store.run, key, BaseOfChanges.get)
+      if (segment.isEmpty) Bypass.warnOnce(store.checkpoint.root)
+      segment.map(ChangelogStream(_))
+    }
+
+  override def open(file: Path): FSDataInputStream = LoadErrors.inFront {
+    LoadedSnapshot.open(file).orElse(segmentOf(file).flatMap(logged)).getOrElse(openPlain(file))
+  }
+
+  private def openPlain(file: Path): FSDataInputStream =
+    try super.open(file)
+    catch {
+      case missing: FileNotFoundException =>
+        val from = store.run
+        throw segmentOf(file).filter(_.kind == SegmentKind.Changelog)
+          .fold[Throwable](missing)(key => from.waiting.on(from.reader.explainMissing(key, missing)))
+    }
+
+  private def logged(key: SegmentKey): Option[FSDataInputStream] =
+    if (isChangelog(key)) ReplayedSegment.open(store.run, key, options.downloadThreads)
+    else store.snapshot(key).map(ReplayedSegment.stream(store.run, _))
+
+  override def exists(file: Path): Boolean = segmentOf(file) match {
+    case Some(key) if isChangelog(key) =>
+      !CurrentBatch.isAt(key.batch) && (store.hasSegment(key) || super.exists(file))
+    case Some(key) => store.snapshot(key).nonEmpty || super.exists(file)
+    // The first batch creates the directory, where storage has directories; a listing does not need it.
+    case None => files.isOwn(file) && CurrentBatch.get.exists(_ > 0) || super.exists(file)
+  }
+
+  override def list(directory: Path, filter: PathFilter): Array[FileStatus] =
+    if (!files.isOwn(directory)) super.list(directory, filter)
+    else {
+      val found =
+        try super.list(directory, filter)
+        catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+      val wanted = SegmentKind.all.toSet.filter { kind =>
+        kind != SegmentKind.SnapshotFile && mayBeInLog(kind) && filter.accept(new Path(directory, s"1${kind.suffix}"))
+      }
+      if (wanted(SegmentKind.Changelog)) listed = Some(found.iterator.map(_.getPath.getName).toSet)
+      val logged = store.files(directory, wanted).filter(status => filter.accept(status.getPath))
+      // A plain file with the name of a segment was left by an attempt that was not committed.
+      val inLog = logged.iterator.map(_.getPath.getName).toSet
+      found.filterNot(status => inLog(status.getPath.getName)) ++ logged
+    }
+
+  override def delete(file: Path): Unit = {
+    val key = segmentOf(file)
+    key.foreach(of => store.run.worker.foreach(_.release(of.storeDirectory, of.version + 1)))
+    if (key.isEmpty || listed.forall(_(file.getName))) super.delete(file)
+  }
+
+  private def segmentOf(file: Path): Option[SegmentKey] =
+    SegmentKey.parse(store.directory, file.getName).filter(key => mayBeInLog(key.kind))
+
+  /** Spark's own provider does not read snapshots through its file manager. */
+  private def mayBeInLog(kind: SegmentKind): Boolean =
+    kind == SegmentKind.Changelog || kind == SegmentKind.Checksum || logsSnapshots
+
+  private def isChangelog(key: SegmentKey): Boolean =
+    key.kind == SegmentKind.Changelog || key.kind == SegmentKind.Checksum
+
+  /** A snapshot goes to the log where it is part of a commit: one that is not committed must never be found. */
+  private def isForLog(key: SegmentKey): Boolean = isChangelog(key) || CurrentBatch.isAt(key.batch)
+
+  private def isInLog(zip: Path): Boolean = segmentOf(zip).exists(isForLog) && store.isLogged
+}

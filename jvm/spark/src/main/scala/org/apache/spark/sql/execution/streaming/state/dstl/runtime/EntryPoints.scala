@@ -1,0 +1,20 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+
+import org.apache.spark.sql.internal.SQLConf
+
+/** The classes that Spark creates by name, and the settings that reach them with the configuration of a store. */
+private[dstl] object EntryPoints {
+  private val Package = "org.apache.spark.sql.execution.streaming.state.dstl"
+
+  val FileManager: String = s"$Package.DstlCheckpointFileManager"
+  val Provider: String = s"$Package.DstlStateStoreProvider"
+
+  /** The setting that names the file manager. */
+  val FileManagerClass: String = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
+
+  /** Without it Spark's own provider writes a snapshot at every commit, and no changelog. */
+  val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+  /** Set by a provider that finds snapshots in the log. */
+  val LogsSnapshots: String = "sparkdstl.logsSnapshots"
+}

@@ -1,0 +1,231 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+
+import java.util.UUID
+import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.concurrent.ExecutionContext
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.config.LogOptions
+import sparkdstl.log.coordinator.attempts.InlineBudget
+import sparkdstl.log.format.QueryLocation
+import sparkdstl.log.read.{
+  DiskCache,
+  EntryFound,
+  EntryPlace,
+  MemoryCache,
+  RangePlace,
+  RecoveryProgress,
+  ReplayMetrics,
+  SharedRanges
+}
+import sparkdstl.log.request._
+import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
+import sparkdstl.log.storage._
+import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
+import sparkdstl.log.worker.MaterializationMetrics
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.util.{ThreadUtils, Utils}
+
+/** A checkpoint, and the settings with which a query or a reader uses it. */
+private[dstl] final case class Checkpoint(root: Path, configuration: Configuration, options: LogOptions) {
+
+  /** Where its commit entries and its data files are. */
+  def location: QueryLocation = {
+    val configured = options.basePath.map { path =>
+      val base = new Path(path)
+      base.getFileSystem(configuration).makeQualified(base)
+    }
+    QueryLocation(root, configured.getOrElse(new Path(root, "dstl")), configured.map(_.toString))
+  }
+}
+
+/**
+ * What all queries of a process share: threads, memory budgets, caches, the clients of storage.
+ *
+ * @param env the Spark environment; null in a process that has none
+ */
+private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable {
+  import ProcessResources._
+
+  /** Where threads of Spark wait for the log. */
+  val waiting = new Waiting
+
+  private val timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))
+  private val continuations = ThreadUtils.newDaemonFixedThreadPool(ContinuationThreads, "dstl-protocol")
+  val runtime: ProtocolRuntime =
+    new ProtocolRuntime(timer, Chance, ExecutionContext.fromExecutor(continuations, reportUnlessClosed))
+
+  val requestMetrics = new RequestMetrics
+  private val histories = new StorageHistories
+  private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
+  private val memory = new MemoryObjectStore(() => System.currentTimeMillis())
+
+  val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
+  val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
+  val uploadMetrics = new UploadMetrics
+  val replayMetrics = new ReplayMetrics
+  val recoveryProgress = new RecoveryProgress(runtime)
+  val entries = new MemoryCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
+  val ranges = new MemoryCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
+  private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
+  forgetIdleEntries()
+
+  private val snapshotWork = new java.util.concurrent.ThreadPoolExecutor(
+    LogOptions.default.materializeThreads,
+    LogOptions.default.materializeThreads,
+    60L,
+    TimeUnit.SECONDS,
+    new java.util.concurrent.LinkedBlockingQueue[Runnable],
+    ThreadUtils.namedThreadFactory("dstl-materialize")
+  )
+  val snapshotUploads = new MemoryBudget(SnapshotBudget)
+  val materializations = new MaterializationMetrics
+
+  private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
+  private val diskCaches = new ConcurrentHashMap[Long, DiskCache]
+
+  /** SST files of snapshots on the local disk, for stores that are loaded again. */
+  val sstCache = new SstCache(
+    new HardLinks(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
+  )
+
+  /** Spark's id of this process among the executors. */
+  val executorName: String = if (env == null) "none" else env.executorId
+
+  val application: String = if (env == null) "none" else env.conf.getOption("spark.app.id").getOrElse("unknown")
+
+  /** Memory for uploads to data files: the largest limit of all queries. */
+  def uploadBudget(options: LogOptions): MemoryBudget = {
+    uploads.ensureAtLeast(options.uploadMaxInFlight)
+    uploads
+  }
+
+  /** Threads that pack and upload snapshots: the largest number of all queries. */
+  def snapshotThreads(options: LogOptions): Executor = snapshotWork.synchronized {
+    val threads = math.max(options.materializeThreads, snapshotWork.getCorePoolSize)
+    snapshotWork.setMaximumPoolSize(threads)
+    snapshotWork.setCorePoolSize(threads)
+    snapshotWork
+  }
+
+  /** The cache of commit entries: the largest size and the shortest idle time of all queries. */
+  def entryCache(options: LogOptions): MemoryCache[EntryPlace, EntryFound] = {
+    entries.ensureAtLeast(options.cacheMaxSize * EntryShare / 4)
+    entriesIdleMillis.accumulateAndGet(options.cacheIdleTimeoutMs, math.min(_, _)): Unit
+    entries
+  }
+
+  /** The cache of ranges of data files, which shares its memory limit with the commit entries. */
+  def sharedRanges(options: LogOptions): SharedRanges = {
+    ranges.ensureAtLeast(options.cacheMaxSize * (4 - EntryShare) / 4)
+    new SharedRanges(ranges, diskCache(options), runtime)
+  }
+
+  /** The disk cache of that size; None if the options turn it off. */
+  def diskCache(options: LogOptions): Option[DiskCache] = Option.when(options.diskCacheMaxSize > 0)(
+    diskCaches.computeIfAbsent(
+      options.diskCacheMaxSize,
+      maxBytes => {
+        val directory = Utils.createTempDir(namePrefix = "dstl").toPath
+        new DiskCache(new ThreadedLocalFiles(directory, localDisk), maxBytes, runtime)
+      }
+    )
+  )
+
+  /** Runs attempts at requests to the file system of `path`; their threads are bounded for the whole process. */
+  def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
+    val fileSystem = path.getFileSystem(configuration)
+    val store = stores.computeIfAbsent(
+      StoreKey(fileSystem.getUri.toString, options.publish),
+      key =>
+        new ThreadedObjectStore(
+          HadoopLogStorage(
+            configuration,
+            new Path(new Path(key.fileSystem), "/"),
+            options.publish
+          ),
+          MinimumThreads,
+          options.uploadMaxAttempts,
+          ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
+        )
+    )
+    store.ensureAtLeast(math.max(MinimumThreads, options.uploadThreads + options.downloadThreads))
+    store
+  }
+
+  /** Requests to the storage of `path` with the retries of `options`. */
+  def requests(path: Path, options: LogOptions): Requests =
+    new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path))
+
+  /** The storage of a checkpoint, with requests of its own. */
+  def storage(checkpoint: Checkpoint): QueryStorage = storage(checkpoint, checkpoint.location)
+
+  /** As [[storage]], for another location with the same settings. */
+  def storage(checkpoint: Checkpoint, location: QueryLocation): QueryStorage = {
+    import checkpoint.{configuration, options}
+    val logStore = if (options.inMemory) memory else store(location.base, configuration, options)
+    QueryStorage(
+      location,
+      new StorageClient(store(location.root, configuration, options), requests(location.root, options)),
+      new StorageClient(logStore, requests(location.base, options)),
+      options.commitTimeoutMs
+    )
+  }
+
+  /** Threads in use by attempts at requests. */
+  def busyStorageThreads: Int = stores.values.asScala.iterator.map(_.busyThreads).sum
+
+  /** Cancelled attempts that were interrupted to free their thread. */
+  def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.interruptedAttempts).sum
+
+  /** Bytes in the disk caches. */
+  def diskCacheBytes: Long = diskCaches.values.asScala.iterator.map(_.bytes).sum
+
+  /** Continuations that arrive after the close are dropped. */
+  private def reportUnlessClosed(error: Throwable): Unit = error match {
+    case _: RejectedExecutionException if continuations.isShutdown =>
+    case other => ExecutionContext.defaultReporter(other)
+  }
+
+  private def forgetIdleEntries(): Unit = timer.schedule(IdleCheckMillis) { () =>
+    Seq(entries, ranges).foreach(_.forgetIdle(TimeUnit.MILLISECONDS.toNanos(entriesIdleMillis.get)))
+    forgetIdleEntries()
+  }: Unit
+
+  override def close(): Unit = {
+    Seq(entries, ranges).foreach(_.forgetIdle(0))
+    stores.values.forEach(_.close())
+    timer.close()
+    localDisk.shutdownNow(): Unit
+    snapshotWork.shutdownNow(): Unit
+    continuations.shutdownNow(): Unit
+  }
+}
+
+private object ProcessResources {
+  private val ContinuationThreads = 2
+  private val MinimumThreads = 16
+  private val LocalDiskThreads = 4
+  private val MinimumEntryBytes = 1024L * 1024
+
+  /** Share of commit entries in the memory for caches, in quarters. */
+  private val EntryShare = 3
+  private val IdleCheckMillis = 10000L
+  private val MinimumInlineBudget = 32L * 1024 * 1024
+
+  /** Memory for uploads of snapshots: a few files at a time, because they run in the background. */
+  private val SnapshotBudget = 32L * 1024 * 1024
+
+  private final case class StoreKey(fileSystem: String, publish: PublishMode)
+
+  private object Chance extends RandomSource {
+    override def nextDouble(): Double = ThreadLocalRandom.current().nextDouble()
+    override def nextUuid(): UUID = UUID.randomUUID()
+  }
+}

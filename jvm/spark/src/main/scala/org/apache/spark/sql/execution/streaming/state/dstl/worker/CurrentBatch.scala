@@ -1,0 +1,14 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+
+/** The batch of the current task. */
+private[dstl] object CurrentBatch {
+
+  /** Whether the current task makes this batch: then nothing of it is committed. */
+  def isAt(batch: Long): Boolean = get.contains(batch)
+
+  def get: Option[Long] = Option(TaskContext.get())
+    .flatMap(context => Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY))).flatMap(_.toLongOption)
+}
