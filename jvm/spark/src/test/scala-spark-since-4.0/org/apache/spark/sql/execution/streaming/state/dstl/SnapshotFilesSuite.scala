@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.execution.streaming.state.dstl.files.StoreLoad
 import org.apache.spark.sql.execution.streaming.state.dstl.store.SnapshotFiles
 
 class SnapshotFilesSuite extends AnyFunSuite {
@@ -31,7 +32,8 @@ class SnapshotFilesSuite extends AnyFunSuite {
       val files = new SnapshotFiles(root, configuration, DstlEnvironment.get.resources, None)
       val local = Files.createDirectories(directory.resolve("local/working"))
       val error = intercept[Exception] {
-        files.loading(new Path(snapshot.toUri), Files.readAllBytes(snapshot), isVerified = true, local.toFile)(
+        val load = new StoreLoad(None, None)
+        files.loading(load, new Path(snapshot.toUri), Files.readAllBytes(snapshot), isVerified = true, local.toFile)(
           (file, to) => files.downloadOf(new Path(root, file.dfsFileName), file.sizeBytes, to)
         )(_ => fail("it was loaded"))
       }

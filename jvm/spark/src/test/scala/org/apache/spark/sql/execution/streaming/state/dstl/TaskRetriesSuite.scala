@@ -1,5 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import java.nio.file.Files
+
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
@@ -28,11 +32,33 @@ class TaskRetriesSuite extends ComparisonSuite {
       )
       compare(uploading, inFormat(version, stock, ours)): Unit
     }
+
+  test("the metrics of a batch count what its tasks have replayed, without their failed attempts") {
+    def replayed(fails: Boolean): Map[String, Long] = {
+      val playing = new Playing(operator, ours, Files.createTempDirectory(directory, "m").resolve("checkpoint"))
+      FailingOnce.fails = fails
+      try {
+        playing.play(batches.take(2))
+        val query = playing.start()
+        try {
+          playing.feed(query, batches(2))
+          val metrics = query.recentProgress.filter(_.batchId == 2).head.stateOperators.head.customMetrics.asScala
+          metrics.collect { case (name, value) if name.startsWith("dstlReplayed") => name -> value.toLong }.toMap
+        } finally query.stop()
+      } finally FailingOnce.fails = true
+    }
+    val without = replayed(fails = false)
+    assert(without.size == 3 && without.forall(_._2 > 0), without)
+    val recordsAndSegments = without - "dstlReplayedBytes"
+    assert((replayed(fails = true) - "dstlReplayedBytes") == recordsAndSegments)
+  }
 }
 
 /** A count of which the first attempt of each task keeps a wrong one, commits it and fails. */
 object FailingOnce {
   val Wrong = 987654
+
+  @volatile var fails = true
 
   def totals(inputs: Inputs): DataFrame = {
     val session = inputs.session
@@ -41,7 +67,7 @@ object FailingOnce {
       .mapPartitions(failAtTheEnd).toDF()
   }
 
-  private def isFirstAttempt: Boolean = TaskContext.get().attemptNumber() == 0
+  private def isFirstAttempt: Boolean = fails && TaskContext.get().attemptNumber() == 0
 
   private def count(key: String, events: Iterator[Event], state: GroupState[Int]): (String, Int) = {
     val after = if (isFirstAttempt) Wrong else state.getOption.getOrElse(0) + events.size

@@ -50,8 +50,8 @@ private[dstl] final class DstlRocksDB(
   override def load(version: Long, readOnly: Boolean): RocksDB = {
     isAsCommitted = false
     loadTracked(loggingId, version, loadedVersion == version)(RocksDBFields.loadedVersion.setLong(this, -1L)) {
-      isLocal =>
-        if (!isLocal) refuseSnapshotsInLog()
+      current =>
+        if (!current.isLocal) refuseSnapshotsInLog()
         super.load(version, readOnly)
     }
   }
@@ -61,12 +61,12 @@ private[dstl] final class DstlRocksDB(
     for (newest <- store.flatMap(_.snapshots.logged.lastOption)) throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
 
   override def put(key: Array[Byte], value: Array[Byte]): Unit = {
-    replay.changing()
+    noteChange()
     super.put(key, value)
   }
 
   override def remove(key: Array[Byte]): Unit = {
-    replay.changing()
+    noteChange()
     super.remove(key)
   }
 

@@ -7,7 +7,6 @@ import scala.collection.Map
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 
 /**
  * Spark's manager of a store's snapshots as it is made, and asked to save and to delete, in a form that no line of Spark changes.
@@ -48,18 +47,6 @@ private[store] abstract class FileManagerOfLine(
       checkpointUniqueId
     )
   }
-
-  /** Saves it as Spark does, without telling. */
-  protected def saveAsSpark(snapshot: RocksDBSnapshot): Unit = super.saveCheckpointToDfs(
-    snapshot.checkpointDir,
-    snapshot.version,
-    snapshot.numKeys,
-    snapshot.numInternalKeys,
-    snapshot.fileMapping,
-    Some(snapshot.columnFamilyMapping),
-    Some(snapshot.maxColumnFamilyId),
-    snapshot.uniqueId
-  )
 
   override def deleteOldVersions(retain: Int, minVersionsToDelete: Long): Unit =
     deletingOld(() => super.deleteOldVersions(retain, minVersionsToDelete))

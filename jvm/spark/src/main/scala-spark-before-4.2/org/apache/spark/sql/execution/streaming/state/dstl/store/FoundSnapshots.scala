@@ -17,6 +17,7 @@ private[store] trait FoundSnapshots extends RocksDBFileManager {
   override def getLatestSnapshotVersionAndUniqueIdFromLineage(lineage: Array[LineageItem]): Option[(Long, String)] =
     snapshotsIn(lineage).headOption
 
-  /** The same file, as one that is still to be uploaded. */
-  protected def toUpload(file: RocksDBSnapshotFile): RocksDBSnapshotFile = file.copy(isUploaded = false)
+  /** The same file, which Spark uploads if it is not uploaded yet. */
+  protected def marked(file: RocksDBSnapshotFile, isUploaded: Boolean): RocksDBSnapshotFile =
+    file.copy(isUploaded = isUploaded)
 }

@@ -13,7 +13,7 @@ import sparkdstl.log.worker.SnapshotSchedule
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, ReplayCounters, WrittenBytes}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, StoreLoad}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
 
@@ -43,6 +43,7 @@ private[dstl] final class DstlRocksDB(
     new Materialization(made.loggingId, options, resources, files, confirmUploaded)
 
   // Used by the task's thread alone.
+  private var newestLoad = new StoreLoad(None, None)
   private var columnFamiliesChanged = false
   private var loadsEmpty = false
   private var snapshotVersion = 0L
@@ -61,11 +62,11 @@ private[dstl] final class DstlRocksDB(
     materialization.refuseIfFailed()
     loadsEmpty = loadEmpty
     columnFamiliesChanged = false
-    loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { isLocal =>
-      val replayed = ReplayCounters.current.bytes
-      if (!isLocal) materialization.abandon()
+    loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { current =>
+      newestLoad = current
+      if (!current.isLocal) materialization.abandon()
       val loaded = load()
-      if (!isLocal) noteLoaded(version, ReplayCounters.current.bytes - replayed)
+      if (!current.isLocal) noteLoaded(version, current.bytes)
       loaded
     }
   }
@@ -87,7 +88,7 @@ private[dstl] final class DstlRocksDB(
     columnFamiliesChanged = false
   }
 
-  override protected def changing(): Unit = replay.changing()
+  override protected def changing(): Unit = noteChange()
 
   override protected def beforeColumnFamily(name: String): Unit =
     columnFamiliesChanged ||= !checkColFamilyExists(name)
@@ -106,12 +107,11 @@ private[dstl] final class DstlRocksDB(
     val isDue =
       if (materializes) (schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
       else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
-    val written = WrittenBytes.current
     try {
       val committed = commit(isDue || isOverdue)
       val attempt = remember(committed._1)
       for (of <- store; worker <- of.worker if of.isLogged) TaskLog.carryFor(worker, of.directory, materialization)
-      schedule.committed(WrittenBytes.current - written, hasChanged)
+      schedule.committed(newestLoad.written, hasChanged)
       val made = taken
       taken = None
       made.foreach(keep(_, attempt))
@@ -176,7 +176,8 @@ private[dstl] final class DstlRocksDB(
   private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty || isOverdue
 
   /** Its files are where others can find them, and a later snapshot may name them again. */
-  private def confirmUploaded(snapshot: RocksDBSnapshot): Unit = files.alreadySaved(super.uploadSnapshot(snapshot))
+  private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
+    files.alreadySaved(snapshot)(super.uploadSnapshot(snapshot))
 
   override protected def beforeUploads(): Unit = {
     val waiting = attempts.synchronized {

@@ -1,8 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
-import java.nio.file.{Path => LocalPath}
+import java.nio.file.{Files, Path => LocalPath}
+import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
@@ -15,14 +17,15 @@ import sparkdstl.log.worker.UploadedFiles
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{
-  CurrentLoad,
   Download,
   LoggedStore,
   Piece,
+  StoreLoad,
   StoreSnapshots
 }
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, TaskLog, WorkedRun}
+import org.apache.spark.util.Utils
 
 /**
  * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver tells where they are,
@@ -46,7 +49,9 @@ private[store] final class DstlRocksDBFileManager(
   private val root = new Path(of.dfsRootDir)
   private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
   private val uploaded = new UploadedFiles
-  private val saved = new ThreadLocal[Boolean]
+
+  // The local directories of snapshots that commit entries hold, while Spark is told that they are saved.
+  private val saved = ConcurrentHashMap.newKeySet[File]()
 
   // What was found when it was last looked, until that was used. Guarded by this.
   private var found: Option[Map[SnapshotName, SnapshotSource]] = None
@@ -103,19 +108,19 @@ private[store] final class DstlRocksDBFileManager(
   }
 
   private def loadSnapshot(version: Long, localDir: File, checkpointUniqueId: Option[String])(
-      load: => RocksDBCheckpointMetadata
-  ): RocksDBCheckpointMetadata = {
+      loadAsSpark: => RocksDBCheckpointMetadata
+  ): RocksDBCheckpointMetadata = StoreLoad.within { load =>
     val snapshot = SnapshotName(version, checkpointUniqueId)
     // Whoever looks again after this wants to know what is there then.
     val source = synchronized(found).getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
     synchronized { found = None }
     val (content, downloadOf, epoch) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]
-    files.loading(new Path(root, snapshot.toString), content, isLogged, localDir)(downloadOf) { consistsOf =>
+    files.loading(load, new Path(root, snapshot.toString), content, isLogged, localDir)(downloadOf) { consistsOf =>
       FailPoints.hit("executor.snapshot-loading", version)
-      val metadata = load
+      val metadata = loadAsSpark
       loaded = LoadedFrom(version, consistsOf.map(_.sizeBytes).sum, epoch)
-      CurrentLoad.get.foreach(_.reached(version))
+      load.progress.foreach(_.reached(version))
       if (isLogged) keep(localDir, consistsOf) else uploaded.notePlain(consistsOf.map(_.dfsFileName))
       metadata
     }
@@ -126,30 +131,45 @@ private[store] final class DstlRocksDBFileManager(
       version: Long,
       snapshot: scala.collection.Map[String, RocksDBSnapshotFile]
   )(save: scala.collection.Map[String, RocksDBSnapshotFile] => Unit): Unit =
-    if (!saved.get) {
+    if (!saved.contains(checkpointDir)) {
       if (store.exists(_.isLogged) && CurrentBatch.isAt(version - 1)) {
         snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
           val isNamed = uploaded.of(file.dfsFileName).exists(TaskLog.addStored(store.flatMap(_.worker), _))
           if (!isNamed) keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
         }
-        PartOfCommit.during(save(snapshot))
+        save(snapshot.map { case (name, file) => name -> marked(file, isUploaded = true) })
       } else {
         // Of what was saved before some may be in the log alone.
         save(snapshot.map { case (name, file) =>
-          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else toUpload(file))
+          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else marked(file, isUploaded = false))
         })
         uploaded.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toVector)
       }
     }
 
-  /** The zip of a snapshot. Nothing is written. */
-  def pack(snapshot: RocksDBSnapshot): Array[Byte] = PackedSnapshot.zipOf(saveAsSpark(snapshot))
+  /** The zip of a snapshot, which Spark writes into a local directory. Its immutable files are not part of the zip. */
+  def pack(snapshot: RocksDBSnapshot): Array[Byte] = {
+    val directory = Utils.createTempDir(snapshot.checkpointDir.getParent, "packed")
+    try {
+      new RocksDBFileManager(directory.toURI.toString, directory, LocalFiles).saveCheckpointToDfs(
+        snapshot.checkpointDir,
+        snapshot.version,
+        snapshot.numKeys,
+        snapshot.numInternalKeys,
+        snapshot.fileMapping.map { case (name, file) => name -> marked(file, isUploaded = true) },
+        Some(snapshot.columnFamilyMapping),
+        Some(snapshot.maxColumnFamilyId),
+        snapshot.uniqueId
+      )
+      Files.readAllBytes(new File(directory, SnapshotName(snapshot.version, snapshot.uniqueId).toString).toPath)
+    } finally Utils.deleteRecursively(directory)
+  }
 
-  /** Runs `confirm`, which would save a snapshot that a commit entry holds. */
-  def alreadySaved(confirm: => Unit): Unit = {
-    saved.set(true)
+  /** Runs `confirm`, in which Spark would save a snapshot that a commit entry holds. */
+  def alreadySaved(snapshot: RocksDBSnapshot)(confirm: => Unit): Unit = {
+    saved.add(snapshot.checkpointDir)
     try confirm
-    finally saved.remove()
+    finally saved.remove(snapshot.checkpointDir): Unit
     retentionDue = true
   }
 
@@ -261,6 +281,9 @@ private[store] final class DstlRocksDBFileManager(
 }
 
 private object DstlRocksDBFileManager {
+
+  /** For files on the local disk: Hadoop's defaults. */
+  private val LocalFiles = new Configuration
 
   /** Where a snapshot is. */
   sealed trait SnapshotSource

@@ -15,19 +15,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.util.Utils
 
-/** Whether the calling thread saves a snapshot that is part of a commit: then its files go to the log as well. */
-private[store] object PartOfCommit {
-  private val saving = new ThreadLocal[Boolean]
-
-  def isBeingSaved: Boolean = saving.get
-
-  def during[T](body: => T): T = {
-    saving.set(true)
-    try body
-    finally saving.remove()
-  }
-}
-
 /**
  * The file system through which a store reads and writes its snapshots, which may be in the log; their files are fetched in
  * parallel.
@@ -44,23 +31,17 @@ private[dstl] final class SnapshotFiles(
   private val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), resources)
   private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 
-  // What the snapshot that is being loaded consists of, by its name on storage; most of it was fetched ahead.
-  @volatile private var wanted = Map.empty[String, Download]
-
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
     if (SnapshotNames.isZip(file)) directory.open(file) else super.open(file, bufferSize)
 
+  /** Of the snapshot that is being loaded most files were fetched ahead. */
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
-    wanted.get(source.getName) match {
-      case Some(ahead) if Files.exists(ahead.to) =>
+    (for (load <- StoreLoad.current; download <- load.downloadOf(source.getName)) yield load -> download) match {
+      case Some((_, ahead)) if Files.exists(ahead.to) =>
         Files.move(ahead.to, localPath(target), StandardCopyOption.REPLACE_EXISTING): Unit
-      case Some(late) => storage.download(Seq(late.copy(to = localPath(target))))
+      case Some((load, missing)) => storage.download(Seq(missing.copy(to = localPath(target))), load)
       case None => super.copyToLocalFile(delSrc, source, target)
     }
-
-  /** What a snapshot in the log consists of is there as well, and not written here. */
-  override def copyFromLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
-    if (!PackedSnapshot.isPacking && !PartOfCommit.isBeingSaved) super.copyFromLocalFile(delSrc, source, target)
 
   private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
@@ -102,37 +83,33 @@ private[dstl] final class SnapshotFiles(
   def downloadOf(file: Path, length: Long, to: LocalPath): Download = storage.downloadOf(file, length, to)
 
   /**
-   * Runs `load`, which loads `snapshot`, with everything at hand that it will ask for.
+   * Runs `body`, which loads a snapshot, with all that it opens at hand.
    *
-   * @param content        of that file
+   * @param zip            the snapshot
+   * @param content        of the zip
    * @param isVerified     whether that was checked already
-   * @param localDirectory what has a file of the right name there is not fetched ahead
+   * @param localDirectory files that exist there are not fetched ahead
    * @param downloadOf     how one of its files is brought to that local path
    */
-  def loading[T](snapshot: Path, content: Array[Byte], isVerified: Boolean, localDirectory: File)(
+  def loading[T](load: StoreLoad, zip: Path, content: Array[Byte], isVerified: Boolean, localDirectory: File)(
       downloadOf: (RocksDBImmutableFile, LocalPath) => Download
-  )(load: Seq[RocksDBImmutableFile] => T): T =
-    LoadedSnapshot.during(snapshot, content, isVerified) {
-      val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
-      try {
-        val consistsOf = SnapshotFiles.metadataIn(content, directory).toVector.flatMap(_.immutableFiles)
-        consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { of =>
-          throw LogErrors.damaged(snapshot, 0, s"it names a file ${of.dfsFileName}, here ${of.localFileName}")
-        }
-        val downloads = consistsOf
-          .map(file => file -> downloadOf(file, directory.toPath.resolve(file.dfsFileName)))
-        wanted = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
-        val lacking = downloads.collect {
-          case (file, download) if !new File(localDirectory, file.localFileName).exists() => download
-        }
-        CurrentLoad.get.foreach(_.fetching(lacking.map(_.length).sum))
-        storage.download(lacking)
-        load(consistsOf)
-      } finally {
-        wanted = Map.empty
-        Utils.deleteRecursively(directory)
+  )(body: Seq[RocksDBImmutableFile] => T): T = {
+    val directory = Utils.createTempDir(localDirectory.getParentFile.getPath, "fetched")
+    try {
+      val consistsOf = SnapshotFiles.metadataIn(content, directory).toVector.flatMap(_.immutableFiles)
+      consistsOf.filterNot(SnapshotFiles.isNamedWell).foreach { of =>
+        throw LogErrors.damaged(zip, 0, s"it names a file ${of.dfsFileName}, here ${of.localFileName}")
       }
-    }
+      val downloads = consistsOf.map(file => file -> downloadOf(file, directory.toPath.resolve(file.dfsFileName)))
+      val missing = downloads.collect {
+        case (file, download) if !new File(localDirectory, file.localFileName).exists() => download
+      }
+      load.progress.foreach(_.fetching(missing.map(_.length).sum))
+      storage.download(missing, load)
+      val byName = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
+      load.loading(LoadedSnapshot(zip, content, isVerified, byName))(body(consistsOf))
+    } finally Utils.deleteRecursively(directory)
+  }
 }
 
 private object SnapshotFiles {

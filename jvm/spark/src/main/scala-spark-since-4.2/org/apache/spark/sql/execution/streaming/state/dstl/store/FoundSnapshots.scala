@@ -16,6 +16,7 @@ private[store] trait FoundSnapshots extends RocksDBFileManager {
   override def getSnapshotVersionsAndUniqueIdsFromLineage(lineage: Array[LineageItem]): Seq[(Long, String)] =
     snapshotsIn(lineage)
 
-  /** The same file, as one that is still to be uploaded. */
-  protected def toUpload(file: RocksDBSnapshotFile): RocksDBSnapshotFile = file.copy(reusedFromVersion = None)
+  /** The same file, which Spark uploads if it is not uploaded yet. */
+  protected def marked(file: RocksDBSnapshotFile, isUploaded: Boolean): RocksDBSnapshotFile =
+    file.copy(reusedFromVersion = Option.when(isUploaded)(0L))
 }

@@ -67,8 +67,8 @@ private[dstl] final class CheckpointFiles(
     }
   }
 
-  /** Brings files to the local disk. */
-  def download(files: Seq[Download]): Unit = downloads.fetch(files)
+  /** Brings files of the store that is being loaded to the local disk. */
+  def download(files: Seq[Download], load: StoreLoad): Unit = downloads.fetch(files, load.progress)
 
   /** A file of `length` bytes as a download. */
   def downloadOf(file: Path, length: Long, to: LocalPath): Download =

@@ -40,30 +40,24 @@ private[dstl] final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[By
   private def emitIfFull(): Unit = if (buffer.size() >= chunkSize) onChunk(takeRest())
 }
 
-/** How many bytes of segments the current thread has written. */
-private[dstl] object WrittenBytes {
-  private val counter = ThreadLocal.withInitial[Long](() => 0L)
-
-  def current: Long = counter.get
-
-  def add(bytes: Long): Unit = counter.set(counter.get + bytes)
-}
-
 /**
- * What Spark writes a store's changelog to. Closing it completes the segment; nothing becomes a file of the changelog's name.
+ * The stream to which Spark writes a store's changelog. Closing it completes the segment; no file is created.
  *
- * Life cycle: open, then either closed or cancelled. What comes after the first of the two has no effect, because Spark closes
- * the compressing stream around this one after it has cancelled.
+ * Life cycle: open, then either closed or cancelled. Calls after the first of the two have no effect, because Spark closes the
+ * compressing stream around this one after it has cancelled.
  */
-private[dstl] final class ChangelogStream private (chunks: ChunkingOutputStream, segment: OpenSegment)
-    extends CancellableFSDataOutputStream(chunks) {
+private[dstl] final class ChangelogStream private (
+    chunks: ChunkingOutputStream,
+    segment: OpenSegment,
+    ends: Long => Unit
+) extends CancellableFSDataOutputStream(chunks) {
 
   private var ended = false
 
   override def close(): Unit = synchronized {
     if (!ended) {
       ended = true
-      WrittenBytes.add(chunks.size)
+      ends(chunks.size)
       segment.end(chunks.takeRest())
     }
   }
@@ -78,11 +72,13 @@ private[dstl] final class ChangelogStream private (chunks: ChunkingOutputStream,
 
 private[dstl] object ChangelogStream {
 
-  /** Waits, while a chunk is written, for memory to hold it. */
-  def apply(segment: OpenSegment): ChangelogStream = new ChangelogStream(
-    new ChunkingOutputStream(segment.chunkSize, segment.add),
-    segment
-  )
+  /**
+   * Writing a chunk waits for memory to hold it.
+   *
+   * @param ends called with the length when the segment is complete
+   */
+  def apply(segment: OpenSegment, ends: Long => Unit): ChangelogStream =
+    new ChangelogStream(new ChunkingOutputStream(segment.chunkSize, segment.add), segment, ends)
 }
 
 /**

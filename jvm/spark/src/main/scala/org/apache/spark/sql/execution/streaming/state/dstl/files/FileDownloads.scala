@@ -12,6 +12,7 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.read.RecoveryProgress
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
@@ -73,10 +74,14 @@ private[dstl] final class FileDownloads(
       }
   )
 
-  /** Fetches all of them. What has arrived before one fails stays. */
-  def fetch(downloads: Seq[Download]): Unit = {
+  /**
+   * Fetches all of them. Those that have arrived before one fails stay.
+   *
+   * @param progress of the store that is loaded with them
+   */
+  def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
     downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
-    val missing = downloads.filterNot(isLinked)
+    val missing = downloads.filterNot(isLinked(_, progress))
     missing.foreach(download => FileChannel.open(download.to, CREATE_NEW, WRITE).close())
     val remaining = missing.iterator.flatMap(download => download.pieces().map(download.to -> _))
     val underWay = mutable.Queue.empty[(LocalPath, Piece, Future[Array[Byte]])]
@@ -86,16 +91,17 @@ private[dstl] final class FileDownloads(
     while (underWay.nonEmpty) {
       val (to, piece, bytes) = underWay.dequeue()
       write(to, piece.offset, waiting.on(bytes))
-      CurrentLoad.get.foreach(_.fetched(piece.length.toLong))
+      progress.foreach(_.fetched(piece.length.toLong))
       startNext()
     }
   }
 
   /** A kept file may be gone by now. */
-  private def isLinked(download: Download): Boolean = download.kept().exists { file =>
+  private def isLinked(download: Download, progress: Option[RecoveryProgress#LoadingStore]): Boolean =
+    download.kept().exists { file =>
     try {
       Files.createLink(download.to, file): Unit
-      CurrentLoad.get.foreach(_.foundLocally(download.length))
+      progress.foreach(_.foundLocally(download.length))
       true
     } catch { case _: IOException => false }
   }

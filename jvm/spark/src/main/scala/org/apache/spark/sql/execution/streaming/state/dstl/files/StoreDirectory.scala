@@ -8,13 +8,6 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{
-  BaseOfChanges,
-  LoadErrors,
-  LoadedSnapshot,
-  PackedSnapshot,
-  SnapshotNames
-}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{Bypass, CurrentBatch, TaskLog}
 
 /**
@@ -30,11 +23,10 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   @volatile private var listed: Option[Set[String]] = None
 
   override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
-    if (PackedSnapshot.isPacking) PackedSnapshot.create(file).getOrElse(super.create(file, overwrite))
-    else segmentOf(file) match {
+    segmentOf(file) match {
       case Some(key) if isForLog(key) => segment(key).getOrElse(super.create(file, overwrite))
       // The log has a checksum of its own.
-      case _ if SnapshotNames.isChecksum(file) && isInLog(SnapshotNames.zipOf(file)) => PackedSnapshot.discarding()
+      case _ if SnapshotNames.isChecksum(file) && isInLog(SnapshotNames.zipOf(file)) => new DiscardingStream
       case _ =>
         Bypass.reasonFor(file.getName, configuration).foreach(why => store.run.worker.foreach(_.bypass(why)))
         super.create(file, overwrite)
@@ -43,13 +35,15 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   private def segment(key: SegmentKey): Option[CancellableFSDataOutputStream] =
     if (!options.logsChanges) None
     else {
-      val segment = TaskLog.begin(store.run, key, BaseOfChanges.get)
+      val load = StoreLoad.current
+      val segment = TaskLog.begin(store.run, key, load.flatMap(_.base))
       if (segment.isEmpty) Bypass.warnOnce(store.checkpoint.root)
-      segment.map(ChangelogStream(_))
+      segment.map(of => ChangelogStream(of, bytes => load.foreach(_.written += bytes)))
     }
 
   override def open(file: Path): FSDataInputStream = LoadErrors.inFront {
-    LoadedSnapshot.open(file).orElse(segmentOf(file).flatMap(logged)).getOrElse(openPlain(file))
+    val load = StoreLoad.current
+    load.flatMap(_.open(file)).orElse(segmentOf(file).flatMap(logged(_, load))).getOrElse(openPlain(file))
   }
 
   private def openPlain(file: Path): FSDataInputStream =
@@ -61,9 +55,9 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
           .fold[Throwable](missing)(key => from.waiting.on(from.reader.explainMissing(key, missing)))
     }
 
-  private def logged(key: SegmentKey): Option[FSDataInputStream] =
-    if (isChangelog(key)) ReplayedSegment.open(store.run, key, options.downloadThreads)
-    else store.snapshot(key).map(ReplayedSegment.stream(store.run, _))
+  private def logged(key: SegmentKey, load: Option[StoreLoad]): Option[FSDataInputStream] =
+    if (isChangelog(key)) ReplayedSegment.open(store.run, key, options.downloadThreads, load)
+    else store.snapshot(key).map(ReplayedSegment.stream(store.run, _, load))
 
   override def exists(file: Path): Boolean = segmentOf(file) match {
     case Some(key) if isChangelog(key) =>

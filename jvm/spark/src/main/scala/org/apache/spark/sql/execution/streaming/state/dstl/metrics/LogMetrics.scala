@@ -12,7 +12,6 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomSumMetric,
   StateStoreCustomTimingMetric
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.files.ReplayCounters
 
 /**
  * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks;
@@ -82,15 +81,10 @@ private[dstl] object LogMetrics {
       blockedNanos: Long,
       barrier: Option[BarrierReport]
   ): Unit = {
-    val replayed = ReplayCounters.current
     val own = Seq(
       SealTime -> TimeUnit.NANOSECONDS.toMillis(sealNanos),
-      BlockedTime -> TimeUnit.NANOSECONDS.toMillis(blockedNanos),
-      ReplayedSegments -> replayed.segments,
-      ReplayedBytes -> replayed.bytes,
-      ReplayedRecords -> replayed.records
+      BlockedTime -> TimeUnit.NANOSECONDS.toMillis(blockedNanos)
     )
-    replayed.reset()
     val ofQuery = barrier.filter(_ => stores.exists(isFirst)).toVector.flatMap { report =>
       Seq(
         InlineBytes -> report.inlineBytes,
@@ -106,6 +100,10 @@ private[dstl] object LogMetrics {
     }
     add(task, own ++ ofQuery)
   }
+
+  /** To be called on the task's thread, once it has loaded a store, with what that has read from the log. */
+  def loaded(task: TaskContext, segments: Long, bytes: Long, records: Long): Unit =
+    add(task, Seq(ReplayedSegments -> segments, ReplayedBytes -> bytes, ReplayedRecords -> records))
 
   /** Whether the store is one of the first partition of the query's first operator. */
   private def isFirst(store: String): Boolean = s"$store/".startsWith("0/0/")

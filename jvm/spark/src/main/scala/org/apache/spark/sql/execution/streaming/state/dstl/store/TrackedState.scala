@@ -4,7 +4,8 @@ import sparkdstl.log.worker.{LocalStore, StateAttempts}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CurrentLoad, LoggedStore}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoadErrors, LoggedStore, StoreLoad}
+import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 
 /**
@@ -13,7 +14,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
  */
 private[store] trait TrackedState extends LocalStore { this: Logging =>
   protected final val attempts = new StateAttempts
-  protected final val replay = new CountedReplay
+
+  // Used by the task's thread alone: the load under way.
+  private var loading = Option.empty[StoreLoad]
 
   protected def resources: ProcessResources
 
@@ -28,11 +31,11 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
    * @param loggingId names the store in logs
    * @param isThere   whether the local state is that version
    * @param forget    makes Spark's database forget its local state
-   * @param load      makes Spark load the version; its argument is whether that is the local state
+   * @param load      makes Spark load the version
    */
   protected final def loadTracked[T](loggingId: String, version: Long, isThere: => Boolean)(
       forget: => Unit
-  )(load: Boolean => T): T = {
+  )(load: StoreLoad => T): T = {
     val base = if (isThere) attempts.of(version) else None
     if (base.exists(attempts.isDropped)) {
       logInfo(s"Version $version was left by task attempt ${base.get}, which was not committed: it is loaded again")
@@ -41,13 +44,23 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
     val isLocal = isThere
     val kept = if (isLocal) base else None
     if (kept.isEmpty) attempts.forgetFrom(version)
-    LoadErrors.inFront(BaseOfChanges.during(kept) {
-      if (isLocal) load(true)
-      else CurrentLoad.during(resources.recoveryProgress, loggingId, version) {
-        replay.during(resources.replayMetrics)(load(false))
-      }
-    })
+    val current = new StoreLoad(kept, Option.unless(isLocal)(resources.recoveryProgress.begin(loggingId, version)))
+    var isLoaded = false
+    try {
+      loading = Some(current)
+      val loaded = LoadErrors.inFront(StoreLoad.during(current)(load(current)))
+      isLoaded = true
+      Option(TaskContext.get()).foreach(LogMetrics.loaded(_, current.segments, current.bytes, current.records))
+      loaded
+    } finally {
+      loading = None
+      current.progress.foreach(_.end(isLoaded))
+      resources.replayMetrics.replayed(current.records)
+    }
   }
+
+  /** To be called with each change of the store: during a load these are the replayed records. */
+  protected final def noteChange(): Unit = loading.foreach(_.records += 1)
 
   /** Notes the commit of the calling thread, and returns the task attempt that made it; None outside of tasks. */
   protected final def remember(version: Long): Option[Long] = {

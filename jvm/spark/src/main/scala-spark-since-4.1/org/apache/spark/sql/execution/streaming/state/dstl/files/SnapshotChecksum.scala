@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.zip.CRC32C
@@ -6,7 +6,7 @@ import java.util.zip.CRC32C
 import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
 
 /** The checksum file that Spark keeps beside a snapshot's zip. */
-private[store] object SnapshotChecksum {
+private[files] object SnapshotChecksum {
 
   /** Its content. */
   def of(zip: Array[Byte]): Array[Byte] = {

@@ -1,7 +1,7 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 /** The checksum file that later lines of Spark keep beside a snapshot's zip: this one never opens any. */
-private[store] object SnapshotChecksum {
+private[files] object SnapshotChecksum {
 
   /** Its content. */
   def of(zip: Array[Byte]): Array[Byte] =

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.execution.streaming.state.dstl.store
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import sparkdstl.log.error.DstlException
 

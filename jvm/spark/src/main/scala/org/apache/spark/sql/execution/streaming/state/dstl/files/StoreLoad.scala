@@ -1,0 +1,96 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import org.apache.hadoop.fs.{FSDataInputStream, Path}
+
+import sparkdstl.log.read.RecoveryProgress
+
+/**
+ * One load of a version of a store: what it brings to the files that Spark opens meanwhile, and what is counted of these. Used by
+ * one thread.
+ *
+ * Spark creates a store's file manager by its class name, from a configuration that all stores of an operator share. So no
+ * argument leads from a store to the file manager that opens files for it: during a load the calling thread has it, and nothing
+ * else of the log is tied to a thread.
+ *
+ * @param base     the task attempt that left the local state which the next changes are based on; None if it was not left by a task
+ * @param progress of a load from storage; None if the local state is that version
+ */
+private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgress#LoadingStore]) {
+
+  /** Changelogs and snapshots that were read from the log. */
+  var segments = 0L
+
+  /** Their bytes. */
+  var bytes = 0L
+
+  /** Change records, from the log or from plain files. */
+  var records = 0L
+
+  /** Bytes of the changelog that was opened during the load. */
+  var written = 0L
+
+  private var snapshot = Option.empty[LoadedSnapshot]
+
+  /** Whether the local state is that version. */
+  def isLocal: Boolean = progress.isEmpty
+
+  /** Runs `body`, which loads that snapshot. */
+  def loading[T](snapshot: LoadedSnapshot)(body: => T): T = {
+    this.snapshot = Some(snapshot)
+    try body
+    finally this.snapshot = None
+  }
+
+  /** A file of the snapshot that is being loaded, if its content is at hand. */
+  def open(file: Path): Option[FSDataInputStream] =
+    snapshot.flatMap(_.contentOf(file)).map(bytes => new FSDataInputStream(new SeekableBytes(bytes)))
+
+  /** How an immutable file of the snapshot that is being loaded is brought to the local disk. */
+  def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))
+}
+
+private[dstl] object StoreLoad {
+  private val running = new ThreadLocal[StoreLoad]
+
+  /** The load that the calling thread runs. */
+  def current: Option[StoreLoad] = Option(running.get)
+
+  def during[T](load: StoreLoad)(body: => T): T = {
+    running.set(load)
+    try body
+    finally running.remove()
+  }
+
+  /** Runs `body` in the load that the calling thread runs, or else in one of its own. */
+  def within[T](body: StoreLoad => T): T = current match {
+    case Some(load) => body(load)
+    case None =>
+      val load = new StoreLoad(None, None)
+      during(load)(body(load))
+  }
+}
+
+/**
+ * A snapshot while it is loaded.
+ *
+ * @param zip        its path
+ * @param content    of the zip
+ * @param isVerified whether the log has checked the content, with a checksum of its own
+ * @param downloads  its immutable files, by their names on storage
+ */
+private[dstl] final case class LoadedSnapshot(
+    zip: Path,
+    content: Array[Byte],
+    isVerified: Boolean,
+    downloads: Map[String, Download]
+) {
+
+  /** Of the zip, or of the checksum file beside it, without which Spark warns. */
+  def contentOf(file: Path): Option[Array[Byte]] = {
+    val path = zip.toUri.getPath
+    val asked = file.toUri.getPath
+    if (asked == path) Some(content)
+    else if (isVerified && asked == s"$path.crc") Some(SnapshotChecksum.of(content))
+    else None
+  }
+}
