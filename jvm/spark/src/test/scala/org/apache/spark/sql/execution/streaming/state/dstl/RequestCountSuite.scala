@@ -8,7 +8,7 @@ import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
 /**
  * What a batch costs in requests, counted at a file system that publishes an object when its stream is closed and creates
@@ -80,24 +80,20 @@ class RequestCountSuite extends QuerySuite {
     assert(durable.paths.keySet == Set[Operation](Operation.Write), durable.paths)
   }
 
-  test("a start claims the checkpoint before Spark learns which batches are committed") {
-    val input = MemoryStream[(Int, Timestamp)](Encoders.product[(Int, Timestamp)], spark)
-    (1 to 2).foreach { run =>
-      input.addData((1 to 50).map(value => (value, new Timestamp(run * 1000L))))
-      CountingFileSystem.reset()
-      val query = start(oneOperator(input.toDF()), s"run$run", at = s"counting://$directory/checkpoint")
-      try query.processAllAvailable()
-      finally query.stop()
+  for ((name, trigger) <- RequestCountSuite.triggers)
+    test(s"each run claims the checkpoint before Spark lists its commits, trigger $name") {
+      val input = MemoryStream[(Int, Timestamp)](Encoders.product[(Int, Timestamp)], spark)
+      (1 to 3).foreach { run =>
+        input.addData((1 to 50).map(value => (value, new Timestamp(run * 1000L))))
+        CountingFileSystem.reset()
+        val query = oneOperator(input.toDF()).writeStream.format("noop").outputMode(OutputMode.Complete())
+          .trigger(trigger).option("checkpointLocation", s"counting://$checkpoint").start()
+        try query.processAllAvailable()
+        finally query.stop()
+        val before = RequestCountSuite.commitsListedBeforeClaim()
+        assert(before == 1, s"run $run: one listing is the claim's own")
+      }
     }
-    // The run before marks its claim as ended first.
-    val beforeClaim = CountingFileSystem.snapshot().requests.takeWhile { case (operation, path) =>
-      operation != Operation.Write || !path.toString.contains("/dstl/epochs/") || path.toString.contains(".ended")
-    }
-    val lists = beforeClaim.count { case (operation, path) =>
-      operation == Operation.List && path.toString.endsWith("/commits")
-    }
-    assert(lists == 1, s"one is the claim's own: ${beforeClaim.mkString(", ")}")
-  }
 
   // Where local state does not stay, nothing goes without durable state.
   if (SparkFacts.KeepsLocalState)
@@ -108,9 +104,31 @@ class RequestCountSuite extends QuerySuite {
     }
 }
 
-private object RequestCountSuite {
+private[dstl] object RequestCountSuite {
   val UnmeasuredBatches = 3
   val MeasuredBatches = 3
+
+  @annotation.nowarn("cat=deprecation")
+  private def once: Trigger = Trigger.Once()
+
+  val triggers: Seq[(String, Trigger)] =
+    Seq("processing-time" -> Trigger.ProcessingTime(0), "available-now" -> Trigger.AvailableNow(), "once" -> once)
+
+  /** How often `commits/` was listed since the last reset of the counts, before a run had written its claim. */
+  def commitsListedBeforeClaim(): Int = {
+    // A run can have to mark the claim of the run before as ended first.
+    val (before, claim) = CountingFileSystem.snapshot().requests.span { case (operation, path) =>
+      operation != Operation.Write || !path.toString.contains("/dstl/epochs/") || path.toString.contains(".ended")
+    }
+    assert(claim.nonEmpty, "no run has claimed the checkpoint")
+    // Spark checks first that a checkpoint without metadata has no commits, which only leads to an error.
+    val asOfMetadata = before.indexWhere { case (operation, path) =>
+      operation == Operation.Write && path.getName == "metadata"
+    }
+    before.drop(asOfMetadata + 1).count { case (operation, path) =>
+      operation == Operation.List && path.toString.endsWith("/commits")
+    }
+  }
 
   final case class Measured(format: Int, operators: Int, partitions: Int)
 }

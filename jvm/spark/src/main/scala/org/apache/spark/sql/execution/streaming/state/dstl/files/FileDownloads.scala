@@ -99,12 +99,12 @@ private[dstl] final class FileDownloads(
   /** A kept file may be gone by now. */
   private def isLinked(download: Download, progress: Option[RecoveryProgress#LoadingStore]): Boolean =
     download.kept().exists { file =>
-    try {
-      Files.createLink(download.to, file): Unit
-      progress.foreach(_.foundLocally(download.length))
-      true
-    } catch { case _: IOException => false }
-  }
+      try {
+        Files.createLink(download.to, file): Unit
+        progress.foreach(_.foundLocally(download.length))
+        true
+      } catch { case _: IOException => false }
+    }
 
   private def write(to: LocalPath, offset: Long, bytes: Array[Byte]): Unit =
     Using.resource(FileChannel.open(to, WRITE)) { channel =>
