@@ -14,42 +14,30 @@ import org.apache.spark.sql.execution.streaming.state.{
 }
 
 /**
- * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks;
- * what belongs to the whole query is reported by one task alone, that of the first operator's first partition, and is about the
- * newest barrier that the executor has heard of: that of the batch before, or the one before that. So Spark's UI, which adds up the
- * operators' values, shows it as it is.
+ * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks. Values
+ * of the whole query are reported by one task, that of the first operator's first partition, and are about the newest barrier
+ * that its executor has heard of: that of the batch before, or the one before that.
  *
- * The provider declares them, so Spark makes them metrics of the operator; they are set in the task's own copy of these. So stores
- * need no wrapper. Where one task has two stateful operators, the values are the first one's.
+ * The provider declares the metrics, and Spark creates them for each operator. Tasks set them in their own copies, so stores need
+ * no wrapper. If a task has two stateful operators, the values are the first one's. A copy has Spark's label and no key, so
+ * labels end with the key.
  */
 private[dstl] object LogMetrics {
-  private val SealTime = StateStoreCustomTimingMetric("dstlSealTimeMs", "log: time to seal")
-  private val BlockedTime =
-    StateStoreCustomTimingMetric("dstlBackPressureTimeMs", "log: time tasks waited because too much was in flight")
-  private val ReplayedSegments = StateStoreCustomSumMetric("dstlReplayedSegments", "log: segments read for recovery")
-  private val ReplayedBytes = StateStoreCustomSizeMetric("dstlReplayedBytes", "log: bytes read for recovery")
-  private val ReplayedRecords =
-    StateStoreCustomSumMetric("dstlReplayedRecords", "log: change records replayed for recovery")
-  private val InlineBytes = StateStoreCustomSizeMetric("dstlInlineBytes", "log: bytes in the newest commit entry")
-  private val UploadedBytes =
-    StateStoreCustomSizeMetric("dstlUploadedBytes", "log: bytes of the newest batch in data files")
-  private val BarrierWait =
-    StateStoreCustomTimingMetric("dstlBarrierWaitMs", "log: newest barrier, until everything was durable")
-  private val EntryTime =
-    StateStoreCustomTimingMetric("dstlCommitEntryWriteMs", "log: time to write the newest commit entry")
-  private val EntryBytes = StateStoreCustomSizeMetric("dstlCommitEntryBytes", "log: size of the newest commit entry")
-  private val Segments = StateStoreCustomSumMetric("dstlSegments", "log: segments in the newest commit entry")
-  private val LogBytes =
-    StateStoreCustomSizeMetric(
-      "dstlLogBytes",
-      "log: bytes of all commit entries and of the changes they name elsewhere"
-    )
-  private val Snapshots = StateStoreCustomSumMetric("dstlSnapshots", "log: snapshots new in the newest commit entry")
+  private val SealTime = timing("dstlSealTimeMs", "time to seal")
+  private val BlockedTime = timing("dstlBackPressureTimeMs", "time tasks waited because too much was in flight")
+  private val ReplayedSegments = sum("dstlReplayedSegments", "segments read for recovery")
+  private val ReplayedBytes = size("dstlReplayedBytes", "bytes read for recovery")
+  private val ReplayedRecords = sum("dstlReplayedRecords", "change records replayed for recovery")
+  private val InlineBytes = size("dstlInlineBytes", "bytes in the newest commit entry")
+  private val UploadedBytes = size("dstlUploadedBytes", "bytes of the newest batch in data files")
+  private val BarrierWait = timing("dstlBarrierWaitMs", "newest barrier, until everything was durable")
+  private val EntryTime = timing("dstlCommitEntryWriteMs", "time to write the newest commit entry")
+  private val EntryBytes = size("dstlCommitEntryBytes", "size of the newest commit entry")
+  private val Segments = sum("dstlSegments", "segments in the newest commit entry")
+  private val LogBytes = size("dstlLogBytes", "bytes of all commit entries and of the changes they name elsewhere")
+  private val Snapshots = sum("dstlSnapshots", "snapshots new in the newest commit entry")
   private val SnapshotBytes =
-    StateStoreCustomSizeMetric(
-      "dstlSnapshotBytes",
-      "log: bytes written for the snapshots new in the newest commit entry"
-    )
+    size("dstlSnapshotBytes", "bytes written for the snapshots new in the newest commit entry")
 
   val all: Seq[StateStoreCustomMetric] = Seq(
     SealTime,
@@ -71,8 +59,7 @@ private[dstl] object LogMetrics {
   /**
    * To be called on the task's thread, once the task has sealed.
    *
-   * @param stores
-   *   directories of the stores that the task has changed
+   * @param stores directories of the stores that the task has changed
    */
   def report(
       task: TaskContext,
@@ -110,8 +97,14 @@ private[dstl] object LogMetrics {
 
   private def add(task: TaskContext, values: Seq[(StateStoreCustomMetric, Long)]): Unit = {
     val metrics = task.taskMetrics().accumulators().collect { case metric: SQLMetric => metric }
-    values.filter(_._2 != 0).foreach { case (metric, value) =>
-      metrics.find(_.metadata.name.contains(metric.desc)).foreach(_.add(value))
-    }
+    for ((of, value) <- values if value != 0; found <- metrics.find(_.metadata.name.exists(_.endsWith(mark(of.name)))))
+      found.add(value)
   }
+
+  private def sum(key: String, label: String) = StateStoreCustomSumMetric(key, labelled(key, label))
+  private def size(key: String, label: String) = StateStoreCustomSizeMetric(key, labelled(key, label))
+  private def timing(key: String, label: String) = StateStoreCustomTimingMetric(key, labelled(key, label))
+
+  private def labelled(key: String, label: String): String = s"log: $label${mark(key)}"
+  private def mark(key: String): String = s" [$key]"
 }
