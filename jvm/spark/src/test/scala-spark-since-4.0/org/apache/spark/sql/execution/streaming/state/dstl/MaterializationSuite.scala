@@ -2,13 +2,15 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.Files
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.format.{LogFileIndex, SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.{Encoders, Row}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, StreamExecution}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.StreamingQuery
 
@@ -163,6 +165,37 @@ class MaterializationSuite extends QuerySuite with Eventually {
       assert(fewest >= 2 && fewest < Int.MaxValue)
     } finally counting.query.stop()
     assert(state() == expected(LoggedBatches.entries(checkpoint).last.toInt + 1))
+  }
+
+  test("Spark's maintenance finds a snapshot only once no rollback can remove the entry that holds it") {
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    val counting = new Counting
+    def listed: Seq[Long] = {
+      val configuration = spark.sessionState.newHadoopConf()
+      configuration.set(StreamExecution.RUN_ID_KEY, counting.query.runId.toString)
+      configuration.setBoolean(EntryPoints.LogsSnapshots, true)
+      val store = new Path(s"$checkpoint/state/0/0")
+      new DstlCheckpointFileManager(store, configuration).list(store, _.getName.endsWith(".zip")).toSeq
+        .map(_.getPath.getName.stripSuffix(".zip").toLong)
+    }
+    try {
+      counting.feedUntilHeld(above = 0)
+      assert(listed == Nil)
+      var last = Seq.empty[Long]
+      eventually {
+        counting.feed()
+        last = listed
+        assert(last.nonEmpty)
+      }
+      val newest = LoggedBatches.entries(checkpoint).last
+      last.foreach { version =>
+        val holds = LoggedBatches.entries(checkpoint).filter { batch =>
+          LoggedBatches.index(checkpoint, batch).toSeq.flatMap(_.entries).map(_.key)
+            .exists(key => key.kind == SegmentKind.Snapshot && key.version == version && key.storeDirectory == "0/0")
+        }
+        assert(holds.exists(_ <= newest - 2), s"of $last")
+      }
+    } finally counting.query.stop()
   }
 
   test("once the log is switched off snapshots are whole without it, as stock Spark wants them") {

@@ -82,29 +82,27 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
   }
 
   /**
-   * The store's segments of these kinds as files of `directory`. The driver's answer has versions without checkpoint ids, which
-   * is enough for Spark's maintenance, the only caller that lists changelogs.
+   * The store's segments of these kinds as files of `directory`, for Spark's maintenance, which needs versions and no checkpoint
+   * ids. A snapshot is there once no rollback can remove the entry that holds it: Spark deletes what is before it.
    */
   def files(directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] = {
     def status(name: String, length: Long) = new FileStatus(length, false, 1, 0, 0L, new Path(directory, name))
     val from = run
     if (kinds.isEmpty) Nil
     else versions(from) match {
-      case Some(FromDriver.Versions(changelogs, snapshots, _, _)) =>
+      case Some(FromDriver.Versions(changelogs, snapshots, _, lowest)) =>
         val ofChangelogs =
           changelogs.filter(_ => kinds(SegmentKind.Changelog)).map(version =>
             s"$version${SegmentKind.Changelog.suffix}"
           )
-        val ofSnapshots = snapshots.filter(_ => kinds(SegmentKind.Snapshot))
+        val ofSnapshots = snapshots.filter(place => kinds(SegmentKind.Snapshot) && place.version <= lowest)
           .flatMap(place => snapshotKey(place.version, place.id)).map(_.fileName)
         (ofChangelogs ++ ofSnapshots).map(status(_, 0))
       case None =>
         val others = kinds - SegmentKind.Snapshot
-        val segments =
-          if (others.isEmpty) Vector.empty else from.waiting.on(from.reader.allSegmentsOf(this.directory, others))
-        val held = if (kinds(SegmentKind.Snapshot)) from.waiting.on(from.reader.snapshots()).held else Vector.empty
-        segments.map(segment => status(segment.key.fileName, segment.length)) ++
-          held.map(_.key).filter(_.storeDirectory == this.directory).map(key => status(key.fileName, 0))
+        if (others.isEmpty) Nil
+        else from.waiting.on(from.reader.allSegmentsOf(this.directory, others))
+          .map(segment => status(segment.key.fileName, segment.length))
     }
   }
 
