@@ -28,8 +28,8 @@ object Tooling {
     val main = "sparkdstl.log.config.DocsMain"
     val root = (LocalRootProject / baseDirectory).value
     val logger = streams.value.log
-    val jvm = (Compile / run / runner).value
-    val classPath = (Compile / fullClasspath).value.files
+    val jvm = (Test / run / runner).value
+    val classPath = (Test / fullClasspath).value.files
     jvm.run(main, classPath, root.getPath +: arguments, logger).get
   }
 

@@ -43,41 +43,16 @@ package object compat {
 
   implicit final class ExecutionContextOps(private val companion: ExecutionContext.type) extends AnyVal {
 
-    /** Runs what it is given on the calling thread. */
+    /** Runs its tasks on the calling thread. */
     def parasitic: ExecutionContextExecutor = Parasitic
   }
 
   private object Parasitic extends ExecutionContextExecutor {
-    // As in Scala 2.13: so deep it runs at once what is given to it while it runs something, and what is deeper, later.
-    private val Deepest = 16
-
-    private final class Running {
-      var depth = 0
-      val later = mutable.Queue.empty[Runnable]
-    }
-
-    private val running = new ThreadLocal[Running]
-
-    override def execute(runnable: Runnable): Unit = Option(running.get) match {
-      case Some(here) if here.depth >= Deepest => here.later += runnable
-      case Some(here) =>
-        here.depth += 1
-        try run(runnable)
-        finally here.depth -= 1
-      case None =>
-        val here = new Running
-        running.set(here)
-        try {
-          run(runnable)
-          while (here.later.nonEmpty) run(here.later.dequeue())
-        } finally running.remove()
-    }
-
-    override def reportFailure(cause: Throwable): Unit = ExecutionContext.defaultReporter(cause)
-
-    private def run(runnable: Runnable): Unit =
+    override def execute(runnable: Runnable): Unit =
       try runnable.run()
       catch { case NonFatal(error) => reportFailure(error) }
+
+    override def reportFailure(cause: Throwable): Unit = ExecutionContext.defaultReporter(cause)
   }
 
   implicit final class RegexOps(private val regex: Regex) extends AnyVal {

@@ -31,10 +31,8 @@ private[coordinator] final class Barrier(
   /**
    * Takes no more seals for the batch, and selects its winners. Losers drop their local state.
    *
-   * @param ids
-   *   the state store checkpoint ids that the commit entry names
-   * @param reported
-   *   attempts whose results Spark has taken, in the order in which it did
+   * @param ids the state store checkpoint ids that the commit entry names
+   * @param reported attempts whose results Spark has taken, in the order in which it did
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
     val closing = ledger.close(batch, ids, reported)

@@ -8,8 +8,7 @@ private[coordinator] object BarrierReports {
   /**
    * How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are not part of it.
    *
-   * @param logBytes
-   *   how large the log is with the entry
+   * @param logBytes how large the log is with the entry
    */
   def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long, logBytes: Long): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)

@@ -11,10 +11,8 @@ import sparkdstl.log.request.Deadline
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * @param waitMillis
- *   until all that it carries or names was durable
- * @param writeMillis
- *   from then on, until it was created
+ * @param waitMillis until all that it carries or names was durable
+ * @param writeMillis from then on, until it was created
  */
 private[coordinator] final case class WrittenEntry(entry: EncodedEntry, waitMillis: Long, writeMillis: Long)
 

@@ -14,8 +14,7 @@ import sparkdstl.log.request.{Creation, Deadline, Outcome, QueryStorage}
  * Creates a commit entry: the one write that decides whose batch it is. Where storage does not create exclusively, entries are
  * read before and after.
  *
- * @param listEvery
- *   one entry in so many lists all snapshots
+ * @param listEvery one entry in so many lists all snapshots
  */
 private[coordinator] final class EntryWriter(
     storage: QueryStorage,
@@ -37,8 +36,7 @@ private[coordinator] final class EntryWriter(
    * with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything else the entry
    * does not exist and never will.
    *
-   * @param content
-   *   the entry as Spark wrote it
+   * @param content the entry as Spark wrote it
    */
   def write(
       batch: Long,

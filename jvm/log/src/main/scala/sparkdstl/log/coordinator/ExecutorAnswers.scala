@@ -11,8 +11,7 @@ import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 /**
  * The driver's answers to the executors of one run. Thread-safe.
  *
- * @param opened
- *   the answer to the first message of an executor
+ * @param opened the answer to the first message of an executor
  */
 private[coordinator] final class ExecutorAnswers(
     id: RunId,

@@ -11,8 +11,7 @@ import sparkdstl.log.runtime.{RepeatedReport, Timer}
  * Watches a query that was started again until its first batch is committed: a restart that takes long is reported in the
  * driver's log, every ten seconds, with the number of stores that tasks have come to.
  *
- * @param query
- *   names it in logs
+ * @param query names it in logs
  */
 private[coordinator] final class RestartWatch(query: String, state: GuardedState, timer: Timer) {
   import RestartWatch._

@@ -82,10 +82,8 @@ final class RunCoordinator private[coordinator] (
   /**
    * Commits a batch: everything its tasks sealed becomes durable, then the commit entry is created.
    *
-   * @param content
-   *   the commit entry as Spark wrote it
-   * @param reported
-   *   task attempts whose results Spark has taken for this batch, in the order in which it did
+   * @param content the commit entry as Spark wrote it
+   * @param reported task attempts whose results Spark has taken for this batch, in the order in which it did
    */
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val done = Promise[Unit]()

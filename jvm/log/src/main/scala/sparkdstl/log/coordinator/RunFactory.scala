@@ -20,8 +20,7 @@ import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
 /**
  * A run that is to begin.
  *
- * @param accumulator
- *   the number of the accumulator in which tasks name their attempts
+ * @param accumulator the number of the accumulator in which tasks name their attempts
  */
 final case class RunSetup(
     run: UUID,

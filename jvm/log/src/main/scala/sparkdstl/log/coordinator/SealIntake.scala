@@ -6,13 +6,12 @@ import sparkdstl.log.coordinator.attempts.AttemptLedger
 import sparkdstl.log.coordinator.view.{GuardedState, LogView, Namer}
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{SegmentKind, SegmentPart}
-import sparkdstl.log.transport.{FromDriver, RunId, SealedPart, SealedSegment, ToDriver}
+import sparkdstl.log.transport.{FromDriver, RunId, SealedSegment, ToDriver}
 
 /**
  * Takes what tasks seal into the ledger, and keeps the data files of their snapshots. Thread-safe.
  *
- * @param carriedBytes
- *   of carried snapshots that a commit entry takes, if there are few stores
+ * @param carriedBytes of carried snapshots that a commit entry takes, if there are few stores
  */
 private[coordinator] final class SealIntake(
     id: RunId,
@@ -94,8 +93,7 @@ private[coordinator] final class SealIntake(
    */
   private def carriedLimit(view: LogView): Long = math.max(carriedBytes, view.stores.size * CarriedBytesPerStore)
 
-  private def filesOf(segments: Vector[SealedSegment]): Set[String] =
-    segments.iterator.flatMap(_.parts).collect { case SealedPart.Stored(part) => part }.flatMap(_.file).toSet
+  private def filesOf(segments: Vector[SealedSegment]): Set[String] = segments.iterator.flatMap(_.files).toSet
 
   /**
    * Uploads with unknown tickets are reported for a second time, or belong to a batch that was committed without them. Their

@@ -9,8 +9,7 @@ import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
  * Brings the snapshots that existed at the start of the run into the view: read with the first request, and again after a
  * failure.
  *
- * @param newest
- *   the newest entry at the start, which needs no second read
+ * @param newest the newest entry at the start, which needs no second read
  */
 private[coordinator] final class SnapshotListing(state: GuardedState, entries: EntryReader, newest: EntryFound)(implicit
     executor: ExecutionContext

@@ -15,6 +15,11 @@ class DstlException(
     cause: Throwable = null
 ) extends IOException(s"[$condition] $message", cause)
 
+object DstlException {
+  def apply(condition: String, parameters: (String, Any)*)(message: String, cause: Throwable = null): DstlException =
+    new DstlException(condition, parameters.map { case (name, value) => name -> value.toString }.toMap, message, cause)
+}
+
 /** Stored bytes are not what was written. Never retried, never replayed. */
 final class DamagedLogException(parameters: Map[String, String], message: String, cause: Throwable = null)
     extends DstlException("DSTL_DAMAGED_LOG", parameters, message, cause)

@@ -23,7 +23,7 @@ object LogErrors {
     new DamagedLogException(
       Map("file" -> file.toString, "offset" -> offset.toString, "damage" -> what),
       s"Log file $file is damaged at offset $offset: $what. Nothing of it was replayed. Restore the object from a " +
-        "backup or an older object version; or go back to a batch before it by removing the later entries of " +
+        "backup or an older object version; or roll back to a batch before it by removing the later entries of " +
         "commits/ and offsets/ of the checkpoint.",
       cause
     )
@@ -44,23 +44,19 @@ object LogErrors {
         "damage" -> what
       ),
       s"Segment $segment (state version $version) in log file $file is damaged at offset $offset: $what. Nothing of " +
-        "it was replayed. Restore the object from a backup or an older object version; or go back to a batch before " +
+        "it was replayed. Restore the object from a backup or an older object version; or roll back to a batch before " +
         "it by removing the later entries of commits/ and offsets/ of the checkpoint."
     )
 
   def unsupportedFormat(file: Path, found: Int, supported: Int): DstlException =
-    new DstlException(
-      "DSTL_UNSUPPORTED_FORMAT",
-      Map("file" -> file.toString, "found" -> found.toString, "supported" -> supported.toString),
+    DstlException("DSTL_UNSUPPORTED_FORMAT", "file" -> file, "found" -> found, "supported" -> supported)(
       s"Log file $file has format version $found; this release reads up to version $supported. Use the release of " +
         "spark-dstl that wrote it, or a later one."
     )
 
   /** The file is whole, but says that a reader must understand something which this release does not know. */
   def unsupportedFeature(file: Path, feature: String, software: Option[String]): DstlException =
-    new DstlException(
-      "DSTL_UNSUPPORTED_FORMAT",
-      Map("file" -> file.toString, "found" -> feature, "software" -> software.getOrElse("")),
+    DstlException("DSTL_UNSUPPORTED_FORMAT", "file" -> file, "found" -> feature, "software" -> software.getOrElse(""))(
       s"Log file $file${software.fold("")(name => s", written by $name,")} cannot be read without understanding " +
         s"$feature, which this release does not know. Use the release of spark-dstl that wrote it, or a later one."
     )
@@ -77,21 +73,19 @@ object LogErrors {
       s"Log file $file, which $segment needs, does not exist" +
         writtenTo.fold("")(base => s"; when it was written, basePath was $base") +
         ". If the checkpoint was moved or basePath was changed, " +
-        "set spark.sql.streaming.stateStore.dstl.basePath to where the log is; if it was deleted, restore it, or go " +
+        "set spark.sql.streaming.stateStore.dstl.basePath to where the log is; if it was deleted, restore it, or roll " +
         "back to a batch before it by removing the later entries of commits/ and offsets/ of the checkpoint.",
       cause
     )
 
   /**
-   * @param segment
-   *   what needs the entry
-   * @param before
-   *   the newest batch before it that has an entry
+   * @param segment what needs the entry
+   * @param before the newest batch before it that has an entry
    */
   def missingEntry(entry: Path, segment: String, before: Option[Long], cause: Throwable): MissingLogObjectException = {
     val checkpoint = entry.getParent.getParent
     val wayBack = before.fold("restore the checkpoint from a backup") { batch =>
-      s"stop the query and go back to batch $batch: dstl rollback $checkpoint --to $batch --apply"
+      s"stop the query and roll back to batch $batch: dstl rollback $checkpoint --to $batch --apply"
     }
     new MissingLogObjectException(
       Map("file" -> entry.toString, "segment" -> segment),
@@ -110,27 +104,21 @@ object LogErrors {
     )
 
   def otherFormat(snapshot: Path): DstlException =
-    new DstlException(
-      "DSTL_OTHER_CHECKPOINT_FORMAT",
-      Map("file" -> snapshot.toString),
+    DstlException("DSTL_OTHER_CHECKPOINT_FORMAT", "file" -> snapshot)(
       s"$snapshot belongs to a checkpoint with state store checkpoint ids, and this query runs without them. Set " +
         "spark.sql.streaming.stateStore.checkpointFormatVersion to what the checkpoint was begun with, 2 or later; Spark " +
         "cannot change it."
     )
 
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =
-    new DstlException(
-      "DSTL_LOG_TOO_LARGE",
-      Map("file" -> file.toString, "length" -> length.toString, "limit" -> limit.toString),
+    DstlException("DSTL_LOG_TOO_LARGE", "file" -> file, "length" -> length, "limit" -> limit)(
       s"Log file $file would take $length bytes to read at once; the limit is $limit. It was not written by " +
         "spark-dstl, or it is damaged."
     )
 
   /**
-   * @param request
-   *   what was asked of what
-   * @param lastError
-   *   of its attempts
+   * @param request what was asked of what
+   * @param lastError of its attempts
    */
   def requestTimeout(
       request: String,
@@ -139,9 +127,12 @@ object LogErrors {
       lastError: Option[Throwable]
   ): DstlException = {
     val because = lastError.fold("None of them was answered")(e => s"The last error: ${Causes.describe(e)}")
-    new DstlException(
+    DstlException(
       "DSTL_REQUEST_TIMEOUT",
-      Map("request" -> request, "timeoutMillis" -> timeoutMillis.toString, "attempts" -> attempts.toString),
+      "request" -> request,
+      "timeoutMillis" -> timeoutMillis,
+      "attempts" -> attempts
+    )(
       s"$request did not succeed within $timeoutMillis ms, in $attempts attempt(s). $because. Look whether storage can " +
         "be reached; to wait longer, set spark.sql.streaming.stateStore.dstl.commit.timeout.",
       lastError.orNull

@@ -5,8 +5,8 @@ import java.util.UUID
 import org.apache.hadoop.fs.Path
 
 /**
- * Another driver has the query. It is no `FileAlreadyExistsException`: Spark's metadata log puts a message of its own, which
- * names nobody, in front of one.
+ * Another driver runs the query. It is no `FileAlreadyExistsException`: Spark's metadata log hides the message of those behind
+ * one that names no driver.
  */
 final class FencedException(message: String, cause: Throwable = null)
     extends DstlException("DSTL_FENCED", Map.empty, message, cause)
@@ -14,8 +14,7 @@ final class FencedException(message: String, cause: Throwable = null)
 /**
  * The driver does not take what a task has sealed.
  *
- * @param stale
- *   directories of the stores whose local state is not what was committed
+ * @param stale directories of the stores whose local state is not what was committed
  */
 final class SealRefusedException(parameters: Map[String, String], message: String, val stale: Vector[String])
     extends DstlException("DSTL_SEAL_REFUSED", parameters, message)
@@ -23,30 +22,26 @@ final class SealRefusedException(parameters: Map[String, String], message: Strin
 /** Every error of the protocol, in one place, each with its condition name. */
 object ProtocolErrors {
   private val NamedStores = 10
+  private val StopOne =
+    "Two queries must not share a checkpoint: stop one of them. Nothing of this driver's batch counts."
 
   /** @param other run and host of the driver that has the query, as far as they are known */
   def fenced(entry: Path, other: Option[(UUID, String)], cause: Throwable = null): FencedException =
     new FencedException(
-      s"Batch ${entry.getName} of $entry was committed by another driver" +
-        other.fold("") { case (run, host) => s" (run $run on host $host)" } +
-        ". Two queries must not share a checkpoint: stop one of them. Nothing of this driver's batch counts.",
+      s"Batch ${entry.getName} of $entry was committed by another driver${named(other, "run")}. $StopOne",
       cause
     )
 
   def begunByOther(offsets: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
-      s"Batch ${offsets.getName} was begun by another driver" +
-        other.fold("") { case (run, host) => s" (the newest run is $run on host $host)" } +
-        s", which has written $offsets. Two queries must not share a checkpoint: stop one of them. Nothing of this " +
-        "driver's batch counts."
+      s"Batch ${offsets.getName} was begun by another driver${named(other, "the newest run is")}, which has written " +
+        s"$offsets. $StopOne"
     )
 
   /** @param file an entry of the log that a source keeps of what it has handed out */
   def sourceTakenByOther(file: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
-      "Another driver" + other.fold("") { case (run, host) => s" (the newest run is $run on host $host)" } +
-        s" runs this query: it has written $file. Two queries must not share a checkpoint: stop one of them. Nothing of " +
-        "this driver's batch counts."
+      s"Another driver${named(other, "the newest run is")} runs this query: it has written $file. $StopOne"
     )
 
   def sealRefused(attempt: Long, batch: Long, run: UUID, reason: String, stale: Vector[String]): SealRefusedException =
@@ -59,20 +54,16 @@ object ProtocolErrors {
     )
 
   def sealUnanswered(attempt: Long, batch: Long, timeoutMillis: Long, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_SEAL_UNANSWERED",
-      Map("attempt" -> attempt.toString, "batch" -> batch.toString, "timeoutMs" -> timeoutMillis.toString),
+    DstlException("DSTL_SEAL_UNANSWERED", "attempt" -> attempt, "batch" -> batch, "timeoutMs" -> timeoutMillis)(
       s"The driver has not answered for $timeoutMillis ms whether it takes the state changes of task attempt $attempt " +
         s"for batch $batch: ${cause.getMessage}. The task fails and is run again; its changes are withdrawn. Check the " +
         "driver's load and garbage collection, and the network; raise " +
-        "spark.sql.streaming.stateStore.dstl.commit.timeout if the driver may be silent for longer.",
+        "spark.sql.streaming.stateStore.dstl.commit.timeout if the driver may need longer.",
       cause
     )
 
   def materializationFailed(store: String, version: Long, attempts: Int, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_MATERIALIZATION_FAILED",
-      Map("store" -> store, "version" -> version.toString, "attempts" -> attempts.toString),
+    DstlException("DSTL_MATERIALIZATION_FAILED", "store" -> store, "version" -> version, "attempts" -> attempts)(
       s"The snapshot of version $version of $store failed $attempts times in a row, at last with: ${cause.getMessage}. Its " +
         "log is kept, so nothing is lost, but it grows, and so does the time that recovery takes. Check the storage and the " +
         "permission to write there. spark.sql.streaming.stateStore.dstl.materialize.onFailure says whether the query fails.",
@@ -80,25 +71,19 @@ object ProtocolErrors {
     )
 
   def notCoordinated(root: String): DstlException =
-    new DstlException(
-      "DSTL_NOT_COORDINATED",
-      Map("checkpoint" -> root),
+    DstlException("DSTL_NOT_COORDINATED", "checkpoint" -> root)(
       s"The driver coordinates no log for $root any more: its query has ended. The task is a late attempt."
     )
 
   def lostSegments(batch: Long, stores: Seq[(String, String)]): DstlException =
-    new DstlException(
-      "DSTL_LOST_CHANGES",
-      Map("batch" -> batch.toString, "stores" -> stores.map(_._1).mkString(",")),
+    DstlException("DSTL_LOST_CHANGES", "batch" -> batch, "stores" -> stores.map(_._1).mkString(","))(
       s"Batch $batch cannot be committed: changes of ${stores.size} store(s) were lost before they were durable: " +
         list(stores.map { case (store, why) => s"${named(store)} ($why)" }) +
         ". Restart the query: the batch is run again from the last committed one."
     )
 
   def commitTimeout(batch: Long, stores: Seq[String], timeoutMillis: Long): DstlException =
-    new DstlException(
-      "DSTL_COMMIT_TIMEOUT",
-      Map("batch" -> batch.toString, "timeoutMs" -> timeoutMillis.toString),
+    DstlException("DSTL_COMMIT_TIMEOUT", "batch" -> batch, "timeoutMs" -> timeoutMillis)(
       s"Batch $batch cannot be committed: after $timeoutMillis ms the changes of ${stores.size} store(s) are not " +
         s"durable: ${list(stores.map(named))}. Check the storage; raise " +
         "spark.sql.streaming.stateStore.dstl.commit.timeout if it stalls for longer. Restart the query: the batch is run " +
@@ -106,35 +91,27 @@ object ProtocolErrors {
     )
 
   def missingCheckpointIds(batch: Long, ids: Seq[String]): DstlException =
-    new DstlException(
-      "DSTL_MISSING_CHECKPOINT_IDS",
-      Map("batch" -> batch.toString),
+    DstlException("DSTL_MISSING_CHECKPOINT_IDS", "batch" -> batch)(
       s"Batch $batch cannot be committed: its commit entry names checkpoint ids whose changes were never sealed: " +
         s"${list(ids)}. This is a defect; please report it. Restart the query: the batch is run again."
     )
 
   def commitFailed(entry: Path, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_WRITE_FAILED",
-      Map("path" -> entry.toString),
+    DstlException("DSTL_WRITE_FAILED", "path" -> entry)(
       s"$entry could not be written, and was not: ${cause.getMessage}. Check the storage and the permission to write there.",
       cause
     )
 
   def commitUnknown(entry: Path, timeoutMillis: Long, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_COMMIT_UNKNOWN",
-      Map("path" -> entry.toString, "timeoutMs" -> timeoutMillis.toString),
-      s"Whether $entry was written is not known: ${cause.getMessage}. Check the storage, then restart the query: it goes on " +
-        "from what is there, and nothing is lost or counted twice. Raise " +
+    DstlException("DSTL_COMMIT_UNKNOWN", "path" -> entry, "timeoutMs" -> timeoutMillis)(
+      s"It is unknown whether $entry was written: ${cause.getMessage}. Check the storage, then restart the query: it " +
+        "continues from what is there, and nothing is lost or counted twice. Raise " +
         s"spark.sql.streaming.stateStore.dstl.commit.timeout, which is $timeoutMillis ms, if the storage stalls for longer.",
       cause
     )
 
   def sparkStopped(cause: Throwable = null): DstlException =
-    new DstlException(
-      "DSTL_SPARK_STOPPED",
-      Map.empty,
+    DstlException("DSTL_SPARK_STOPPED")(
       "The SparkContext stopped while the log waited for storage or for another process. Writes that had begun may still " +
         "take effect. Restart the query: it continues from the last committed batch.",
       cause
@@ -142,9 +119,7 @@ object ProtocolErrors {
 
   def unreadable(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
-    case _ => new DstlException(
-        "DSTL_READ_FAILED",
-        Map("path" -> path.toString),
+    case _ => DstlException("DSTL_READ_FAILED", "path" -> path)(
         s"$path could not be read: ${cause.getMessage}. Check the storage and the permission to read there.",
         cause
       )
@@ -152,9 +127,7 @@ object ProtocolErrors {
 
   /** @param partitions as `<operator>/<partition>` */
   def missingPartitions(root: Path, partitions: Seq[String], cause: Throwable = null): DstlException =
-    new DstlException(
-      "DSTL_MISSING_PARTITIONS",
-      Map("checkpoint" -> root.toString, "partitions" -> partitions.mkString(",")),
+    DstlException("DSTL_MISSING_PARTITIONS", "checkpoint" -> root, "partitions" -> partitions.mkString(","))(
       s"$root/state lacks the directories of ${partitions.size} partition(s) whose state is in the log: ${list(partitions)}. " +
         "Spark's state reader finds partitions by their directories and would omit these; a tool that copies objects drops " +
         "empty directories. " + Option(cause).fold("")(e => s"They could not be created: ${e.getMessage}. ") +
@@ -165,10 +138,8 @@ object ProtocolErrors {
 
   def notDeleted(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
-    case _ => new DstlException(
-        "DSTL_DELETION_FAILED",
-        Map("path" -> path.toString),
-        s"$path was not deleted, for all that is known: ${cause.getMessage}. Check the storage and the permission to delete " +
+    case _ => DstlException("DSTL_DELETION_FAILED", "path" -> path)(
+        s"$path may not have been deleted: ${cause.getMessage}. Check the storage and the permission to delete " +
           "there, then restart the query: nothing is lost.",
         cause
       )
@@ -176,9 +147,7 @@ object ProtocolErrors {
 
   /** @param mark the file that marks the directory as the owner's */
   def foreignBasePath(base: Path, owner: String, query: String, mark: Path): DstlException =
-    new DstlException(
-      "DSTL_FOREIGN_BASE_PATH",
-      Map("base" -> base.toString, "owner" -> owner, "query" -> query),
+    DstlException("DSTL_FOREIGN_BASE_PATH", "base" -> base, "owner" -> owner, "query" -> query)(
       s"The log directory $base belongs to query $owner, not to query $query. Set " +
         "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own. If " +
         s"query $owner was only started with it by mistake: make sure that it does not run and that there is no file in " +
@@ -192,9 +161,7 @@ object ProtocolErrors {
       owner: Path,
       unsure: Option[Throwable]
   ): DstlException =
-    new DstlException(
-      "DSTL_FOREIGN_BASE_PATH",
-      Map("base" -> base.toString, "owner" -> original, "checkpoint" -> copy),
+    DstlException("DSTL_FOREIGN_BASE_PATH", "base" -> base, "owner" -> original, "checkpoint" -> copy)(
       s"The log directory $base belongs to the checkpoint at $original, and this one at $copy " +
         unsure.fold("is a copy of it")(e =>
           s"may be a copy of it (whether that is gone cannot be told: ${e.getMessage})"
@@ -206,27 +173,21 @@ object ProtocolErrors {
     )
 
   def unusableBasePath(base: Path, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_UNUSABLE_BASE_PATH",
-      Map("base" -> base.toString),
+    DstlException("DSTL_UNUSABLE_BASE_PATH", "base" -> base)(
       s"The log directory $base cannot be used: ${cause.getMessage}. Check that it can be created and written to, or set " +
         "spark.sql.streaming.stateStore.dstl.basePath to another.",
       cause
     )
 
   def unusableCheckpoint(directory: Path, cause: Throwable): DstlException =
-    new DstlException(
-      "DSTL_UNUSABLE_CHECKPOINT",
-      Map("directory" -> directory.toString),
+    DstlException("DSTL_UNUSABLE_CHECKPOINT", "directory" -> directory)(
       s"$directory cannot be used: ${cause.getMessage}. A query claims its run there before its first batch. Check the " +
         "storage, and the permission to list, read and write there.",
       cause
     )
 
   def notExclusive(base: Path): DstlException =
-    new DstlException(
-      "DSTL_NOT_EXCLUSIVE",
-      Map("base" -> base.toString),
+    DstlException("DSTL_NOT_EXCLUSIVE", "base" -> base)(
       s"The storage of $base does not create objects exclusively: a second create of the same name was not refused, so " +
         "two drivers could both commit a batch. Use a storage or a connector setting that can (S3A: " +
         "fs.s3a.create.conditional.enabled=true), or set " +
@@ -234,44 +195,43 @@ object ProtocolErrors {
     )
 
   def unsupportedSpark(found: String, supported: String): DstlException =
-    new DstlException(
-      "DSTL_UNSUPPORTED_SPARK",
-      Map("found" -> found, "supported" -> supported),
+    DstlException("DSTL_UNSUPPORTED_SPARK", "found" -> found, "supported" -> supported)(
       s"This jar of spark-dstl is for Spark $supported, but runs in Spark $found. Use the jar of this release that has your " +
         s"Spark in its name, as this one has spark$supported in its; there is none for a Spark that is not supported."
     )
 
   def incompatibleSpark(found: String, compiledFor: String, lacking: Seq[String]): DstlException =
-    new DstlException(
+    DstlException(
       "DSTL_UNSUPPORTED_SPARK",
-      Map("found" -> found, "supported" -> compiledFor, "lacking" -> lacking.mkString("; ")),
+      "found" -> found,
+      "supported" -> compiledFor,
+      "lacking" -> lacking.mkString("; ")
+    )(
       s"This jar of spark-dstl was compiled against Spark $compiledFor. Spark $found, in which it runs, differs in what is " +
         s"used of it: ${lacking.mkString("; ")}. Use Spark $compiledFor, or a release of spark-dstl for yours."
     )
 
   /** @param snapshot the newest of the store, as Spark would call the file */
-  def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException = new DstlException(
-    "DSTL_UNSUPPORTED_SPARK",
-    Map("snapshot" -> snapshot.toString, "found" -> found),
-    s"Snapshot $snapshot is in the log, put there by a later Spark: Spark $found can load such as are files alone, and the log " +
-      "before the snapshot may be gone. Go on with Spark 4.0 or later; nothing of the checkpoint was changed"
-  )
+  def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException =
+    DstlException("DSTL_UNSUPPORTED_SPARK", "snapshot" -> snapshot, "found" -> found)(
+      s"Snapshot $snapshot is in the log, put there by a later Spark: Spark $found can load such as are files alone, and the log " +
+        "before the snapshot may be gone. Go on with Spark 4.0 or later; nothing of the checkpoint was changed"
+    )
 
   def unknownRun(batch: Long): DstlException =
-    new DstlException(
-      "DSTL_UNKNOWN_RUN",
-      Map("batch" -> batch.toString),
+    DstlException("DSTL_UNKNOWN_RUN", "batch" -> batch)(
       s"Batch $batch cannot be committed: its commit entry is not written by the query that tasks have sealed state " +
         "changes for. Two programs write to this checkpoint; stop one of them."
     )
 
   def runEnded(run: UUID): DstlException =
-    new DstlException(
-      "DSTL_RUN_ENDED",
-      Map("run" -> run.toString),
-      s"Run $run commits nothing any more, because it does not know what became of an earlier commit, or has ended. " +
+    DstlException("DSTL_RUN_ENDED", "run" -> run)(
+      s"Run $run commits no more batches: the outcome of an earlier commit is unknown, or the run has ended. " +
         "Restart the query."
     )
+
+  private def named(other: Option[(UUID, String)], as: String): String =
+    other.fold("") { case (run, host) => s" ($as $run on host $host)" }
 
   /** A store as Spark's own messages name it. */
   private def named(storeDirectory: String): String = storeDirectory.split('/') match {

@@ -10,18 +10,15 @@ import sparkdstl.log.storage.{ObjectTail, Payload}
 /**
  * A commit entry's place in the chain of commit entries.
  *
- * @param entry
- *   of this entry; no two entries that were ever written have the same
- * @param previous
- *   of the entry that it was built on; None for a first batch, and after an entry of stock Spark
+ * @param entry of this entry; no two entries that were ever written have the same
+ * @param previous of the entry that it was built on; None for a first batch, and after an entry of stock Spark
  */
 final case class EntryLink(entry: UUID, previous: Option[UUID])
 
 /**
  * A segment as a commit entry is to carry it: bytes to be stored in the entry itself, or places in data files.
  *
- * @param attempt
- *   the task attempt whose changes these are
+ * @param attempt the task attempt whose changes these are
  */
 final case class CommittedSegment(key: SegmentKey, attempt: Long, parts: Vector[Either[Array[Byte], SegmentPart]])
 
@@ -40,10 +37,8 @@ object CommitEntry {
    * The entry to be written, its segments in an order of its own. Inline bytes are not copied: they must not be changed
    * any more.
    *
-   * @param sparkContent
-   *   the entry as Spark wrote it
-   * @param base
-   *   the log's base path if one was configured
+   * @param sparkContent the entry as Spark wrote it
+   * @param base the log's base path if one was configured
    */
   def encode(
       sparkContent: Array[Byte],
@@ -72,8 +67,7 @@ object CommitEntry {
    * The id of the entry, from its end; None if that carries no log: stock Spark wrote it, or it was cut off, which only
    * [[inspect]] can tell.
    *
-   * @throws sparkdstl.log.error.DstlException
-   *   if the end is damaged, or needs a later release
+   * @throws sparkdstl.log.error.DstlException if the end is damaged, or needs a later release
    */
   def entryId(entry: Path, tail: ObjectTail): Option[UUID] =
     Option.when(LogFileReader.endsInTrailer(tail.bytes)) {
@@ -86,10 +80,8 @@ object CommitEntry {
   /**
    * The entry's index, or what must be read to know it, given the entry's end.
    *
-   * @param entry
-   *   its name is the batch's number, and must be that of the batch in the index
-   * @throws sparkdstl.log.error.DstlException
-   *   if the entry is damaged, is another batch's, or needs a later release
+   * @param entry its name is the batch's number, and must be that of the batch in the index
+   * @throws sparkdstl.log.error.DstlException if the entry is damaged, is another batch's, or needs a later release
    */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)

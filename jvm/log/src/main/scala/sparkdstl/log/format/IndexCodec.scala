@@ -1,6 +1,7 @@
 package sparkdstl.log.format
 
 import java.nio.ByteBuffer
+import java.util.UUID
 
 import scala.util.Try
 
@@ -9,6 +10,8 @@ import scala.util.Try
  * know a section skips it if its tag is odd, and must not go on if it is even.
  */
 private[format] object IndexCodec {
+  import Codec._
+
   val WriterSection = 2
   val EntrySection = 4
   val NameSection = 6
@@ -29,82 +32,57 @@ private[format] object IndexCodec {
     SnapshotsSection
   )
 
+  private val writer: Codec[(String, Writer)] =
+    pair(utf8, of4(uuid, number, utf8, utf8)(Writer(_, _, _, _))(Writer.unapply))
+
+  private val previous: Codec[Option[UUID]] = vector(uuid).as { ids =>
+    if (ids.size > 1) throw new MalformedBytesException(s"${ids.size} previous entries")
+    ids.headOption
+  }(_.toVector)
+
+  private val entry: Codec[(Long, EntryLink)] =
+    pair(number, of2(uuid, previous)(EntryLink(_, _))(EntryLink.unapply))
+
   def encode(index: LogFileIndex): Array[Byte] = {
-    val out = new IndexEncoder
-    out.section(WriterSection)(writeWriter(_, index))
-    for (link <- index.link; batch <- index.batch) out.section(EntrySection)(writeEntry(_, batch, link))
-    index.name.foreach(name => out.section(NameSection)(_.text(name)))
-    index.base.foreach(base => out.section(BaseSection)(_.text(base)))
-    val held = index.snapshots.fold(Vector.empty[HeldSnapshot])(_.held)
-    val segments = new SegmentsEncoder(index.entries, held)
-    out.section(FilesSection)(segments.writeFiles)
-    out.section(StoresSection)(segments.writeStores)
-    out.section(SegmentsSection)(segments.writeSegments)
-    for (list <- index.snapshots; batch <- index.batch)
-      out.section(SnapshotsSection)(segments.writeSnapshots(_, list, batch))
+    val out = new ByteEncoder
+    def section[T](tag: Int, codec: Codec[T], value: Option[T]): Unit =
+      value.foreach(of => out.section(tag)(codec.write(_, of)))
+    section(WriterSection, writer, Some(index.software -> index.writer))
+    section(EntrySection, entry, for (batch <- index.batch; link <- index.link) yield batch -> link)
+    section(NameSection, utf8, index.name)
+    section(BaseSection, utf8, index.base)
+    val (files, stores) = SegmentsCodec.tables(index)
+    val segments = new SegmentsCodec(files, stores)
+    section(FilesSection, SegmentsCodec.files, Some(files))
+    section(StoresSection, SegmentsCodec.stores, Some(stores))
+    section(SegmentsSection, segments.segments, Some(index.entries))
+    index.batch.foreach(batch => section(SnapshotsSection, segments.snapshots(batch), index.snapshots))
     out.result
-  }
-
-  private def writeWriter(out: IndexEncoder, index: LogFileIndex): Unit = {
-    out.text(index.software)
-    out.uuid(index.writer.run)
-    out.number(index.writer.epoch)
-    out.text(index.writer.host)
-    out.text(index.writer.application)
-  }
-
-  private def writeEntry(out: IndexEncoder, batch: Long, link: EntryLink): Unit = {
-    out.number(batch)
-    out.uuid(link.entry)
-    out.number(link.previous.size.toLong)
-    link.previous.foreach(out.uuid)
   }
 
   def decode(kind: LogFileKind, body: Array[Byte]): LogFileIndex = {
     val sections = new Sections(body)
-    val (software, writer) = sections.required(WriterSection)(readWriter)
-    val place = sections.optional(EntrySection)(readEntry)
-    val name = sections.optional(NameSection)(_.text())
-    val base = sections.optional(BaseSection)(_.text())
-    val files = sections.required(FilesSection)(SegmentsDecoder.readFiles)
-    val stores = sections.required(StoresSection)(SegmentsDecoder.readStores)
-    val segments = new SegmentsDecoder(files, stores)
-    val entries = sections.required(SegmentsSection)(segments.readSegments)
-    val snapshots = sections.optional(SnapshotsSection)(segments.readSnapshots(_, place.fold(0L)(_._1)))
-    LogFileIndex(
-      kind,
-      writer,
-      place.map(_._1),
-      place.map(_._2),
-      entries,
-      name,
-      base,
-      software,
-      snapshots
-    )
-  }
-
-  private def readWriter(in: IndexDecoder): (String, Writer) =
-    (in.text(), Writer(in.uuid(), in.number(), in.text(), in.text()))
-
-  private def readEntry(in: IndexDecoder): (Long, EntryLink) = {
-    val batch = in.number()
-    val entry = in.uuid()
-    val previous = in.many(minimumSize = 16)(in.uuid())
-    if (previous.size > 1) throw new MalformedIndexException(s"${previous.size} previous entries")
-    (batch, EntryLink(entry, previous.headOption))
+    val (software, writtenBy) = sections.required(WriterSection)(writer)
+    val place = sections.optional(EntrySection)(entry)
+    val name = sections.optional(NameSection)(utf8)
+    val base = sections.optional(BaseSection)(utf8)
+    val files = sections.required(FilesSection)(SegmentsCodec.files)
+    val segments = new SegmentsCodec(files, sections.required(StoresSection)(SegmentsCodec.stores))
+    val entries = sections.required(SegmentsSection)(segments.segments)
+    val snapshots = sections.optional(SnapshotsSection)(segments.snapshots(place.fold(0L)(_._1)))
+    LogFileIndex(kind, writtenBy, place.map(_._1), place.map(_._2), entries, name, base, software, snapshots)
   }
 
   /** The sections of a body, once it is known that all that must be understood are understood. */
   private final class Sections(body: Array[Byte]) {
     private val contents: Map[Long, ByteBuffer] = {
-      val in = new IndexDecoder(ByteBuffer.wrap(body))
+      val in = new ByteDecoder(ByteBuffer.wrap(body))
       val found = Map.newBuilder[Long, ByteBuffer]
       var last = -1L
       var unknown = Option.empty[Long]
       while (in.remaining > 0) {
         val tag = in.number()
-        if (tag <= last) throw new MalformedIndexException(s"section $tag after section $last")
+        if (tag <= last) throw new MalformedBytesException(s"section $tag after section $last")
         last = tag
         val content = in.slice(in.int())
         if (Known(tag)) found += tag -> content
@@ -112,19 +90,19 @@ private[format] object IndexCodec {
       }
       val all = found.result()
       unknown.foreach { tag =>
-        val software = all.get(WriterSection.toLong).flatMap(content => Try(new IndexDecoder(content).text()).toOption)
+        val software = all.get(WriterSection.toLong).flatMap(content => Try(new ByteDecoder(content).text()).toOption)
         throw new UnsupportedIndexException(s"section $tag of its index", software)
       }
       all
     }
 
-    def required[T](tag: Int)(read: IndexDecoder => T): T =
-      optional(tag)(read).getOrElse(throw new MalformedIndexException(s"section $tag is missing"))
+    def required[T](tag: Int)(codec: Codec[T]): T =
+      optional(tag)(codec).getOrElse(throw new MalformedBytesException(s"section $tag is missing"))
 
-    def optional[T](tag: Int)(read: IndexDecoder => T): Option[T] = contents.get(tag.toLong).map { content =>
-      val in = new IndexDecoder(content)
-      val value = read(in)
-      if (in.remaining > 0) throw new MalformedIndexException(s"${in.remaining} bytes after the end of section $tag")
+    def optional[T](tag: Int)(codec: Codec[T]): Option[T] = contents.get(tag.toLong).map { content =>
+      val in = new ByteDecoder(content)
+      val value = codec.read(in)
+      if (in.remaining > 0) throw new MalformedBytesException(s"${in.remaining} bytes after the end of section $tag")
       value
     }
   }

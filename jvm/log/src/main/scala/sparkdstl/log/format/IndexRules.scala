@@ -60,6 +60,5 @@ private[format] object IndexRules {
   }
 
   private def filesOf(index: LogFileIndex): Set[String] =
-    (index.entries.iterator.flatMap(_.parts).flatMap(_.file) ++
-      index.snapshots.iterator.flatMap(_.held).flatMap(_.files)).toSet
+    index.files ++ index.snapshots.iterator.flatMap(_.held).flatMap(_.files)
 }

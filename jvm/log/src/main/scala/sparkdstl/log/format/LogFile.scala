@@ -26,10 +26,8 @@ object LogFileKind {
  * @param file
  *   the data file that holds them, relative to the log's base path; None in an index means the log that the index
  *   belongs to
- * @param offset
- *   in bytes from the beginning of that log
- * @param length
- *   in bytes
+ * @param offset in bytes from the beginning of that log
+ * @param length in bytes
  * @param crc
  *   CRC32C of the segment's name and these bytes, as [[Checksums.ofPart]] makes it: bytes of another segment do not
  *   have it, even where they are as many
@@ -39,8 +37,7 @@ final case class SegmentPart(file: Option[String], offset: Long, length: Int, cr
 /**
  * A segment and where its bytes are, in order.
  *
- * @param attempt
- *   the task attempt whose changes these are
+ * @param attempt the task attempt whose changes these are
  */
 final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[SegmentPart]) {
 
@@ -51,26 +48,19 @@ final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[Segm
 /**
  * Who wrote a log file; named in the error that a driver gets when another one has committed its batch.
  *
- * @param epoch
- *   the run's number among all runs on the checkpoint
+ * @param epoch the run's number among all runs on the checkpoint
  */
 final case class Writer(run: UUID, epoch: Long, host: String, application: String)
 
 /**
  * Everything in a log file but the segments' bytes.
  *
- * @param batch
- *   the batch that a commit entry decides; None in a data file
- * @param link
- *   a commit entry's place in the chain of entries; None in a data file
- * @param name
- *   a data file's own name, relative to the log's base path; None in a commit entry
- * @param base
- *   a commit entry's base path, if one was configured: where its data files are
- * @param software
- *   the program that wrote the file and its version
- * @param snapshots
- *   what a commit entry tells of snapshots; None in a data file
+ * @param batch the batch that a commit entry decides; None in a data file
+ * @param link a commit entry's place in the chain of entries; None in a data file
+ * @param name a data file's own name, relative to the log's base path; None in a commit entry
+ * @param base a commit entry's base path, if one was configured: where its data files are
+ * @param software the program that wrote the file and its version
+ * @param snapshots what a commit entry tells of snapshots; None in a data file
  */
 final case class LogFileIndex(
     kind: LogFileKind,
@@ -83,6 +73,9 @@ final case class LogFileIndex(
     software: String = LogFile.Software,
     snapshots: Option[SnapshotList] = None
 ) {
+
+  /** Data files that hold parts of the segments. */
+  def files: Set[String] = entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
 
   /** Directories of the stores whose changes a commit entry holds. */
   def changedStores: Set[String] =

@@ -19,10 +19,8 @@ object LogFileReader {
   /**
    * The index of a data file, or how many bytes from the file's end are needed to know it.
    *
-   * @param name
-   *   the file's, relative to the log's base path: the file must say that it is its own
-   * @throws sparkdstl.log.error.DstlException
-   *   if the file is damaged, is another one, or needs a later release
+   * @param name the file's, relative to the log's base path: the file must say that it is its own
+   * @throws sparkdstl.log.error.DstlException if the file is damaged, is another one, or needs a later release
    */
   def readDataFile(file: Path, name: String, tail: ObjectTail): Either[Int, LogFileIndex] = {
     val trailer = readTrailer(file, tail)
@@ -39,8 +37,7 @@ object LogFileReader {
   /**
    * Throws unless `bytes` are those of `part`, a part of the segment `key`: a range that was read from `file`.
    *
-   * @throws sparkdstl.log.error.DamagedLogException
-   *   if they are not; it names file, offset, segment and version
+   * @throws sparkdstl.log.error.DamagedLogException if they are not; it names file, offset, segment and version
    */
   def verify(file: Path, key: SegmentKey, part: SegmentPart, bytes: Array[Byte]): Unit = {
     val found = Checksums.ofPart(key, bytes)
@@ -165,13 +162,13 @@ object LogFileReader {
     if (Checksums.of(stored) != trailer.indexCrc) throw LogErrors.damaged(file, offset, "its index's checksum is wrong")
     try {
       val index = IndexCodec.decode(kind, inflate(stored, trailer.bodyLength))
-      IndexRules.violation(index, trailer.indexOffset).foreach(what => throw new MalformedIndexException(what))
+      IndexRules.violation(index, trailer.indexOffset).foreach(what => throw new MalformedBytesException(what))
       if (index.link.fold(LogTrailer.NoEntry)(_.entry) != trailer.entry)
-        throw new MalformedIndexException(s"its trailer names another entry, ${trailer.entry}")
+        throw new MalformedBytesException(s"its trailer names another entry, ${trailer.entry}")
       index
     } catch {
       case e: UnsupportedIndexException => throw LogErrors.unsupportedFeature(file, e.feature, e.software)
-      case e @ (_: MalformedIndexException | _: DataFormatException) =>
+      case e @ (_: MalformedBytesException | _: DataFormatException) =>
         throw LogErrors.damaged(file, offset, s"its index cannot be read: ${e.getMessage}", e)
     }
   }
@@ -194,7 +191,7 @@ object LogFileReader {
       val whole = length == bodyLength && inflater.inflate(new Array[Byte](1)) == 0 && inflater.finished() &&
         inflater.getRemaining == 0
       if (!whole)
-        throw new MalformedIndexException(s"it does not unpack to $bodyLength bytes")
+        throw new MalformedBytesException(s"it does not unpack to $bodyLength bytes")
       body
     } finally inflater.end()
   }

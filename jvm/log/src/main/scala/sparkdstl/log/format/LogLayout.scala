@@ -7,12 +7,9 @@ import sparkdstl.log.storage.StoredObject
 /**
  * A data file's name, taken apart.
  *
- * @param executor
- *   who wrote it
- * @param sequence
- *   of the file among those of this executor
- * @param instance
- *   tells apart what would else have the same name: attempts at writing the file, and processes
+ * @param executor who wrote it
+ * @param sequence of the file among those of this executor
+ * @param instance tells apart what would else have the same name: attempts at writing the file, and processes
  */
 final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String) {
 
@@ -40,10 +37,8 @@ object LogLayout {
   def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
 
   /**
-   * @param executor
-   *   as Spark names it; characters that have no place in a name are replaced
-   * @param instance
-   *   lower-case letters and digits, at most 64
+   * @param executor as Spark names it; characters that have no place in a name are replaced
+   * @param instance lower-case letters and digits, at most 64
    */
   def dataFile(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String): String = {
     val plain = executor.take(199).map(c => if (isPlain(c)) c else '_')

@@ -7,12 +7,9 @@ import org.apache.hadoop.fs.Path
 /**
  * Where one query's checkpoint and log are.
  *
- * @param root
- *   the checkpoint's directory, made absolute
- * @param base
- *   the directory of data files
- * @param configuredBase
- *   `base` if it was configured
+ * @param root the checkpoint's directory, made absolute
+ * @param base the directory of data files
+ * @param configuredBase `base` if it was configured
  */
 final case class QueryLocation(root: Path, base: Path, configuredBase: Option[String]) {
   val commits: Path = new Path(root, "commits")

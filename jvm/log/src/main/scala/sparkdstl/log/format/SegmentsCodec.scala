@@ -2,6 +2,8 @@ package sparkdstl.log.format
 
 import java.util.UUID
 
+import scala.util.Try
+
 /** How a segment's checkpoint id is stored. */
 private[format] object IdKind {
   val None = 0
@@ -10,157 +12,120 @@ private[format] object IdKind {
 }
 
 /**
- * The sections that name segments. What segments of a batch have in common is said once, or as the difference from the
- * segment before, so that a segment costs little more than its length and checksum.
+ * The sections that name segments, of one index, written or read once. What segments have in common is written once, or as
+ * the difference from the segment before, so that a segment costs little more than its length and checksum.
  */
-private[format] final class SegmentsEncoder(entries: Vector[SegmentEntry], held: Vector[HeldSnapshot]) {
-  private val files =
-    (entries.iterator.flatMap(_.parts).flatMap(_.file) ++ held.iterator.flatMap(_.files)).distinct.toVector
-  private val stores = (entries.iterator.map(_.key) ++ held.iterator.map(_.key))
-    .map(key => (key.operator, key.storeName)).distinct.toVector
+private[format] final class SegmentsCodec(files: Vector[String], stores: Vector[(Long, String)]) {
+  import Codec._
+
+  // The end of the last part in each file, and fields of the last segment.
+  private val ends = Array.fill(files.size + 1)(LogFile.HeaderLength.toLong)
+  private var partition = 0L
+  private var version = 0L
+  private var attempt = 0L
+
   private val fileNumbers = files.zipWithIndex.toMap
   private val storeNumbers = stores.zipWithIndex.toMap
+  private val file: Codec[String] = size.as(number => files.lift(number).getOrElse(throw noFile(number)))(fileNumbers)
 
-  def writeFiles(out: IndexEncoder): Unit = {
-    out.number(files.size.toLong)
-    files.foreach(out.text)
-  }
+  private val store: Codec[(Long, String)] = size.as(number =>
+    stores.lift(number).getOrElse(throw new MalformedBytesException(s"store number $number of ${stores.size}"))
+  )(storeNumbers)
 
-  def writeStores(out: IndexEncoder): Unit = {
-    out.number(stores.size.toLong)
-    stores.foreach { case (operator, name) =>
-      out.number(operator)
-      out.text(name)
-    }
-  }
-
-  def writeSegments(out: IndexEncoder): Unit = {
-    val ends = Array.fill(files.size + 1)(LogFile.HeaderLength.toLong)
-    var (partition, version, attempt) = (0L, 0L, 0L)
-    out.number(entries.size.toLong)
-    entries.foreach { entry =>
-      val key = entry.key
-      out.number(storeNumbers((key.operator, key.storeName)).toLong)
-      out.signed(key.partition - partition)
-      out.signed(key.version - version)
-      out.signed(entry.attempt - attempt)
-      partition = key.partition.toLong
-      version = key.version
-      attempt = entry.attempt
-      out.byte(key.kind.code)
-      writeQualifier(out, key.qualifier)
-      out.number(entry.parts.size.toLong)
-      entry.parts.foreach(writePart(out, _, ends))
-    }
-  }
-
-  def writeSnapshots(out: IndexEncoder, list: SnapshotList, batch: Long): Unit = {
-    out.number(batch - list.complete)
-    out.number(list.plainUpTo)
-    out.number(list.held.size.toLong)
-    list.held.foreach { snapshot =>
-      val key = snapshot.key
-      out.number(storeNumbers((key.operator, key.storeName)).toLong)
-      out.number(key.partition.toLong)
-      out.number(key.version)
-      writeQualifier(out, key.qualifier)
-      out.number(batch - snapshot.batch)
-      out.number(snapshot.files.size.toLong)
-      snapshot.files.foreach(file => out.number(fileNumbers(file).toLong))
-    }
-  }
-
-  private def writePart(out: IndexEncoder, part: SegmentPart, ends: Array[Long]): Unit = {
+  private val part: Codec[SegmentPart] = new Codec[SegmentPart](7)((out, part) => {
     val file = part.file.fold(0)(fileNumbers(_) + 1)
     out.number(file.toLong)
     out.signed(part.offset - ends(file))
     out.number(part.length.toLong)
     out.fixed32(part.crc)
     ends(file) = part.offset + part.length
-  }
-
-  private def writeQualifier(out: IndexEncoder, id: Option[String]): Unit = id match {
-    case None => out.byte(IdKind.None)
-    case Some(text) if isCanonicalUuid(text) =>
-      out.byte(IdKind.Uuid)
-      out.uuid(UUID.fromString(text))
-    case Some(text) =>
-      out.byte(IdKind.Text)
-      out.text(text)
-  }
-
-  private def isCanonicalUuid(text: String): Boolean =
-    text.length == 36 &&
-      (try UUID.fromString(text).toString == text
-      catch { case _: IllegalArgumentException => false })
-}
-
-/** Reads what [[SegmentsEncoder]] writes. */
-private[format] final class SegmentsDecoder(files: Vector[String], stores: Vector[(Long, String)]) {
-  private val ends = Array.fill(files.size + 1)(LogFile.HeaderLength.toLong)
-  private var partition = 0L
-  private var version = 0L
-  private var attempt = 0L
-
-  def readSegments(in: IndexDecoder): Vector[SegmentEntry] = in.many(minimumSize = 7)(readSegment(in))
-
-  private def readSegment(in: IndexDecoder): SegmentEntry = {
-    val (operator, name) = readStore(in)
-    // Sums that overflow end up outside of what is allowed, or are what the writer meant.
-    partition += in.signed()
-    version += in.signed()
-    attempt += in.signed()
-    if (version < 0) throw new MalformedIndexException(s"version $version")
-    val kindCode = in.byte()
-    val kind = SegmentKind.fromCode(kindCode)
-      .getOrElse(throw new MalformedIndexException(s"unknown kind of segment $kindCode"))
-    val key = SegmentKey(operator, in.asInt(partition), name, version, readQualifier(in), kind)
-    SegmentEntry(key, attempt, in.many(minimumSize = 7)(readPart(in)))
-  }
-
-  def readSnapshots(in: IndexDecoder, batch: Long): SnapshotList = {
-    val complete = batch - in.number()
-    val plainUpTo = in.number()
-    SnapshotList(complete, plainUpTo, in.many(minimumSize = 6)(readSnapshot(in, batch)))
-  }
-
-  private def readSnapshot(in: IndexDecoder, batch: Long): HeldSnapshot = {
-    val (operator, name) = readStore(in)
-    val partition = in.int()
-    val version = in.number()
-    val key = SegmentKey(operator, partition, name, version, readQualifier(in), SegmentKind.Snapshot)
-    val heldBy = batch - in.number()
-    val named = in.many(minimumSize = 1) {
-      val file = in.int()
-      files.lift(file).getOrElse(throw new MalformedIndexException(s"file number $file of ${files.size}"))
-    }
-    HeldSnapshot(key, heldBy, named)
-  }
-
-  private def readStore(in: IndexDecoder): (Long, String) = {
-    val number = in.int()
-    stores.lift(number).getOrElse(throw new MalformedIndexException(s"store number $number of ${stores.size}"))
-  }
-
-  private def readPart(in: IndexDecoder): SegmentPart = {
+  })(in => {
     val file = in.int()
-    if (file > files.size) throw new MalformedIndexException(s"file number $file of ${files.size}")
+    if (file > files.size) throw noFile(file)
     val offset = ends(file) + in.signed()
     val length = in.int()
     ends(file) = offset + length
     SegmentPart(Option.when(file > 0)(files(file - 1)), offset, length, in.fixed32())
+  })
+
+  private val parts = vector(part)
+
+  private val segment: Codec[SegmentEntry] = new Codec[SegmentEntry](7)((out, entry) => {
+    val key = entry.key
+    store.write(out, (key.operator, key.storeName))
+    out.signed(key.partition - partition)
+    out.signed(key.version - version)
+    out.signed(entry.attempt - attempt)
+    partition = key.partition.toLong
+    version = key.version
+    attempt = entry.attempt
+    out.byte(key.kind.code)
+    SegmentsCodec.qualifier.write(out, key.qualifier)
+    parts.write(out, entry.parts)
+  })(in => {
+    val (operator, name) = store.read(in)
+    // Sums that overflow are refused later, or are what was written.
+    partition += in.signed()
+    version += in.signed()
+    attempt += in.signed()
+    if (version < 0) throw new MalformedBytesException(s"version $version")
+    val code = in.byte()
+    val kind =
+      SegmentKind.fromCode(code).getOrElse(throw new MalformedBytesException(s"unknown kind of segment $code"))
+    val key = SegmentKey(operator, in.asInt(partition), name, version, SegmentsCodec.qualifier.read(in), kind)
+    SegmentEntry(key, attempt, parts.read(in))
+  })
+
+  val segments: Codec[Vector[SegmentEntry]] = vector(segment)
+
+  /** The list of snapshots in the entry of `batch`. */
+  def snapshots(batch: Long): Codec[SnapshotList] = {
+    val batchBefore = number.as(batch - _)(batch - _)
+    val snapshot = pair(
+      of4(store, size, number, SegmentsCodec.qualifier)((store, partition, version, id) =>
+        SegmentKey(store._1, partition, store._2, version, id, SegmentKind.Snapshot)
+      )(key => Some(((key.operator, key.storeName), key.partition, key.version, key.qualifier))),
+      pair(batchBefore, vector(file))
+    )
+      .as { case (key, (heldBy, files)) => HeldSnapshot(key, heldBy, files) }(of => (of.key, (of.batch, of.files)))
+    of3(batchBefore, number, vector(snapshot))(SnapshotList(_, _, _))(SnapshotList.unapply)
   }
 
-  private def readQualifier(in: IndexDecoder): Option[String] = in.byte() match {
-    case IdKind.None => None
-    case IdKind.Uuid => Some(in.uuid().toString)
-    case IdKind.Text => Some(in.text())
-    case other => throw new MalformedIndexException(s"unknown kind of checkpoint id $other")
-  }
+  private def noFile(number: Int) = new MalformedBytesException(s"file number $number of ${files.size}")
 }
 
-private[format] object SegmentsDecoder {
-  def readFiles(in: IndexDecoder): Vector[String] = in.many(minimumSize = 1)(in.text())
+private[format] object SegmentsCodec {
+  import Codec._
 
-  def readStores(in: IndexDecoder): Vector[(Long, String)] = in.many(minimumSize = 2)((in.number(), in.text()))
+  val files: Codec[Vector[String]] = vector(utf8)
+  val stores: Codec[Vector[(Long, String)]] = vector(pair(number, utf8))
+
+  /** The data files and stores that an index names, in the order in which it does. */
+  def tables(index: LogFileIndex): (Vector[String], Vector[(Long, String)]) = {
+    val held = index.snapshots.fold(Vector.empty[HeldSnapshot])(_.held)
+    val files = index.entries.iterator.flatMap(_.parts).flatMap(_.file) ++ held.iterator.flatMap(_.files)
+    val stores = (index.entries.iterator.map(_.key) ++ held.iterator.map(_.key)).map(key =>
+      (key.operator, key.storeName)
+    )
+    (files.distinct.toVector, stores.distinct.toVector)
+  }
+
+  private val qualifier: Codec[Option[String]] = new Codec[Option[String]](1)((out, id) =>
+    id match {
+      case None => out.byte(IdKind.None)
+      case Some(text) if text.length == 36 && Try(UUID.fromString(text).toString).toOption.contains(text) =>
+        out.byte(IdKind.Uuid)
+        out.uuid(UUID.fromString(text))
+      case Some(text) =>
+        out.byte(IdKind.Text)
+        out.text(text)
+    }
+  )(in =>
+    in.byte() match {
+      case IdKind.None => None
+      case IdKind.Uuid => Some(in.uuid().toString)
+      case IdKind.Text => Some(in.text())
+      case other => throw new MalformedBytesException(s"unknown kind of checkpoint id $other")
+    }
+  )
 }

@@ -10,6 +10,9 @@ abstract class MetricGroup(prefix: String) {
   /** Each metric's name, and its value now. */
   def all: Vector[(String, () => Long)] = gauges
 
+  /** The value of a metric now, by its name in the group. */
+  def apply(name: String): Long = gauges.find(_._1 == s"$prefix.$name").get._2()
+
   /** To be called while the group is constructed, as the other methods. */
   protected def gauge(name: String)(value: => Long): Unit = gauges :+= s"$prefix.$name" -> (() => value)
 

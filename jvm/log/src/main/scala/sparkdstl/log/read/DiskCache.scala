@@ -15,8 +15,7 @@ import sparkdstl.log.storage.{LocalFiles, ObjectTail}
  * which every store repeats, a part stays. A copy that cannot be read, or is not what was written, is fetched again.
  * Thread-safe.
  *
- * @param maxBytes
- *   of all copies
+ * @param maxBytes of all copies
  */
 final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntime) {
   import DiskCache._
@@ -113,8 +112,7 @@ private object DiskCache {
   private val IdleNanos = 60L * 1000 * 1000 * 1000
 
   /**
-   * @param objectLength
-   *   of the whole object, of which the copy may be the end
+   * @param objectLength of the whole object, of which the copy may be the end
    */
   private final class Copy(
       val name: String,

@@ -14,10 +14,8 @@ import sparkdstl.log.storage.StorageOperation.ReadTail
  * Reads commit entries from storage, which alone decides what is committed: version v of a store is in the entry of batch
  * v - 1, or in a plain file.
  *
- * @param fetchLength
- *   how many bytes from an entry's end are fetched at once, its segments included where they fit
- * @param diskCache
- *   for fetched entries, and the reader that they are cached for; None without a cache
+ * @param fetchLength how many bytes from an entry's end are fetched at once, its segments included where they fit
+ * @param diskCache for fetched entries, and the reader that they are cached for; None without a cache
  */
 final class EntryReader(
     storage: QueryStorage,

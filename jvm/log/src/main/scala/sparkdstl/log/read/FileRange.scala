@@ -5,12 +5,9 @@ import sparkdstl.log.format.SegmentPart
 /**
  * A range of a data file, or of the log in a commit entry.
  *
- * @param file
- *   relative to the base; None for the entry
- * @param offset
- *   in bytes; in an entry from the log's start on
- * @param length
- *   in bytes
+ * @param file relative to the base; None for the entry
+ * @param offset in bytes; in an entry from the log's start on
+ * @param length in bytes
  */
 final case class FileRange(file: Option[String], offset: Long, length: Int) {
 

@@ -38,12 +38,9 @@ object EntryFound {
 /**
  * A commit entry with its index in memory.
  *
- * @param logStart
- *   where the log begins in the entry, in bytes
- * @param tail
- *   the entry's end, as far as it was fetched
- * @param lookup
- *   of its segments, where several stores are looked up
+ * @param logStart where the log begins in the entry, in bytes
+ * @param tail the entry's end, as far as it was fetched
+ * @param lookup of its segments, where several stores are looked up
  */
 final class LoadedEntry(
     val path: Path,
@@ -90,7 +87,7 @@ final class LoadedEntry(
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
 
   /** Data files that hold parts of its segments, relative to the base. */
-  def files: Set[String] = index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
+  def files: Set[String] = index.files
 }
 
 /** Finds segments of an index by store, and the ranges that several parts share. */

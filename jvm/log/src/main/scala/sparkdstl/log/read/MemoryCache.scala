@@ -9,16 +9,13 @@ import scala.util.control.NonFatal
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Holds what was read in memory while stores are rebuilt, so that each object is fetched once for all stores of an
- * executor. Bounded: the least recently used go first. What could not be read, or what cannot be held, is asked for
- * again; also by those who came while it was being asked for, because it may have been written since. Thread-safe.
+ * Caches objects in memory while stores are rebuilt, so that each is fetched once for all stores of an executor. Bounded: the
+ * least recently used are evicted first. An object that could not be read, or cannot be cached, is fetched again; also for
+ * callers that joined its fetch, because it may have been written since. Thread-safe.
  *
- * @tparam K
- *   what tells objects apart
- * @param initialBytes
- *   held at most, apart from what is being fetched; one object that is larger is held alone
- * @param weightOf
- *   the bytes that an object takes; None if it cannot be held
+ * @tparam K identifies objects
+ * @param initialBytes the limit, apart from fetches under way; one object that is larger is cached alone
+ * @param weightOf the bytes that an object takes; None if it cannot be cached
  */
 final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
   private implicit val executor: ExecutionContext = runtime.executor
@@ -37,16 +34,16 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
   private val found = new LongAdder
   private val fetched = new LongAdder
 
-  /** Holds at least so much from now on, if there is so much. */
+  /** Raises the limit to at least `bytes`. */
   def ensureAtLeast(bytes: Long): Unit = synchronized { maxBytes = math.max(maxBytes, bytes) }
 
-  /** The object of `key`, from memory or as `fetch` reads it. */
+  /** The object, from memory or from `fetch`. */
   def get(key: K)(fetch: => Future[V]): Future[V] = {
     val (slot, isNew) = use(key)
     (if (isNew) fetched else found).increment()
     if (isNew) begin(key, slot)(fetch)
     else slot.found.future.flatMap {
-      // Asked for before this caller came. Whoever joins the next is told what is there after it came.
+      // Its fetch began before this call; the next one, or one that this call joins, begins after it.
       case unheld if weightOf(unheld).isEmpty =>
         forget(key, slot)
         val (next, isNext) = use(key)
@@ -64,13 +61,8 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     (slot, known.isEmpty)
   }
 
-  /** What is held of `key` is not what it should be. */
-  def forget(key: K): Unit = synchronized {
-    slots.get(key).filter(_.found.isCompleted).foreach { slot =>
-      slots.remove(key)
-      held -= slot.weight
-    }
-  }
+  /** Evicts a damaged object. */
+  def forget(key: K): Unit = synchronized(slots.get(key).filter(_.found.isCompleted).foreach(evict(key, _)))
 
   private def begin(key: K, slot: Slot)(fetch: => Future[V]): Future[V] = {
     val fetched =
@@ -86,27 +78,23 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     slot.found.future
   }
 
-  /** Whether it is held or being fetched. */
+  /** Whether it is cached or being fetched. */
   def contains(key: K): Boolean = synchronized(slots.contains(key))
 
-  /** Lets go of what nobody has wanted for `idleNanos`. */
+  /** Evicts objects that were not read for `idleNanos`. */
   def forgetIdle(idleNanos: Long): Unit = synchronized {
     val now = runtime.timer.nowNanos
-    val idle = slots.iterator.takeWhile { case (_, slot) => now - slot.usedNanos >= idleNanos }
-      .filter { case (_, slot) => slot.weight > 0 }.toVector
-    idle.foreach { case (key, slot) =>
-      slots.remove(key)
-      held -= slot.weight
-    }
+    slots.iterator.takeWhile { case (_, slot) => now - slot.usedNanos >= idleNanos }
+      .filter { case (_, slot) => slot.weight > 0 }.toVector.foreach((evict _).tupled)
   }
 
-  /** Bytes held now. */
+  /** Bytes of all cached objects. */
   def weight: Long = synchronized(held)
 
-  /** How often something was asked for that was held, or was being fetched for another. */
+  /** Reads of objects that were cached, or being fetched for another caller. */
   def hits: Long = found.sum
 
-  /** How often something had to be fetched. */
+  /** Reads of objects that were fetched. */
   def misses: Long = fetched.sum
 
   private def arrived(key: K, slot: Slot, weight: Long): Unit = synchronized {
@@ -114,21 +102,22 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
       slot.weight = weight
       held += weight
       var excess = held - maxBytes
-      // What is being fetched has no weight yet.
-      val victims =
-        slots.iterator.filter { case (of, other) => of != key && other.weight > 0 }.takeWhile { case (_, other) =>
-          val needed = excess > 0
-          excess -= other.weight
-          needed
-        }.toVector
-      victims.foreach { case (of, other) =>
-        slots.remove(of)
-        held -= other.weight
-      }
+      // Fetches under way have no weight yet.
+      slots.iterator.filter { case (of, other) => of != key && other.weight > 0 }.takeWhile { case (_, other) =>
+        val needed = excess > 0
+        excess -= other.weight
+        needed
+      }.toVector.foreach((evict _).tupled)
     }
   }
 
   private def forget(key: K, slot: Slot): Unit = synchronized {
     if (slots.get(key).exists(_ eq slot)) slots.remove(key): Unit
+  }
+
+  /** Lock held. */
+  private def evict(key: K, slot: Slot): Unit = {
+    slots.remove(key)
+    held -= slot.weight
   }
 }

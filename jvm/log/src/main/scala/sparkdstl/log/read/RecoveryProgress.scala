@@ -1,29 +1,30 @@
 package sparkdstl.log.read
 
 import java.util.concurrent.TimeUnit
-import java.util.concurrent.atomic.LongAdder
 
 import scala.collection.mutable
 
 import org.slf4j.LoggerFactory
 
+import sparkdstl.log.metrics.MetricGroup
 import sparkdstl.log.runtime.{ProtocolRuntime, RepeatedReport}
 
-/**
- * Which stores a process is loading, and how far each has come. Who waits for one that takes long finds it in the log,
- * every ten seconds. Thread-safe.
- */
-final class RecoveryProgress(runtime: ProtocolRuntime) {
+/** The stores that a process is loading. Each that takes long is reported in the log, every ten seconds. Thread-safe. */
+final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("recovery") {
   import RecoveryProgress._
 
   // Guarded by this.
   private val underWay = mutable.LinkedHashSet.empty[LoadingStore]
-  private val loaded = new LongAdder
-  private val fetched = new LongAdder
-  private val found = new LongAdder
+
+  gauge("storesLoading")(loading.size.toLong)
+  gauge("snapshotBytesToDo")(loading.map(_.bytesToDo).sum)
+  gauge("changelogsToDo")(loading.map(_.changelogsToDo).sum)
+  private val loaded = counter("storesLoaded")
+  private val fetched = counter("snapshotBytesFetched")
+  private val local = counter("snapshotBytesLocal")
 
   /**
-   * A store is about to be loaded. Whoever says so says when that has ended, however it did.
+   * A store is about to be loaded. The caller ends it, however the load ends.
    *
    * @param name    names the store in logs
    * @param version that it is to have
@@ -35,25 +36,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
     store
   }
 
-  /** Stores that are being loaded now. */
-  def storesLoading: Long = synchronized(underWay.size.toLong)
-
-  /** Stores that were loaded. */
-  def storesLoaded: Long = loaded.sum
-
-  /** Bytes of snapshots' files that those which are being loaded still lack. */
-  def snapshotBytesToDo: Long = all.map(_.bytesToDo).sum
-
-  /** Bytes of snapshots' files that came from storage. */
-  def snapshotBytesFetched: Long = fetched.sum
-
-  /** Bytes of snapshots' files that were on the local disk still. */
-  def snapshotBytesLocal: Long = found.sum
-
-  /** Changelogs that those which are being loaded have not come to. */
-  def changelogsToDo: Long = all.map(_.changelogsToDo).sum
-
-  private def all: Vector[LoadingStore] = synchronized(underWay.toVector)
+  private def loading: Vector[LoadingStore] = synchronized(underWay.toVector)
 
   /** One store, until it is loaded. */
   final class LoadingStore private[RecoveryProgress] (name: String, version: Long) {
@@ -65,7 +48,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
     private var done = 0L
     private var at = -1L
 
-    /** A snapshot is fetched now, whose files have so many bytes. What was fetched of another one does not count. */
+    /** A snapshot of `length` bytes is being fetched. Bytes of another one no longer count. */
     def fetching(length: Long): Unit = synchronized {
       bytes = length
       done = 0
@@ -73,23 +56,23 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
 
     /** So many bytes of it have come from storage. */
     def fetched(count: Long): Unit = {
-      RecoveryProgress.this.fetched.add(count)
+      RecoveryProgress.this.fetched(count)
       synchronized(done += count)
     }
 
     /** So many bytes of it were on the local disk. */
     def foundLocally(count: Long): Unit = {
-      found.add(count)
+      local(count)
       synchronized(done += count)
     }
 
-    /** It has this version now, from a snapshot or a changelog. */
+    /** The store has this version now, from a snapshot or a changelog. */
     def reached(current: Long): Unit = synchronized { at = current }
 
-    /** It is loaded, or could not be. */
+    /** The load has ended. */
     def end(isLoaded: Boolean): Unit = {
       reports.end()
-      if (isLoaded) loaded.increment()
+      if (isLoaded) loaded()
       RecoveryProgress.this.synchronized(underWay -= this): Unit
     }
 
@@ -104,7 +87,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) {
       val changelogs =
         if (current < 0) "then changelogs up to that version" else s"${version - current} changelogs are left"
       s"Version $version of $name is being loaded for $seconds s: $there of $of bytes of its snapshot are there, " +
-        s"$changelogs. $storesLoading stores are being loaded here, $storesLoaded were."
+        s"$changelogs. ${loading.size} stores are being loaded here, ${loaded.value} were."
     }
   }
 }

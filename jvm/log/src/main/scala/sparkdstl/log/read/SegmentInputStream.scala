@@ -1,19 +1,17 @@
 package sparkdstl.log.read
 
-import java.io.{EOFException, InputStream}
+import java.io.EOFException
 
-import org.apache.hadoop.fs.{PositionedReadable, Seekable}
+import org.apache.hadoop.fs.FSInputStream
 
 /**
  * A segment's bytes as a stream that Hadoop's `FSDataInputStream` can wrap. Holds one part at a time, so its memory is
- * bounded by the size of a part whatever the segment's size. Not thread-safe, as no Hadoop stream is.
+ * bounded by the size of a part. Not thread-safe, as no Hadoop stream is.
  *
  * @param lengths  of the parts, in order
  * @param loadPart the verified bytes of the part with that index
  */
-final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[Byte])
-    extends InputStream with Seekable with PositionedReadable {
-
+final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[Byte]) extends FSInputStream {
   private val starts: IndexedSeq[Long] = lengths.scanLeft(0L)(_ + _)
   private var position = 0L
   private var loadedIndex = -1
@@ -28,9 +26,21 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
   }
 
   override def read(buffer: Array[Byte], offset: Int, wanted: Int): Int = {
-    val count = read(position, buffer, offset, wanted)
-    if (count > 0) position += count
-    count
+    java.util.Objects.checkFromIndexSize(offset, wanted, buffer.length)
+    if (wanted == 0) 0
+    else if (position >= length) -1
+    else {
+      val index = starts.lastIndexWhere(_ <= position, lengths.size - 1)
+      if (index != loadedIndex) {
+        loaded = loadPart(index)
+        loadedIndex = index
+      }
+      val within = (position - starts(index)).toInt
+      val count = math.min(wanted, loaded.length - within)
+      System.arraycopy(loaded, within, buffer, offset, count)
+      position += count
+      count
+    }
   }
 
   override def available(): Int = math.min(length - position, Int.MaxValue.toLong).toInt
@@ -49,35 +59,10 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
   }
 
   override def seekToNewSource(target: Long): Boolean = false
+}
 
-  override def read(from: Long, buffer: Array[Byte], offset: Int, wanted: Int): Int = {
-    java.util.Objects.checkFromIndexSize(offset, wanted, buffer.length)
-    if (wanted == 0) 0
-    else if (from >= length) -1
-    else {
-      val index = starts.lastIndexWhere(_ <= from, lengths.size - 1)
-      load(index)
-      val within = (from - starts(index)).toInt
-      val count = math.min(wanted, loaded.length - within)
-      System.arraycopy(loaded, within, buffer, offset, count)
-      count
-    }
-  }
+object SegmentInputStream {
 
-  override def readFully(from: Long, buffer: Array[Byte], offset: Int, wanted: Int): Unit = {
-    var done = 0
-    while (done < wanted) {
-      val count = read(from + done, buffer, offset + done, wanted - done)
-      if (count < 0) throw new EOFException(s"position ${from + wanted} in a segment of $length bytes")
-      done += count
-    }
-  }
-
-  override def readFully(from: Long, buffer: Array[Byte]): Unit = readFully(from, buffer, 0, buffer.length)
-
-  private def load(index: Int): Unit =
-    if (index != loadedIndex) {
-      loaded = loadPart(index)
-      loadedIndex = index
-    }
+  /** Bytes in memory. */
+  def of(bytes: Array[Byte]): SegmentInputStream = new SegmentInputStream(Vector(bytes.length), _ => bytes)
 }

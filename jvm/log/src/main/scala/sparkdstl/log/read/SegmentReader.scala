@@ -3,12 +3,13 @@ package sparkdstl.log.read
 import java.io.{IOException, InputStream}
 import java.util.UUID
 
+import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors, ProtocolErrors}
-import sparkdstl.log.format.{LogFileReader, SegmentEntry, SegmentKey, SegmentKind, SnapshotList}
+import sparkdstl.log.format.{EntryLink, LogFileReader, SegmentEntry, SegmentKey, SegmentKind, SnapshotList}
 import sparkdstl.log.request.{Outcome, QueryStorage, StorageClient}
 import sparkdstl.log.storage.ObjectEndsBefore
 import sparkdstl.log.storage.StorageOperation.ReadRange
@@ -35,10 +36,8 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 /**
  * Finds segments and reads them, every byte checked before it is handed out.
  *
- * @param cache
- *   may be shared by all readers of a process, as may `ranges`
- * @param reader
- *   the run, or the scan, for which this reads: what one has seen does not tell another what is there
+ * @param cache may be shared by all readers of a process, as may `ranges`
+ * @param reader the run, or the scan, for which this reads: what one has seen does not tell another what is there
  */
 final class SegmentReader(
     storage: QueryStorage,
@@ -51,8 +50,8 @@ final class SegmentReader(
   import storage.{checkpoint, location, log, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  // Guarded by this: ids of entries as they were read, and as their successors name them.
-  private val seen = new SeenLinks
+  // Guarded by this: links of the entries that were read last.
+  private val seen = mutable.LinkedHashMap.empty[Long, EntryLink]
 
   /** Where a segment is; None if it is not in the log. */
   def find(key: SegmentKey): Future[Option[FoundSegment]] =
@@ -184,16 +183,15 @@ final class SegmentReader(
 
   private def place(batch: Long): EntryPlace = EntryPlace(location.root.toString, reader, batch)
 
-  /** Fails if the entry before, as this has seen it, is not the one that `entry` was built on. */
+  /** Fails if the entry before or after, as this has seen it, does not follow or lead to `entry`. */
   private def checkChain(entry: LoadedEntry): Future[Unit] = {
-    val id = entry.index.link.map(_.entry)
-    val broken = synchronized {
-      id.foreach(seen.put(entry.batch, _))
-      val before = for (link <- entry.index.link; previous <- link.previous; there <- seen.get(entry.batch - 1))
-        yield previous != there
-      val after = seen.successors.get(entry.batch).flatMap(previous => id.map(_ != previous))
-      entry.index.link.flatMap(_.previous).foreach(seen.successors.put(entry.batch - 1, _))
-      before.contains(true) || after.contains(true)
+    val broken = entry.index.link.exists { link =>
+      synchronized {
+        seen.put(entry.batch, link)
+        if (seen.size > RememberedLinks) seen.remove(seen.head._1): Unit
+        val before = seen.get(entry.batch - 1).exists(there => link.previous.exists(_ != there.entry))
+        before || seen.get(entry.batch + 1).flatMap(_.previous).exists(_ != link.entry)
+      }
     }
     if (broken) Future.failed(LogErrors.brokenChain(entry.path, entry.batch)) else Future.unit
   }
@@ -221,30 +219,9 @@ final class SegmentReader(
 }
 
 private object SegmentReader {
+  private val RememberedLinks = 1024
 
   /** Whether storage has said that the object is shorter. A stream that broke off says nothing of the object. */
   private def endsBefore(error: Throwable): Boolean =
     Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
-}
-
-/** Ids of the newest entries that were read. Not thread-safe. */
-private final class SeenLinks {
-  private val ids = new BoundedMap
-  val successors = new BoundedMap
-
-  def put(batch: Long, id: UUID): Unit = ids.put(batch, id)
-
-  def get(batch: Long): Option[UUID] = ids.get(batch)
-
-  /** Forgets the oldest. */
-  final class BoundedMap {
-    private val entries = scala.collection.mutable.LinkedHashMap.empty[Long, UUID]
-
-    def put(batch: Long, id: UUID): Unit = {
-      entries.put(batch, id)
-      if (entries.size > 1024) entries.remove(entries.head._1): Unit
-    }
-
-    def get(batch: Long): Option[UUID] = entries.get(batch)
-  }
 }

@@ -14,8 +14,7 @@ object SnapshotLists {
   /**
    * The list of all snapshots in entries that exist, at most one of each store and version and id.
    *
-   * @param existing
-   *   batches that have an entry, in ascending order
+   * @param existing batches that have an entry, in ascending order
    * @param read
    *   what there is of a batch. An entry that is damaged is passed over: the one below it lists all but its own
    */

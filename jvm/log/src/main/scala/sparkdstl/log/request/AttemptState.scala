@@ -79,8 +79,7 @@ private[request] object AttemptReason {
 }
 
 /**
- * @param abortedNanos
- *   when it was aborted, if it was
+ * @param abortedNanos when it was aborted, if it was
  */
 private[request] final case class RequestAttempt(
     reason: AttemptReason,

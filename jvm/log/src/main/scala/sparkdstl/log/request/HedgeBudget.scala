@@ -4,10 +4,8 @@ package sparkdstl.log.request
  * Bounds how many attempts are started early, so that a storage that is slow as a whole is not asked several times as
  * much: each request earns a share of an early attempt, and some are saved for a bad moment. Thread-safe.
  *
- * @param share
- *   early attempts earned by each request
- * @param burst
- *   how many may be saved; they are there from the start
+ * @param share early attempts earned by each request
+ * @param burst how many may be saved; they are there from the start
  */
 final class HedgeBudget(share: Double = 0.1, burst: Double = 10) {
   // Guarded by this.

@@ -35,8 +35,7 @@ object Outcome {
   /**
    * It may have taken effect, or may do so later: an attempt had no answer, or ended in an error that is none.
    *
-   * @param cause
-   *   the last error, or that the deadline passed, with the errors of other attempts suppressed
+   * @param cause the last error, or that the deadline passed, with the errors of other attempts suppressed
    */
   final case class Unknown(cause: Throwable) extends Outcome[Nothing]
 }

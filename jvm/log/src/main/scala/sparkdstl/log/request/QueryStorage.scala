@@ -13,12 +13,9 @@ import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, Lis
 /**
  * The storage of one query.
  *
- * @param checkpoint
- *   where commit entries and claims are
- * @param log
- *   where data files are
- * @param timeoutMillis
- *   of a request, in milliseconds
+ * @param checkpoint where commit entries and claims are
+ * @param log where data files are
+ * @param timeoutMillis of a request, in milliseconds
  */
 final case class QueryStorage(
     location: QueryLocation,

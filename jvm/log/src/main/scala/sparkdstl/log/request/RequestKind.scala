@@ -8,8 +8,7 @@ import sparkdstl.log.storage.OperationKind
  * @param concurrent
  *   whether another attempt may begin while an earlier one may still take effect: beside a slow one, or after one that
  *   ended without a definite answer
- * @param sizeClass
- *   the power of ten of the bytes that are sent or expected, or of the objects that are deleted
+ * @param sizeClass the power of ten of the bytes that are sent or expected, or of the objects that are deleted
  */
 final case class RequestKind(operation: OperationKind, concurrent: Boolean, sizeClass: Int) {
 

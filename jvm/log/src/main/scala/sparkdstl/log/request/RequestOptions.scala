@@ -6,16 +6,12 @@ import sparkdstl.log.metrics.Latencies
 /**
  * When a request is tried again.
  *
- * @param policy
- *   `none`: one attempt, however long it takes. `fixed`: another beside the newest after `timeoutMillis`.
+ * @param policy `none`: one attempt, however long it takes. `fixed`: another beside the newest after `timeoutMillis`.
  *   `hedged`: another as soon as the newest is slower than recent ones were. After an error there is another attempt with
  *   the latter two
- * @param timeoutMillis
- *   how long an attempt may take, in milliseconds, before another always begins beside it
- * @param maxAttempts
- *   how many attempts of a request are waited for at once
- * @param nextAttemptDelayMillis
- *   from an error to the next attempt, in milliseconds; doubles with each further error
+ * @param timeoutMillis how long an attempt may take, in milliseconds, before another always begins beside it
+ * @param maxAttempts how many attempts of a request are waited for at once
+ * @param nextAttemptDelayMillis from an error to the next attempt, in milliseconds; doubles with each further error
  */
 final case class RequestOptions(
     policy: RetryPolicy,
@@ -35,8 +31,7 @@ final case class RequestOptions(
    * about equally fast, the 95th percentile is noise, so an attempt is given [[RequestOptions.FloorMillis]], and twice
    * the median.
    *
-   * @param observed
-   *   latencies of recent attempts of the same kind
+   * @param observed latencies of recent attempts of the same kind
    */
   def hedgeMillis(observed: Latencies): Option[Long] = policy match {
     case RetryPolicy.NoRetry => None
@@ -52,8 +47,7 @@ final case class RequestOptions(
    * another begins: a connection may be dead without an error. Doubles with each, so that a storage that is merely slow is
    * not asked ever more; to ten seconds, or to the time that the bytes take on a slow line.
    *
-   * @param number
-   *   of the attempt that is replaced, from 1 on
+   * @param number of the attempt that is replaced, from 1 on
    */
   def replacementMillis(kind: RequestKind, number: Int): Long = {
     val longest = Seq(RequestOptions.MaxDelayMillis, timeoutMillis, kind.transferMillis).max
@@ -63,8 +57,7 @@ final case class RequestOptions(
   /**
    * How long to wait after the `errors`th error of a request, in milliseconds.
    *
-   * @param chance
-   *   uniform in 0 to 1: spreads the delay over 0.5 to 1.5 times its length
+   * @param chance uniform in 0 to 1: spreads the delay over 0.5 to 1.5 times its length
    */
   def retryDelayMillis(errors: Int, chance: Double): Long = {
     val first = math.max(nextAttemptDelayMillis, 1L)

@@ -7,12 +7,9 @@ import sparkdstl.log.storage.StorageErrors
  * A request and its attempts, as one immutable value: when another attempt begins, when the oldest is aborted for it, and
  * what the outcome is. Times are those of the runtime's timer.
  *
- * @param attempts
- *   attempt n is at n - 1
- * @param timeoutNanos
- *   when the newest attempt has taken so long that another may begin
- * @param retryNanos
- *   when another attempt begins because of an error
+ * @param attempts attempt n is at n - 1
+ * @param timeoutNanos when the newest attempt has taken so long that another may begin
+ * @param retryNanos when another attempt begins because of an error
  */
 private[request] final case class RequestState(
     kind: RequestKind,
@@ -39,8 +36,7 @@ private[request] final case class RequestState(
   /**
    * The reason for which an attempt begins now, or else the state that waits.
    *
-   * @param hedge
-   *   whether an attempt may begin early, counted if so
+   * @param hedge whether an attempt may begin early, counted if so
    */
   def due(nowNanos: Long, hedge: () => Boolean): Either[RequestState, AttemptReason] =
     if (retryNanos.exists(_ <= nowNanos)) Right(AttemptReason.Retry)
@@ -56,8 +52,7 @@ private[request] final case class RequestState(
   /**
    * Another attempt begins. If as many run as may, the oldest is aborted.
    *
-   * @param hedgeMillis
-   *   how long it may take before another begins; None for as long as it takes
+   * @param hedgeMillis how long it may take before another begins; None for as long as it takes
    */
   def begin(reason: AttemptReason, nowNanos: Long, hedgeMillis: Option[Long]): RequestState = {
     if (phase != RequestPhase.Trying || !mayRepeat)
@@ -74,10 +69,8 @@ private[request] final case class RequestState(
   /**
    * Attempt `number` has failed: another follows, unless another has taken its place already or would not help.
    *
-   * @param deadlineNanos
-   *   of the request
-   * @param chance
-   *   uniform in 0 to 1
+   * @param deadlineNanos of the request
+   * @param chance uniform in 0 to 1
    */
   def failed(number: Int, error: Throwable, nowNanos: Long, deadlineNanos: Long, chance: Double): RequestState = {
     val wasRunning = isRunning(number)

@@ -15,7 +15,7 @@ trait PendingRequest[T] {
   /** Never fails. */
   def outcome: Future[Outcome[T]]
 
-  /** Ends the request at once, unless it has ended. Something that has an effect ends unknown if it may have it. */
+  /** Ends the request at once, unless it has ended. A write that may have taken effect ends unknown. */
   def cancel(): Unit
 }
 
@@ -34,20 +34,18 @@ trait PendingRequest[T] {
  * With the outcome all other attempts are cancelled and no further one begins. Slow requests are logged while they are under
  * way. Thread-safe; nothing blocks.
  *
- * @param history
- *   of the storage that all requests go to
- * @param warn
- *   writes a line to the log
+ * @param history of the storage that all requests go to
+ * @param warn writes a line to the log
  */
 final class Requests(
     val options: RequestOptions,
     val runtime: ProtocolRuntime,
     val metrics: RequestMetrics,
-    history: StorageHistory,
+    private[request] val history: StorageHistory,
     warn: String => Unit = Requests.logger.warn(_)
 ) extends AutoCloseable {
 
-  private val slow = new SlowRequests(runtime.timer, warn)
+  private[request] val slow = new SlowRequests(runtime.timer, warn)
 
   // All guarded by this.
   private val undecided = mutable.LinkedHashSet.empty[RunningRequest[_]]
@@ -58,26 +56,12 @@ final class Requests(
   /**
    * Starts a request. Does not throw.
    *
-   * @param name
-   *   what is asked of what, for errors: "put of s3a://..."
-   * @param timeoutMillis
-   *   until the deadline, in milliseconds
-   * @param attempt
-   *   starts the attempt of that number, from 1 on, without blocking
+   * @param name what is requested of what, for errors: "put of s3a://..."
+   * @param timeoutMillis until the deadline, in milliseconds
+   * @param attempt starts the attempt of that number, from 1 on, without blocking
    */
   def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): PendingRequest[T] = {
-    val request = new RunningRequest[T](
-      kind,
-      name,
-      timeoutMillis,
-      attempt,
-      options,
-      runtime,
-      metrics,
-      history,
-      slow,
-      accounts
-    )
+    val request = new RunningRequest[T](kind, name, timeoutMillis, attempt, this)
     history.hedges.earn()
     val accepted = synchronized {
       if (!closed) undecided += request
@@ -88,8 +72,8 @@ final class Requests(
   }
 
   /**
-   * Ends all requests at once, as failed or unknown, and all that come. Attempts are cancelled; those that take no
-   * notice go on (see [[whenQuiet]]).
+   * Ends all requests at once, as failed or unknown, and all that come. Attempts are cancelled, but may continue (see
+   * [[whenQuiet]]).
    */
   override def close(): Unit = {
     val abandoned = synchronized {
@@ -123,21 +107,18 @@ final class Requests(
   /** How many attempts have not ended, those of requests that have an outcome included. */
   def underWay: Int = synchronized(attemptsUnderWay)
 
-  private object accounts extends RequestAccounts {
-    override def attemptStarted(): Unit = Requests.this.synchronized(attemptsUnderWay += 1)
+  private[request] def attemptStarted(): Unit = synchronized(attemptsUnderWay += 1)
 
-    override def attemptEnded(): Unit = {
-      val quiet = Requests.this.synchronized {
-        attemptsUnderWay -= 1
-        if (attemptsUnderWay == 0) waitingForQuiet.toVector else Vector.empty
-      }
-      quiet.foreach(_.trySuccess(true))
+  /** Called after everything that follows from the attempt's end. */
+  private[request] def attemptEnded(): Unit = {
+    val quiet = synchronized {
+      attemptsUnderWay -= 1
+      if (attemptsUnderWay == 0) waitingForQuiet.toVector else Vector.empty
     }
-
-    override def decided(request: RunningRequest[_]): Unit = Requests.this.synchronized {
-      val _ = undecided -= request
-    }
+    quiet.foreach(_.trySuccess(true))
   }
+
+  private[request] def decided(request: RunningRequest[_]): Unit = synchronized(undecided -= request): Unit
 }
 
 object Requests {
@@ -147,13 +128,4 @@ object Requests {
   /** With a history of its own. */
   def apply(options: RequestOptions, runtime: ProtocolRuntime): Requests =
     new Requests(options, runtime, new RequestMetrics, new StorageHistory)
-}
-
-/** Where requests are accounted for. */
-private[request] trait RequestAccounts {
-  def attemptStarted(): Unit
-
-  /** Called after whatever follows from the attempt's end. */
-  def attemptEnded(): Unit
-  def decided(request: RunningRequest[_]): Unit
 }

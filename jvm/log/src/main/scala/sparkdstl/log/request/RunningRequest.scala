@@ -6,7 +6,7 @@ import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.error.LogErrors
-import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
+import sparkdstl.log.runtime.Cancellable
 import sparkdstl.log.storage.Attempt
 
 /** Runs one request as its [[RequestState]] says: from [[start]] to the outcome, and to the end of the last attempt. */
@@ -15,17 +15,13 @@ private[request] final class RunningRequest[T](
     name: String,
     timeoutMillis: Long,
     attempt: Int => Attempt[T],
-    options: RequestOptions,
-    runtime: ProtocolRuntime,
-    metrics: RequestMetrics,
-    history: StorageHistory,
-    slow: SlowRequests,
-    accounts: RequestAccounts
+    requests: Requests
 ) extends PendingRequest[T] {
   import AttemptReason._
+  import requests.{history, options, runtime}
 
   private val promise = Promise[Outcome[T]]()
-  private val counters = metrics.of(kind.operation)
+  private val counters = requests.metrics.of(kind.operation)
   private val begunNanos = runtime.timer.nowNanos
   private val deadlineNanos = begunNanos + timeoutMillis * 1000000
 
@@ -63,7 +59,7 @@ private[request] final class RunningRequest[T](
     }
     progress.foreach { soFar =>
       val seconds = (now - begunNanos) / 1000000000
-      slow.note(
+      requests.slow.note(
         s"$name is not done after $seconds s, in $soFar. Others begin until ${timeoutMillis / 1000} s have passed"
       )
     }
@@ -72,21 +68,21 @@ private[request] final class RunningRequest[T](
 
   private def proceed(): Unit = proceed(_.due(runtime.timer.nowNanos, () => history.hedges.take()))
 
-  /** Begins another attempt if one is due, and sees to it that this wakes when the next is. */
+  /** Begins another attempt if one is due, and sets the alarm for the next. */
   private def proceed(due: RequestState => Either[RequestState, AttemptReason]): Unit = {
     val now = runtime.timer.nowNanos
     val (isAwake, begun, aborted) = synchronized {
       if (state.isDecided) (true, None, None)
       else {
         val reason = due(state)
-        val next = reason.fold(identity, state.begin(_, now, options.hedgeMillis(history.latencies.of(kind))))
+        val next = reason.fold(identity, state.begin(_, now, options.hedgeMillis(history.latencies(kind))))
         if (!setAlarm(next, now)) (false, None, None)
         else {
           val aborted = reason.toOption.flatMap(_ => state.oldestToAbort).flatMap(underWay.remove)
           state = next
           reason.foreach(count)
           // With the lock held: it is never quiet between the decision and the attempt.
-          reason.foreach(_ => accounts.attemptStarted())
+          reason.foreach(_ => requests.attemptStarted())
           (true, reason.toOption.map(_ => next.attempts.size), aborted)
         }
       }
@@ -146,7 +142,7 @@ private[request] final class RunningRequest[T](
         }
         state.attempts(number - 1)
       }
-      attempt.latencyNanos(now).foreach(history.latencies.record(kind, _))
+      attempt.latencyNanos(now).foreach(history.record(kind, _))
       result match {
         case Success(value) =>
           if (decide(_ => Some(Outcome.Done(value))) && attempt.reason == Slow) counters.hedgesWon()
@@ -154,9 +150,9 @@ private[request] final class RunningRequest[T](
           counters.attemptsFailed()
           if (!decide(_.conclusion(name))) proceed()
       }
-    } finally accounts.attemptEnded()
+    } finally requests.attemptEnded()
 
-  /** Ends the request, if there is an outcome and was none before, and says whether this was it. */
+  /** Ends the request if there is an outcome and was none before; true if so. */
   private def decide(outcomeOf: RequestState => Option[Outcome[T]]): Boolean = {
     val now = runtime.timer.nowNanos
     val decision = synchronized {
@@ -173,7 +169,7 @@ private[request] final class RunningRequest[T](
         case Outcome.Failed(_) => counters.failures()
         case Outcome.Unknown(_) => counters.unknown()
       }
-      accounts.decided(this)
+      requests.decided(this)
       promise.success(outcome)
       unneeded.foreach(_.cancel())
     }

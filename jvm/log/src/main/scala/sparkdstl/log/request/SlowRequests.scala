@@ -6,8 +6,7 @@ import sparkdstl.log.runtime.Timer
  * Logs slow requests while they are under way, which may be minutes. Many tend to be slow at the same time, so there is one
  * line at most in [[SlowRequests.SlowMillis]], with the number of the others. Thread-safe.
  *
- * @param warn
- *   writes a line to the log
+ * @param warn writes a line to the log
  */
 private[request] final class SlowRequests(timer: Timer, warn: String => Unit) {
 

@@ -5,7 +5,7 @@ import java.util.UUID
 import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.atomic.AtomicInteger
 
-import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.concurrent.{ExecutionContext, Future}
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
@@ -27,8 +27,7 @@ object Creation {
   /**
    * Another writer's object is there.
    *
-   * @param found
-   *   its last bytes, or all
+   * @param found its last bytes, or all
    */
   final case class Taken(found: ObjectTail) extends Creation
 }
@@ -37,8 +36,7 @@ object Creation {
  * Runs operations on storage as requests with a deadline, attempts, hedges and retries ([[Requests]]). No future of these
  * fails. `timeoutMillis` is how long the caller waits; errors are retried until then.
  *
- * @param pause
- *   completes before a request begins, where tests stop it
+ * @param pause completes before a request begins, where tests stop it
  */
 final class StorageClient(
     store: ObjectStore,
@@ -78,8 +76,7 @@ final class StorageClient(
    * Whether storage creates exclusively: a [[StorageOperation.TryCreation]] at a new path in each attempt. The objects are
    * deleted afterwards, without a wait.
    *
-   * @param pathOf
-   *   a path of a random name
+   * @param pathOf a path of a random name
    */
   def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
     val tried = new ConcurrentLinkedQueue[Path]
@@ -162,8 +159,7 @@ final class StorageClient(
    * it although the reply was lost. If it is gone by then, the create begins anew.
    */
   private final class ExclusiveCreate(operation: Create, timeoutMillis: Long, isOurs: ObjectTail => Boolean) {
-    private val timer = requests.runtime.timer
-    private val deadline = new Deadline(timer, timeoutMillis)
+    private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
 
     def begin(): Future[Outcome[Creation]] = round(1)
 
@@ -196,15 +192,8 @@ final class StorageClient(
         Future.successful(
           Outcome.Unknown(LogErrors.requestTimeout(operation.toString, timeoutMillis, number, Some(conflict)))
         )
-      else after(delay).flatMap(_ => round(number + 1))
-    }
-
-    private def after(delayMillis: Long): Future[Unit] = {
-      val promise = Promise[Unit]()
       // Without a timer there is no delay; the next round needs a timer itself, and ends.
-      try timer.schedule(delayMillis)(() => promise.success(())): Unit
-      catch { case NonFatal(_) => promise.success(()) }
-      promise.future
+      else requests.runtime.after(delay).recover { case _ => () }.flatMap(_ => round(number + 1))
     }
 
     private def unread(error: Throwable, conflict: Throwable): Throwable = {

@@ -5,8 +5,7 @@ import scala.util.control.NonFatal
 /**
  * Says how something goes that takes long: every ten seconds from its start on, until it has ended. Thread-safe.
  *
- * @param report
- *   says it; called without a lock
+ * @param report says it; called without a lock
  */
 final class RepeatedReport(timer: Timer)(report: () => Unit) {
   import RepeatedReport._

@@ -10,14 +10,22 @@ import org.apache.hadoop.fs.Options.Rename
 /** Renames a finished temporary file to its object's path, within one directory. */
 private[storage] trait AtomicRename {
 
-  /** Renames, replacing what is at `to`. */
-  def replace(from: Path, to: Path): Unit
-
   /** Whether there is always either the old or the new object while one replaces the other. */
   def replacesAtomically: Boolean
 
   /** Renames if nothing is at `to`, else fails with Hadoop's `FileAlreadyExistsException`. */
   def create(from: Path, to: Path): Unit
+
+  /** Renames, replacing what is at `to`: in two steps, between which there is no object, unless overridden. */
+  def replace(from: Path, to: Path): Unit =
+    try create(from, to)
+    catch {
+      case _: org.apache.hadoop.fs.FileAlreadyExistsException =>
+        delete(to)
+        create(from, to)
+    }
+
+  protected def delete(path: Path): Unit
 }
 
 private[storage] object AtomicRename {
@@ -33,65 +41,39 @@ private[storage] object AtomicRename {
       } catch { case _: UnsupportedFileSystemException => new FileSystemRename(fileSystem) }
 }
 
-/** Local files. Hadoop's local rename looks first and acts later; a hard link is made by one of several only. */
+/** Local files. Hadoop's local rename checks first and acts later; of several hard links to one name only one succeeds. */
 private[storage] object LocalRename extends AtomicRename {
-
   override def replacesAtomically: Boolean = true
 
-  override def replace(from: Path, to: Path): Unit = {
-    val _ = Files.move(local(from), local(to), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-  }
+  override def replace(from: Path, to: Path): Unit =
+    Files.move(local(from), local(to), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING): Unit
 
   override def create(from: Path, to: Path): Unit =
     try {
-      link(from, to)
-      Files.delete(local(from))
-    } catch {
-      case e: java.nio.file.FileAlreadyExistsException => throw StorageErrors.alreadyExists(to, e)
-    }
+      try Files.createLink(local(to), local(from)): Unit
+      catch {
+        case e: java.nio.file.FileAlreadyExistsException => throw e
+        // Without hard links a copy is still exclusive, but an early reader sees a part.
+        case _: UnsupportedOperationException | _: FileSystemException => Files.copy(local(from), local(to)): Unit
+      }
+      delete(from)
+    } catch { case e: java.nio.file.FileAlreadyExistsException => throw StorageErrors.alreadyExists(to, e) }
 
-  private def link(from: Path, to: Path): Unit =
-    try {
-      val _ = Files.createLink(local(to), local(from))
-    } catch {
-      case e: java.nio.file.FileAlreadyExistsException => throw e
-      case _: UnsupportedOperationException | _: FileSystemException => copyWhereLinksAreUnknown(from, to)
-    }
-
-  /** For file systems without hard links. Still exclusive, but a reader that comes early sees a part. */
-  private def copyWhereLinksAreUnknown(from: Path, to: Path): Unit = {
-    val _ = Files.copy(local(from), local(to))
-  }
+  override protected def delete(path: Path): Unit = Files.delete(local(path))
 
   private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 }
 
-/** Replaces in two steps where storage cannot do it in one: between them there is no object. */
-private[storage] trait ReplaceInSteps extends AtomicRename {
-
-  protected def delete(path: Path): Unit
-
-  protected def replaceInSteps(from: Path, to: Path): Unit =
-    try create(from, to)
-    catch {
-      case _: org.apache.hadoop.fs.FileAlreadyExistsException =>
-        delete(to)
-        create(from, to)
-    }
-}
-
 /**
- * Any file system with an `AbstractFileSystem`, such as HDFS and ABFS: what is renamed and what is refused is decided
- * by the server.
+ * Any file system with an `AbstractFileSystem`, such as HDFS and ABFS: the server decides what is renamed and refused.
  *
- * @param replacesAtomically
- *   whether the server also replaces in one step
+ * @param replacesAtomically whether the server also replaces in one step
  */
 private[storage] final class FileContextRename(context: FileContext, override val replacesAtomically: Boolean)
-    extends ReplaceInSteps {
+    extends AtomicRename {
 
   override def replace(from: Path, to: Path): Unit =
-    if (replacesAtomically) renaming(from, to)(context.rename(from, to, Rename.OVERWRITE)) else replaceInSteps(from, to)
+    if (replacesAtomically) renaming(from, to)(context.rename(from, to, Rename.OVERWRITE)) else super.replace(from, to)
 
   override def create(from: Path, to: Path): Unit =
     try renaming(from, to)(context.rename(from, to, Rename.NONE))
@@ -100,16 +82,14 @@ private[storage] final class FileContextRename(context: FileContext, override va
         throw StorageErrors.alreadyExists(to, e)
     }
 
-  override protected def delete(path: Path): Unit = {
-    val _ = context.delete(path, false)
-  }
+  override protected def delete(path: Path): Unit = context.delete(path, false): Unit
 
-  /** That the source is missing may come of a request which the client below has repeated: it is no answer. */
+  /** A missing source is no answer: the client below may have repeated the request. */
   private def renaming(from: Path, to: Path)(rename: => Unit): Unit =
     try rename
     catch { case e: FileNotFoundException => throw new IOException(s"cannot rename $from to $to", e) }
 
-  /** Our file still being where it was, what is at `to` is another's. */
+  /** Our file is still there, so the object at `to` is another writer's. */
   private def isTaken(from: Path, to: Path, error: IOException): Boolean =
     try context.util().exists(to) && context.util().exists(from)
     catch {
@@ -120,14 +100,11 @@ private[storage] final class FileContextRename(context: FileContext, override va
 }
 
 /**
- * Everything else. Whether an exclusive create is exclusive depends on the file system's own `rename`, which should
- * refuse a target that exists; and a replaced object is gone for a moment.
+ * Everything else. A create is exclusive only if the file system's own `rename` refuses an existing target; and there is a
+ * moment without an object during a replacement.
  */
-private[storage] final class FileSystemRename(fileSystem: FileSystem) extends ReplaceInSteps {
-
+private[storage] final class FileSystemRename(fileSystem: FileSystem) extends AtomicRename {
   override def replacesAtomically: Boolean = false
-
-  override def replace(from: Path, to: Path): Unit = replaceInSteps(from, to)
 
   override def create(from: Path, to: Path): Unit = {
     if (fileSystem.exists(to)) throw StorageErrors.alreadyExists(to, null)
@@ -136,7 +113,5 @@ private[storage] final class FileSystemRename(fileSystem: FileSystem) extends Re
       else new IOException(s"cannot rename $from to $to")
   }
 
-  override protected def delete(path: Path): Unit = {
-    val _ = fileSystem.delete(path, false)
-  }
+  override protected def delete(path: Path): Unit = fileSystem.delete(path, false): Unit
 }

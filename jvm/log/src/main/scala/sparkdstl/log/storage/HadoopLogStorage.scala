@@ -17,12 +17,9 @@ import sparkdstl.log.error.LogErrors
  * Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
  * the log has its own, and their sibling files would be litter.
  *
- * @param fileSystem
- *   the one that holds every path passed in
- * @param publisher
- *   how an object comes to appear
- * @param base
- *   the directory below which objects can be deleted in batches
+ * @param fileSystem the one that holds every path passed in
+ * @param publisher how an object comes to appear
+ * @param base the directory below which objects can be deleted in batches
  */
 final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
     extends LogStorage {

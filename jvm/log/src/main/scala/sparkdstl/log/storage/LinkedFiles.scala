@@ -14,8 +14,7 @@ trait LinkedFiles {
   /**
    * A link to `file`.
    *
-   * @param near
-   *   a directory on the same disk, which stays
+   * @param near a directory on the same disk, which stays
    */
   def link(file: Path, near: Path): Path
 
@@ -32,8 +31,7 @@ trait LinkedFiles {
 /**
  * Hard links.
  *
- * @param makeDirectory
- *   makes a directory on the same disk, to be removed when the process ends
+ * @param makeDirectory makes a directory on the same disk, to be removed when the process ends
  */
 final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
 

@@ -20,8 +20,7 @@ trait LocalFiles {
 /**
  * Local files, read and written on threads of their own.
  *
- * @param threads
- *   owned by the caller
+ * @param threads owned by the caller
  */
 final class ThreadedLocalFiles(directory: Path, threads: ExecutorService) extends LocalFiles {
   private implicit val executor: ExecutionContext = ExecutionContext.fromExecutorService(threads)

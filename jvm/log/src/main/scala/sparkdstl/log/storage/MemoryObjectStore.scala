@@ -15,8 +15,7 @@ import sparkdstl.log.error.LogErrors
  * Keeps objects in memory, for tests and for trying out: nothing outlives the process. Every attempt has ended when it
  * is returned.
  *
- * @param nowMillis
- *   stamps objects, in milliseconds since 1970
+ * @param nowMillis stamps objects, in milliseconds since 1970
  */
 final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
   import StorageOperation._

@@ -12,34 +12,46 @@ import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDIT
 /** Makes an object appear whole or not at all. An error on closing a stream is an error of the write. */
 private[storage] trait ObjectPublisher {
 
-  /** Publishes `content` at a name that nobody else uses: that something is there means that it was done before. */
+  /** See [[StorageTraits.replacesAtomically]]. */
+  def replacesAtomically: Boolean
+
+  /** Publishes `content` at a name that no other writer uses: an object that is there was written before. */
   def put(path: Path, content: Payload): Unit
 
   /** Publishes `content`, replacing what is there. */
   def replace(path: Path, content: Payload): Unit
 
-  /** See [[ObjectStore.replacesAtomically]]. */
-  def replacesAtomically: Boolean
-
   /** Publishes `content` if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. */
   def create(path: Path, content: Payload): Unit
 
-  /** See [[ObjectStore.createsExclusively]]. */
+  /** See [[StorageOperation.TryCreation]]. */
   def createsExclusively(path: Path): Boolean
 
-  /** Whether `creation` is told that something is there. */
+  /** Whether `creation` fails because an object is there. */
   protected def isRefused(creation: => Unit): Boolean =
     try {
       creation
       false
-    } catch {
-      case e: IOException if StorageErrors.meansAlreadyExists(e) => true
+    } catch { case e: IOException if StorageErrors.meansAlreadyExists(e) => true }
+
+  /** Writes the content, and closes the stream. After a failed write `abandon` ends the stream instead. */
+  protected def write(stream: FSDataOutputStream, content: Payload): Unit = {
+    try content.parts.foreach(stream.write(_))
+    catch {
+      case e: Throwable =>
+        try abandon(stream)
+        catch { case NonFatal(onEnd) => e.addSuppressed(onEnd) }
+        throw e
     }
+    stream.close()
+  }
+
+  protected def abandon(stream: FSDataOutputStream): Unit
 }
 
 private object ObjectPublisher {
 
-  /** What is written to try something out. Not empty: some clients treat empty objects apart. */
+  /** The content of a trial. Not empty: some clients treat empty objects differently. */
   val Trial: Payload = Payload("trial\n".getBytes(StandardCharsets.US_ASCII))
 }
 
@@ -49,9 +61,9 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   // Spares S3A the probe for a directory of that name. Other file systems ignore it.
   private val skipProbes = "fs.s3a.create.performance"
 
-  override def put(path: Path, content: Payload): Unit = replace(path, content)
-
   override def replacesAtomically: Boolean = true
+
+  override def put(path: Path, content: Payload): Unit = replace(path, content)
 
   override def replace(path: Path, content: Payload): Unit =
     write(fileSystem.createFile(path).create().overwrite(true).recursive().opt(skipProbes, true).build(), content)
@@ -62,75 +74,52 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
       case e: IOException if StorageErrors.meansAlreadyExists(e) => throw StorageErrors.alreadyExists(path, e)
     }
 
-  // What a client looks for before it writes, it looks for when the stream is opened.
+  // A client that looks before it writes does so when the stream is opened.
   override def createsExclusively(path: Path): Boolean = {
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
-    // A client that has repeated it after a lost reply is told that it is there: the second one tells all the same.
+    // A client that repeats the request after a lost reply is refused: the second creation decides all the same.
     try isRefused(write(first, ObjectPublisher.Trial)): Unit
     catch {
       case e: Throwable =>
-        second.foreach(abandon(_, e))
+        try second.foreach(abandon)
+        catch { case NonFatal(onEnd) => e.addSuppressed(onEnd) }
         throw e
     }
     isRefused(write(second.get, ObjectPublisher.Trial))
   }
 
   private def openExclusively(path: Path): FSDataOutputStream =
-    if (fileSystem.hasPathCapability(path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE)) openConditionally(path)
-    else fileSystem.create(path, false)
-
-  private def openConditionally(path: Path): FSDataOutputStream = fileSystem
-    .createFile(path)
-    .create()
-    .overwrite(false)
-    .recursive()
-    .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true)
-    .build()
-
-  private def write(stream: FSDataOutputStream, content: Payload): Unit = {
-    try content.parts.foreach(stream.write(_))
-    catch {
-      case e: Throwable =>
-        abandon(stream, e)
-        throw e
-    }
-    stream.close()
-  }
+    if (!fileSystem.hasPathCapability(path, FS_OPTION_CREATE_CONDITIONAL_OVERWRITE)) fileSystem.create(path, false)
+    else
+      fileSystem.createFile(path).create().overwrite(false).recursive()
+        .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true).build()
 
   /** Ends a stream without publishing. One that cannot be aborted is left open: closing it would publish a part. */
-  private def abandon(stream: FSDataOutputStream, error: Throwable): Unit =
-    if (stream.hasCapability(StreamCapabilities.ABORTABLE_STREAM))
-      try {
-        val _ = stream.abort()
-      } catch {
-        case NonFatal(e) => error.addSuppressed(e)
-      }
+  override protected def abandon(stream: FSDataOutputStream): Unit =
+    if (stream.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) stream.abort(): Unit
 }
 
 /**
  * Writes to a hidden file in the object's directory, then renames it.
  *
- * @param randomName
- *   distinguishes the hidden files of concurrent writers
+ * @param randomName distinguishes the hidden files of concurrent writers
  */
 private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: AtomicRename, randomName: () => String)
     extends ObjectPublisher {
 
-  // What is renamed to a name that nobody else uses need not replace anything, so that a late attempt can do no harm.
+  override def replacesAtomically: Boolean = rename.replacesAtomically
+
+  // A name that no other writer uses need not be replaced, so that a late attempt does no harm.
   override def put(path: Path, content: Payload): Unit =
     try create(path, content)
     catch { case _: FileAlreadyExistsException => }
 
-  override def replacesAtomically: Boolean = rename.replacesAtomically
+  override def replace(path: Path, content: Payload): Unit = throughTemporary(path, content)(rename.replace(_, path))
 
-  override def replace(path: Path, content: Payload): Unit =
-    throughTemporary(path, content)(rename.replace(_, path))
+  override def create(path: Path, content: Payload): Unit = throughTemporary(path, content)(rename.create(_, path))
 
-  override def create(path: Path, content: Payload): Unit =
-    throughTemporary(path, content)(rename.create(_, path))
-
-  // Nothing is decided before the rename, so two that follow each other tell as much as two at once.
+  // Nothing is decided before the rename, so two that follow each other show as much as two at once.
   override def createsExclusively(path: Path): Boolean = {
     isRefused(create(path, ObjectPublisher.Trial)): Unit
     isRefused(create(path, ObjectPublisher.Trial))
@@ -139,36 +128,20 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
   private def throughTemporary(path: Path, content: Payload)(publish: Path => Unit): Unit = {
     val temporary = TemporaryNames.beside(path, randomName())
     try {
-      write(temporary, content)
+      write(fileSystem.create(temporary, true), content)
       publish(temporary)
     } catch {
       case e: Throwable =>
-        deleteAfter(e, temporary)
+        try fileSystem.delete(temporary, false): Unit
+        catch { case NonFatal(onDelete) => e.addSuppressed(onDelete) }
         throw e
     }
   }
 
-  private def write(temporary: Path, content: Payload): Unit = {
-    val stream = fileSystem.create(temporary, true)
-    try content.parts.foreach(stream.write(_))
-    catch {
-      case e: Throwable =>
-        try stream.close()
-        catch { case NonFatal(onClose) => e.addSuppressed(onClose) }
-        throw e
-    }
-    stream.close()
-  }
-
-  private def deleteAfter(error: Throwable, temporary: Path): Unit =
-    try {
-      val _ = fileSystem.delete(temporary, false)
-    } catch {
-      case NonFatal(e) => error.addSuppressed(e)
-    }
+  override protected def abandon(stream: FSDataOutputStream): Unit = stream.close()
 }
 
-/** How unpublished files are named: hidden, and told from objects by their ending. */
+/** How unpublished files are named: hidden, with an ending that objects do not have. */
 private[storage] object TemporaryNames {
   def beside(path: Path, random: String): Path = new Path(path.getParent, s".${path.getName}.$random.tmp")
 

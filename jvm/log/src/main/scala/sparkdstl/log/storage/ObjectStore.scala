@@ -9,11 +9,9 @@ import sparkdstl.log.runtime.Cancellable
 /**
  * One attempt at one request to storage.
  *
- * @param result
- *   what came of it. A failure says nothing about whether a write took effect, unless
+ * @param result what came of it. A failure says nothing about whether a write took effect, unless
  *   [[StorageErrors.isDefinite]] says that the error is storage's own answer
- * @param cancel
- *   says that no caller waits for the result. The attempt may still take effect, now or later
+ * @param cancel says that no caller waits for the result. The attempt may still take effect, now or later
  */
 final class Attempt[+T](val result: Future[T], cancellation: () => Unit) extends Cancellable {
   override def cancel(): Unit = cancellation()
@@ -28,8 +26,7 @@ object Attempt {
 /**
  * Bytes to be written, in parts that are not copied together.
  *
- * @param parts
- *   in order; immutable from here on
+ * @param parts in order; immutable from here on
  */
 final case class Payload(parts: Vector[Array[Byte]]) {
   val length: Long = parts.iterator.map(_.length.toLong).sum
@@ -52,10 +49,8 @@ object Payload {
 /**
  * The end of an object.
  *
- * @param bytes
- *   its last bytes: all of them, if the object is not longer than what was asked for
- * @param length
- *   of the whole object, in bytes
+ * @param bytes its last bytes: all of them, if the object is not longer than what was asked for
+ * @param length of the whole object, in bytes
  */
 final case class ObjectTail(bytes: Array[Byte], length: Long) {
   def isWhole: Boolean = bytes.length.toLong == length
@@ -64,10 +59,8 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
 /**
  * An object as a listing shows it.
  *
- * @param length
- *   in bytes
- * @param modifiedMillis
- *   when it was published, in milliseconds since 1970 by the clock of storage
+ * @param length in bytes
+ * @param modifiedMillis when it was published, in milliseconds since 1970 by the clock of storage
  */
 final case class StoredObject(path: Path, length: Long, modifiedMillis: Long)
 

@@ -25,12 +25,9 @@ final class SstCache(links: LinkedFiles) {
   /**
    * Caches these files of a store, and no others.
    *
-   * @param files
-   *   by names, each of which always stands for the same content
-   * @param near
-   *   a directory on the same disk, which stays
-   * @param maxBytes
-   *   of all stores' files together
+   * @param files by names, each of which always stands for the same content
+   * @param near a directory on the same disk, which stays
+   * @param maxBytes of all stores' files together
    */
   def put(store: String, files: Map[String, Path], near: Path, maxBytes: Long): Unit = synchronized {
     val before = stores.remove(store).getOrElse(Map.empty)
@@ -45,8 +42,7 @@ final class SstCache(links: LinkedFiles) {
   /**
    * A cached file of a store. It may be evicted at any time. A damaged or missing file is evicted here.
    *
-   * @param isWhole
-   *   whether a file has the expected content; called without a lock
+   * @param isWhole whether a file has the expected content; called without a lock
    */
   def find(store: String, name: String)(isWhole: InputStream => Boolean): Option[Path] =
     cached(store, name).filter { of =>

@@ -26,8 +26,7 @@ object OperationKind {
  * What the log needs of storage, as a value: an [[ObjectStore]] makes an attempt at it, and
  * [[sparkdstl.log.request.StorageClient]] a request of many. `toString` names it in errors.
  *
- * @param bytes
- *   that are sent or expected, or the number of objects that are deleted
+ * @param bytes that are sent or expected, or the number of objects that are deleted
  */
 sealed abstract class StorageOperation[A](val kind: OperationKind, val bytes: Long = 0) {
 

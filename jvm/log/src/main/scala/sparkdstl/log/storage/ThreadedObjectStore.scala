@@ -14,10 +14,8 @@ import scala.concurrent.ExecutionContext
  * attempt that replaces a cancelled one takes its place. A stuck cancelled attempt keeps its thread until another attempt
  * needs it; then it is interrupted. Only attempts' threads are interrupted, never a caller's.
  *
- * @param attemptsAtOnce
- *   how many attempts at one request may be under way at once
- * @param executor
- *   starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]
+ * @param attemptsAtOnce how many attempts at one request may be under way at once
+ * @param executor starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]
  */
 final class ThreadedObjectStore(
     storage: LogStorage,
@@ -63,8 +61,7 @@ final class ThreadedObjectStore(
   /**
    * An attempt at anything else that blocks.
    *
-   * @param request
-   *   attempts with the same value are attempts at one request
+   * @param request attempts with the same value are attempts at one request
    */
   def attempt[T](request: Any)(action: => T): Attempt[T] = {
     val isFurther = synchronized(underWay.getOrElse(request, Vector.empty)).exists(_.isRunning)

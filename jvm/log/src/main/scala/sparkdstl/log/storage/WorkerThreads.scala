@@ -9,16 +9,14 @@ import scala.util.{Failure, Success, Try}
 import sparkdstl.log.runtime.Cancellable
 
 /**
- * Runs blocking attempts on a bounded number of threads, of which cancelled attempts give way to those that matter.
+ * Runs blocking attempts on a bounded number of threads. Cancelled attempts give way to others.
  *
  * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that was
- * cancelled first is interrupted and counts no more, though it may take its time to end: a blocked socket of S3A takes no
- * notice of an interrupt. At most [[WorkerThreads.LingeringPerThread]] times `maxThreads` such linger at a time.
+ * cancelled first is interrupted and no longer counts, though it may take long to end: a blocked socket of S3A ignores
+ * interrupts. At most [[WorkerThreads.LingeringPerThread]] times `maxThreads` such linger at a time.
  *
- * @param threads
- *   starts every task at once, or throws; owned by the caller
- * @param onInterrupt
- *   called for each attempt that is interrupted to give way
+ * @param threads starts every task at once, or throws; owned by the caller
+ * @param onInterrupt called for each attempt that is interrupted to give way
  */
 private[storage] final class WorkerThreads(initialThreads: Int, threads: Executor, onInterrupt: () => Unit) {
   require(initialThreads > 0, s"at least one thread is needed, not $initialThreads")
@@ -38,20 +36,20 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       if (!closed) waiting += work
       closed
     }
-    if (refused) work.abandon(new AttemptNotMade("storage is closed")) else startWhatMay()
+    if (refused) work.fail(new AttemptNotMade("storage is closed")) else startWaiting()
     work
   }
 
-  /** Lets at least so many attempts run at a time. */
+  /** Raises the number of attempts that run at a time to at least `count`. */
   def ensureAtLeast(count: Int): Unit = {
     synchronized { maxThreads = math.max(maxThreads, count) }
-    startWhatMay()
+    startWaiting()
   }
 
   /** How many attempts hold a thread, those that linger after an interrupt included. */
   def busy: Int = synchronized(running.size + disposable.size + lingering.size)
 
-  /** Interrupts what runs, drops what waits, and takes nothing more. */
+  /** Interrupts what runs, drops what waits, and takes no more work. */
   def close(): Unit = {
     val dropped = synchronized {
       closed = true
@@ -60,17 +58,17 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       (running ++ disposable ++ lingering).foreach(_.interrupt())
       dropped
     }
-    dropped.foreach(_.abandon(new AttemptNotMade("storage was closed before a thread was free")))
+    dropped.foreach(_.fail(new AttemptNotMade("storage was closed before a thread was free")))
   }
 
-  /** Starts waiting work as far as there are threads. Work that no thread can be had for fails. */
-  private def startWhatMay(): Unit =
+  /** Starts waiting work as far as there are threads. Work for which no thread can be started fails. */
+  private def startWaiting(): Unit =
     Iterator.continually(synchronized(admit())).takeWhile(_.isDefined).flatten.foreach { work =>
       try threads.execute(work)
       catch {
         case error: Throwable =>
           synchronized(leave(work))
-          work.abandon(new AttemptNotMade(s"no thread could be had: $error", error))
+          work.fail(new AttemptNotMade(s"no thread could be had: $error", error))
       }
     }
 
@@ -93,11 +91,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
     }
 
   /** Lock held. */
-  private def leave(work: Work[_]): Unit = {
-    running -= work
-    disposable -= work
-    val _ = lingering -= work
-  }
+  private def leave(work: Work[_]): Unit = Seq(running, disposable, lingering).foreach(_ -= work)
 
   /** One attempt's way through the threads. */
   final class Work[T] private[WorkerThreads] (action: () => T) extends Runnable with Cancellable {
@@ -118,8 +112,8 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
         if (running.remove(this)) disposable += this
         waiting.remove(this)
       }
-      if (dropped) abandon(new AttemptNotMade("cancelled before a thread was free"))
-      startWhatMay()
+      if (dropped) fail(new AttemptNotMade("cancelled before a thread was free"))
+      startWaiting()
     }
 
     override def run(): Unit = {
@@ -130,14 +124,14 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       val outcome =
         try Success(action())
         catch { case error: Throwable => Failure(error) }
-      // From here on the interrupt for this work can reach no other that uses the thread next.
+      // From here on the interrupt for this work cannot reach the next one on the thread.
       WorkerThreads.this.synchronized {
         thread = None
         leave(this)
       }
-      val _ = Thread.interrupted()
+      Thread.interrupted(): Unit
       complete(outcome)
-      startWhatMay()
+      startWaiting()
     }
 
     private[WorkerThreads] def interrupt(): Unit = thread match {
@@ -145,19 +139,17 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       case None => interruptedEarly = true
     }
 
-    private[WorkerThreads] def abandon(error: Throwable): Unit = complete(Failure(error))
+    private[WorkerThreads] def fail(error: Throwable): Unit = complete(Failure(error))
 
-    private def complete(outcome: Try[T]): Unit = {
-      val _ = promise.tryComplete(outcome)
-    }
+    private def complete(outcome: Try[T]): Unit = promise.tryComplete(outcome): Unit
   }
 }
 
 private[storage] object WorkerThreads {
 
   /**
-   * S3A ends a silent connection after 200 s, and a request has a thread's work replaced every 30 s at most: with so many
-   * lingering, dead connections alone never keep other work waiting.
+   * S3A ends a silent connection after 200 s, and a request replaces an attempt every 30 s at most: with so many lingering,
+   * dead connections alone never keep other work waiting.
    */
   val LingeringPerThread = 8
 }

@@ -1,12 +1,12 @@
 package sparkdstl.log.transport
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind, SegmentPart}
-import sparkdstl.log.transport.Codec._
+import sparkdstl.log.format.{Codec, SegmentKey, SegmentKind, SegmentPart}
+import sparkdstl.log.format.Codec._
 
 /**
  * The bytes of messages. What is received is parsed strictly: no object is deserialized.
  *
- * Decoding fails with `IllegalArgumentException` or `EOFException` on bytes that are no message.
+ * Decoding fails with `IllegalArgumentException` on bytes that are no message.
  */
 object MessageCodec {
   def encode(message: ToDriver): Array[Byte] = toDriver.encode(message)
@@ -17,14 +17,14 @@ object MessageCodec {
   def decodeFromDriver(bytes: Array[Byte]): FromDriver = fromDriver.decode(bytes)
   def decodeToExecutor(bytes: Array[Byte]): ToExecutor = toExecutor.decode(bytes)
 
-  private val part: Codec[SegmentPart] = of4(text, long, int, int)((file, offset, length, crc) =>
+  private val part: Codec[SegmentPart] = of4(text, signed, fixed32, fixed32)((file, offset, length, crc) =>
     SegmentPart(Some(file).filter(_.nonEmpty), offset, length, crc)
   )(part => Some((part.file.getOrElse(""), part.offset, part.length, part.crc)))
 
   private val sealedPart: Codec[SealedPart] = oneOf[SealedPart](
     kind(bytes.as(SealedPart.Inline(_))(_.bytes)),
     kind(part.as(SealedPart.Stored(_))(_.part)),
-    kind(of2(long, long)(SealedPart.Pending(_, _))(SealedPart.Pending.unapply))
+    kind(of2(signed, signed)(SealedPart.Pending(_, _))(SealedPart.Pending.unapply))
   )
 
   private val key: Codec[SegmentKey] = pair(text, text).as { case (directory, file) =>
@@ -32,10 +32,10 @@ object MessageCodec {
   }(key => (key.storeDirectory, key.fileName))
 
   private val segment: Codec[SealedSegment] =
-    of3(key, option(long), vector(sealedPart))(SealedSegment(_, _, _))(SealedSegment.unapply)
+    of3(key, option(signed), vector(sealedPart))(SealedSegment(_, _, _))(SealedSegment.unapply)
 
   private val seal: Codec[ToDriver.Seal] =
-    of4(long, long, vector(segment), vector(segment))(ToDriver.Seal(_, _, _, _))(ToDriver.Seal.unapply)
+    of4(signed, signed, vector(segment), vector(segment))(ToDriver.Seal(_, _, _, _))(ToDriver.Seal.unapply)
       .as(withWholeSnapshots)(identity)
 
   private val uploaded: Codec[Either[String, SegmentPart]] = oneOf[Either[String, SegmentPart]](
@@ -46,17 +46,20 @@ object MessageCodec {
   private val toDriver: Codec[ToDriver] = oneOf[ToDriver](
     only(ToDriver.Open),
     kind(seal),
-    kind(of2(long, long)(ToDriver.Withdraw(_, _))(ToDriver.Withdraw.unapply)),
-    kind(vector(pair(long, uploaded)).as(ToDriver.Uploaded(_))(_.results)),
-    kind(vector(pair(text, long)).as(ToDriver.Release(_))(_.lowest)),
+    kind(of2(signed, signed)(ToDriver.Withdraw(_, _))(ToDriver.Withdraw.unapply)),
+    kind(vector(pair(signed, uploaded)).as(ToDriver.Uploaded(_))(_.results)),
+    kind(vector(pair(text, signed)).as(ToDriver.Release(_))(_.lowest)),
     kind(text.as(ToDriver.ListStore(_))(_.storeDirectory)),
     kind(text.as(ToDriver.Bypass(_))(_.why))
   )
 
   private val barrier: Codec[BarrierReport] =
     pair(
-      pair(of4(long, long, long, long)((_, _, _, _))(Some(_)), of4(long, long, long, long)((_, _, _, _))(Some(_))),
-      pair(int, int)
+      pair(
+        of4(signed, signed, signed, signed)((_, _, _, _))(Some(_)),
+        of4(signed, signed, signed, signed)((_, _, _, _))(Some(_))
+      ),
+      pair(fixed32, fixed32)
     ).as { case (((batch, wait, write, entry), (inline, uploaded, log, snapshot)), (segments, snapshots)) =>
       BarrierReport(batch, wait, write, entry, inline, uploaded, log, snapshot, segments, snapshots)
     } { of =>
@@ -65,10 +68,10 @@ object MessageCodec {
     }
 
   private val snapshot: Codec[SnapshotPlace] =
-    of3(long, option(text), long)(SnapshotPlace(_, _, _))(SnapshotPlace.unapply)
+    of3(signed, option(text), signed)(SnapshotPlace(_, _, _))(SnapshotPlace.unapply)
 
   private val fromDriver: Codec[FromDriver] = oneOf[FromDriver](
-    kind(of3(long, long, long)(FromDriver.Opened(_, _, _))(FromDriver.Opened.unapply)),
+    kind(of3(signed, signed, signed)(FromDriver.Opened(_, _, _))(FromDriver.Opened.unapply)),
     only(FromDriver.NotCoordinated),
     only(FromDriver.Superseded),
     kind(of2(
@@ -78,14 +81,19 @@ object MessageCodec {
     only(FromDriver.OverBudget),
     kind(of2(text, vector(text))(FromDriver.Refused(_, _))(FromDriver.Refused.unapply)),
     kind(boolean.as(FromDriver.Withdrawal(_))(_.mayBeCommitted)),
-    kind(of4(vector(long), vector(snapshot), long, long)(FromDriver.Versions(_, _, _, _))(FromDriver.Versions.unapply)),
+    kind(of4(
+      vector(signed),
+      vector(snapshot),
+      signed,
+      signed
+    )(FromDriver.Versions(_, _, _, _))(FromDriver.Versions.unapply)),
     only(FromDriver.Noted),
-    kind(vector(long).as(FromDriver.Unwanted(_))(_.tickets))
+    kind(vector(signed).as(FromDriver.Unwanted(_))(_.tickets))
   )
 
   private val toExecutor: Codec[ToExecutor] = oneOf[ToExecutor](
     only(ToExecutor.Flush),
-    kind(of2(long, vector(text))(ToExecutor.Drop(_, _))(ToExecutor.Drop.unapply))
+    kind(of2(signed, vector(text))(ToExecutor.Drop(_, _))(ToExecutor.Drop.unapply))
   )
 
   /** The seal, if each snapshot that it carries is one zip of an earlier version, and files, all inline or stored. */

@@ -35,7 +35,11 @@ object SealedPart {
  *   the task attempt whose commit left the local state that these changes are based on; None if that state was read
  *   from storage, or if nobody knows
  */
-final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vector[SealedPart])
+final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vector[SealedPart]) {
+
+  /** Data files that are known to hold some of it. */
+  def files: Iterator[String] = parts.iterator.collect { case SealedPart.Stored(part) => part }.flatMap(_.file)
+}
 
 /** From an executor to the driver. */
 sealed trait ToDriver
@@ -87,12 +91,9 @@ object FromDriver {
   /**
    * The run is this driver's current one on the checkpoint.
    *
-   * @param accumulator
-   *   of the accumulator in which tasks name their attempts to Spark
-   * @param epoch
-   *   the run's number among all runs on the checkpoint
-   * @param inlineShare
-   *   how many inline bytes a stage may seal in all
+   * @param accumulator of the accumulator in which tasks name their attempts to Spark
+   * @param epoch the run's number among all runs on the checkpoint
+   * @param inlineShare how many inline bytes a stage may seal in all
    */
   final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long) extends FromDriver
 
@@ -105,8 +106,7 @@ object FromDriver {
   /**
    * The seals are taken.
    *
-   * @param barrier
-   *   how the newest barrier went
+   * @param barrier how the newest barrier went
    * @param notTaken
    *   stores whose carried snapshots are not taken, with the data files of these that may be gone; without such files the
    *   snapshot may come with a later seal
@@ -120,8 +120,7 @@ object FromDriver {
   /**
    * The seals are not taken, and never will be.
    *
-   * @param stale
-   *   directories of the stores whose local state is not what was committed: to be loaded again
+   * @param stale directories of the stores whose local state is not what was committed: to be loaded again
    */
   final case class Refused(reason: String, stale: Vector[String]) extends FromDriver
 
@@ -131,14 +130,10 @@ object FromDriver {
   /**
    * What of a store is in the log.
    *
-   * @param changelogs
-   *   versions whose changelogs are, in ascending order
-   * @param snapshots
-   *   where its snapshots are, in ascending order of versions
-   * @param plainUpTo
-   *   above this version there are no plain files of it; 0 if there never were any
-   * @param lowest
-   *   the lowest version that is retained
+   * @param changelogs versions whose changelogs are, in ascending order
+   * @param snapshots where its snapshots are, in ascending order of versions
+   * @param plainUpTo above this version there are no plain files of it; 0 if there never were any
+   * @param lowest the lowest version that is retained
    */
   final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
       extends FromDriver
@@ -155,10 +150,8 @@ object FromDriver {
 /**
  * Where a snapshot of a store is.
  *
- * @param id
- *   the state store checkpoint id, if there is one
- * @param batch
- *   of the commit entry that holds it
+ * @param id the state store checkpoint id, if there is one
+ * @param batch of the commit entry that holds it
  */
 final case class SnapshotPlace(version: Long, id: Option[String], batch: Long)
 
@@ -181,18 +174,12 @@ object ToExecutor {
 /**
  * How a barrier went.
  *
- * @param waitMillis
- *   from the end of the tasks until everything sealed was durable
- * @param writeMillis
- *   for the commit entry
- * @param entryBytes
- *   of the commit entry
- * @param logBytes
- *   how large the log is with it, changes in data files included
- * @param snapshots
- *   of stores, that the entry was the first to hold
- * @param snapshotBytes
- *   that were written for these; what they share with earlier ones is not among them
+ * @param waitMillis from the end of the tasks until everything sealed was durable
+ * @param writeMillis for the commit entry
+ * @param entryBytes of the commit entry
+ * @param logBytes how large the log is with it, changes in data files included
+ * @param snapshots of stores, that the entry was the first to hold
+ * @param snapshotBytes that were written for these; what they share with earlier ones is not among them
  */
 final case class BarrierReport(
     batch: Long,

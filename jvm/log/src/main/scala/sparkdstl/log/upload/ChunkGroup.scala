@@ -9,14 +9,11 @@ import sparkdstl.log.format.SegmentPart
 /**
  * The chunks of one file, from collecting them to the last reference to the file.
  *
- * Life: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until
- * discarded; when the file is uploaded and none is wanted, it is deleted. A file that may be there although its upload
- * did not succeed is not this class's to delete.
+ * States: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until it is discarded;
+ * an uploaded file is deleted when no chunk is wanted. The uploader deletes a file whose upload failed but may have taken effect.
  *
- * @param release
- *   gives bytes of memory back
- * @param delete
- *   deletes the file, by its name relative to the base
+ * @param release gives bytes of memory back
+ * @param delete deletes the file, by its name relative to the base
  */
 private[upload] final class ChunkGroup(release: Long => Unit, delete: String => Unit) {
   import ChunkGroup._
@@ -78,10 +75,9 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: String => 
 
     // Guarded by the group. The upload takes the chunk, so that its bytes are not held twice.
     private var content = Option(chunk)
-    private var place = -1
 
-    /** The chunk's place in the file. */
-    def index: Int = place
+    /** The chunk's number in the file. */
+    var index: Int = -1
 
     override def location: Future[SegmentPart] = promise.future
 
@@ -98,17 +94,15 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: String => 
       unwanted.foreach(delete)
     }
 
-    /** The chunk, which becomes number `index` of the file. Lock held. */
-    def take(index: Int): Chunk = {
+    /** The chunk, which becomes number `number` of the file. Lock held. */
+    def take(number: Int): Chunk = {
       val taken = content.get
       content = None
-      place = index
+      index = number
       taken
     }
 
-    def complete(result: Try[SegmentPart]): Unit = {
-      val _ = promise.tryComplete(result)
-    }
+    def complete(result: Try[SegmentPart]): Unit = promise.tryComplete(result): Unit
   }
 }
 

@@ -7,10 +7,8 @@ import sparkdstl.log.storage.Payload
  * The data files of one uploader: their names, and how chunks are packed into them. A file's own index names the chunks, for
  * people, and the file; recovery uses the commit entry's index.
  *
- * @param executor
- *   that writes them, as Spark names it
- * @param instance
- *   distinguishes uploaders of the same run and executor
+ * @param executor that writes them, as Spark names it
+ * @param instance distinguishes uploaders of the same run and executor
  */
 final class DataFiles(writer: Writer, executor: String, instance: String) {
 

@@ -15,21 +15,6 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 import sparkdstl.log.storage.StorageOperation.Put
 
 /**
- * @param persistSizeThreshold
- *   a group of this many bytes is uploaded without a flush
- * @param persistDelayMillis
- *   a chunk that has waited so long, in milliseconds, is uploaded without a flush
- * @param timeoutMillis
- *   of an upload, in milliseconds
- */
-final case class UploaderOptions(persistSizeThreshold: Long, persistDelayMillis: Long, timeoutMillis: Long)
-
-object UploaderOptions {
-  def of(options: LogOptions): UploaderOptions =
-    UploaderOptions(options.persistSizeThreshold, options.persistDelayMs, options.commitTimeoutMs)
-}
-
-/**
  * Uploads chunks in groups, each group as one file: once it is large enough or has waited long enough, on [[flush]], or when
  * a put waits for memory. Thread-safe; nothing blocks.
  *
@@ -38,10 +23,8 @@ object UploaderOptions {
  * Objects: a file has one name, by which it may be put any number of times. It is deleted when none of its chunks is wanted, and
  * when its upload did not succeed but may have taken effect.
  *
- * @param budget
- *   may be shared with others; closed by its owner
- * @param discarder
- *   deletes unwanted files
+ * @param budget may be shared with others; closed by its owner
+ * @param discarder deletes unwanted files
  */
 final class LogUploader(
     storage: StorageClient,
@@ -49,7 +32,7 @@ final class LogUploader(
     files: DataFiles,
     budget: MemoryBudget,
     discarder: ObjectDiscarder,
-    options: UploaderOptions,
+    options: LogOptions,
     runtime: ProtocolRuntime,
     metrics: UploadMetrics
 ) {
@@ -89,18 +72,14 @@ final class LogUploader(
     }
   }
 
-  /** Starts the upload of whatever waits. */
-  def flush(): Unit = {
-    val group = synchronized(Option.when(!closed)(takeOpenGroup()))
-    group.foreach(upload)
-  }
+  /** Starts the upload of all chunks that wait for their group. */
+  def flush(): Unit = flushIf(_ => true)
 
   /** Bytes of this uploader that wait for their group or are being uploaded. */
   def bytesInFlight: Long = held.get
 
   /**
-   * Takes no more chunks, and fails those that wait for memory or for their group. Completes when what is being
-   * uploaded has ended.
+   * Takes no more chunks, and fails those that wait for memory or for their group. Completes when uploads have ended.
    */
   def close(): Future[Unit] = {
     val (last, refused) = synchronized {
@@ -139,16 +118,14 @@ final class LogUploader(
     if (delay.isEmpty && !closed) {
       val group = open
       delay =
-        try Some(runtime.timer.schedule(options.persistDelayMillis)(() => flushIfOpen(group)))
+        try Some(runtime.timer.schedule(options.persistDelayMs)(() => flushIf(_ eq group)))
         catch { case NonFatal(_) => None }
     }
     delay.isDefined
   }
 
-  private def flushIfOpen(group: ChunkGroup): Unit = {
-    val due = synchronized(Option.when(!closed && (group eq open))(takeOpenGroup()))
-    due.foreach(upload)
-  }
+  private def flushIf(isDue: ChunkGroup => Boolean): Unit =
+    synchronized(Option.when(!closed && isDue(open))(takeOpenGroup())).foreach(upload)
 
   /** Lock held. */
   private def takeOpenGroup(): ChunkGroup = {
@@ -192,7 +169,7 @@ final class LogUploader(
     val path = new Path(base, file)
     // A late attempt may have written the file again after its deletion.
     def attemptEnded(): Unit = if (group.isUnwanted) discarder.discard(path)
-    storage.run(Put(path, content), options.timeoutMillis, () => attemptEnded()).onComplete { result =>
+    storage.run(Put(path, content), options.commitTimeoutMs, () => attemptEnded()).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
           metrics.succeeded()
@@ -207,7 +184,7 @@ final class LogUploader(
     }(runtime.executor)
   }
 
-  /** A group that was taken has come to its end. */
+  /** A group has ended. */
   private def over(): Unit = {
     val last = synchronized {
       uploadsUnderWay -= 1

@@ -8,13 +8,10 @@ import scala.concurrent.{Future, Promise}
 import sparkdstl.log.runtime.Cancellable
 
 /**
- * Bounds memory: who asks for more bytes than are free waits, in order of asking. Nobody blocks. Thread-safe.
+ * Bounds memory: requests for more bytes than are free wait, in order of arrival. Nothing blocks. Thread-safe.
  *
- * A request larger than the whole budget is granted once nothing else is in use, rather than never. One budget may
- * serve all queries of a process: those who hold memory that they could give back listen for shortage.
- *
- * @param initialBytes
- *   the budget
+ * A request larger than the whole budget is granted once nothing else is in use. One budget may serve all queries of a process:
+ * holders that could release memory listen for shortage.
  */
 final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   require(initialBytes > 0, s"a budget must be positive, not $initialBytes")
@@ -23,10 +20,10 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   private var maxBytes = initialBytes
   private var used = 0L
   private val waiting = mutable.LinkedHashSet.empty[Acquisition]
-  private val listeners = mutable.LinkedHashSet.empty[Listener]
+  private val listeners = mutable.LinkedHashSet.empty[() => Unit]
   private var closed = false
 
-  /** Asks for `bytes`. Whoever is granted them gives them back by [[release]]. */
+  /** Requests `bytes`. Once they are granted, the caller gives them back by [[release]]. */
   def acquire(bytes: Long): Acquisition = {
     val acquisition = new Acquisition(bytes)
     val refused = synchronized {
@@ -36,7 +33,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     if (refused) acquisition.fail(new IllegalStateException("the uploader is closed"))
     else {
       grantWhatIsFree()
-      if (!acquisition.granted.isCompleted) synchronized(listeners.toVector).foreach(_.onShortage())
+      if (!acquisition.granted.isCompleted) synchronized(listeners.toVector).foreach(_.apply())
     }
     acquisition
   }
@@ -46,26 +43,26 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     grantWhatIsFree()
   }
 
-  /** Makes the budget at least so large. */
+  /** Raises the budget to at least `bytes`. */
   def ensureAtLeast(bytes: Long): Unit = {
     synchronized { maxBytes = math.max(maxBytes, bytes) }
     grantWhatIsFree()
   }
 
-  /** Calls `action`, without any lock, whenever somebody begins to wait: it may cause others to release. */
+  /** Calls `action`, without a lock, whenever a request begins to wait: it may cause others to release. */
   def onShortage(action: () => Unit): Cancellable = {
-    val listener = new Listener(action)
+    val listener = () => action()
     synchronized(listeners += listener)
-    () => synchronized { val _ = listeners -= listener }
+    () => synchronized(listeners -= listener): Unit
   }
 
   /** Bytes taken now. */
   def inUse: Long = synchronized(used)
 
-  /** How many wait now. */
+  /** How many requests wait now. */
   def waiters: Int = synchronized(waiting.size)
 
-  /** Fails those that wait, and all that come, with an `IllegalStateException`. */
+  /** Fails waiting and later requests with an `IllegalStateException`. */
   override def close(): Unit = {
     val refused = synchronized {
       closed = true
@@ -90,36 +87,25 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     granted.foreach(_.succeed())
   }
 
-  private final class Listener(action: () => Unit) {
-    def onShortage(): Unit = action()
-  }
-
-  /** Bytes asked for. */
+  /** A request for bytes. */
   final class Acquisition private[MemoryBudget] (private[MemoryBudget] val bytes: Long) {
     private val promise = Promise[Unit]()
 
     /** Completes when the bytes are taken. */
     def granted: Future[Unit] = promise.future
 
-    /**
-     * Takes the request back if nothing was granted yet, and says whether that was so; [[granted]] then fails with a
-     * `CancellationException`.
-     */
+    /** Withdraws the request unless it was granted, and returns whether it did; [[granted]] then fails with a `CancellationException`. */
     def cancel(): Boolean = {
       val waited = MemoryBudget.this.synchronized(waiting.remove(this))
       if (waited) {
-        fail(new CancellationException("the memory is not wanted any more"))
+        fail(new CancellationException("the memory is no longer wanted"))
         grantWhatIsFree()
       }
       waited
     }
 
-    private[MemoryBudget] def succeed(): Unit = {
-      val _ = promise.trySuccess(())
-    }
+    private[MemoryBudget] def succeed(): Unit = promise.trySuccess(()): Unit
 
-    private[MemoryBudget] def fail(error: Throwable): Unit = {
-      val _ = promise.tryFailure(error)
-    }
+    private[MemoryBudget] def fail(error: Throwable): Unit = promise.tryFailure(error): Unit
   }
 }

@@ -1,20 +1,19 @@
 package sparkdstl.log.upload
 
 import scala.collection.mutable
-import scala.util.control.NonFatal
+import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.request.{Outcome, StorageClient}
-import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
+import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
  * Deletes objects in the background, those that have gathered meanwhile in one request. What cannot be deleted is retried with
  * growing delays. A failure only costs space: the sweep of a later run deletes what is left. Thread-safe.
  *
- * @param timeoutMillis
- *   of one request, in milliseconds
+ * @param timeoutMillis of one request, in milliseconds
  */
 final class ObjectDiscarder(
     storage: StorageClient,
@@ -29,8 +28,6 @@ final class ObjectDiscarder(
   private val failed = mutable.LinkedHashSet.empty[Path]
   private var underWay = Seq.empty[Path]
   private var failuresInARow = 0
-  private val timers = mutable.Map.empty[Long, Cancellable]
-  private var timersBegun = 0L
   private var closed = false
 
   /** Deletes `path` in the background; it need not exist. */
@@ -49,16 +46,10 @@ final class ObjectDiscarder(
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
 
   /** Begins no more deletions. */
-  override def close(): Unit = {
-    val unneeded = synchronized {
-      closed = true
-      waiting.clear()
-      failed.clear()
-      val unneeded = timers.values.toVector
-      timers.clear()
-      unneeded
-    }
-    unneeded.foreach(_.cancel())
+  override def close(): Unit = synchronized {
+    closed = true
+    waiting.clear()
+    failed.clear()
   }
 
   private def deleteWhatWaits(): Unit = {
@@ -110,16 +101,11 @@ final class ObjectDiscarder(
     deleteWhatWaits()
   }
 
-  private def after(delayMillis: Long)(action: () => Unit): Unit = synchronized {
-    if (!closed)
-      try {
-        val number = timersBegun
-        timersBegun += 1
-        timers += number -> runtime.timer.schedule(delayMillis) { () =>
-          if (synchronized(timers.remove(number)).isDefined) action()
-        }: Unit
-      } catch { case NonFatal(error) => log.warn("Unneeded objects are left in storage", error) }
-  }
+  private def after(delayMillis: Long)(action: () => Unit): Unit =
+    runtime.after(delayMillis).onComplete {
+      case Success(_) => if (!synchronized(closed)) action()
+      case Failure(error) => log.warn("Unneeded objects are left in storage", error)
+    }(runtime.executor)
 }
 
 private object ObjectDiscarder {

@@ -30,6 +30,4 @@ final class MaterializationMetrics extends MetricGroup("materializations") {
     bytes(uploadedBytes)
     newest = (uploadedBytes, millis)
   }
-
-  def completedCount: Long = held.value
 }

@@ -15,17 +15,15 @@ import sparkdstl.log.upload.LogUploader
 /** A store's live local state, as far as a worker is concerned with it. */
 trait LocalStore {
 
-  /** If the state came from this task attempt's commit, it is to be loaded again before anything is built on it. */
+  /** If the state came from this task attempt's commit, it is loaded again before the next use. */
   def drop(attempt: Long): Unit
 }
 
 /**
- * An executor's side of one run: what its tasks write, what the driver says of it, and what Spark's retention lets go.
+ * An executor's side of one run: what its tasks write, the driver's messages, and what Spark's retention releases.
  *
- * @param makeUploader
- *   makes the uploader of a run with this epoch, when the first chunk comes that is too large for a commit entry
- * @param makeSnapshotUploader
- *   makes that of its snapshots, when the first one comes
+ * @param makeUploader makes the uploader of a run with this epoch, with the first chunk too large for a commit entry
+ * @param makeSnapshotUploader makes that of its snapshots, with the first snapshot
  */
 final class RunWorker(
     val id: RunId,
@@ -43,7 +41,6 @@ final class RunWorker(
 
   // Guarded by this.
   private var opening: Option[Future[FromDriver]] = None
-  private var uploader: Option[LogUploader] = None
   private var uploads: Option[SegmentUploads] = None
   private var snapshots: Option[SnapshotUploads] = None
   private val stores = mutable.HashMap.empty[String, LocalStore]
@@ -55,10 +52,7 @@ final class RunWorker(
 
   @volatile private var barrier: Option[BarrierReport] = None
 
-  /**
-   * The driver's word on this run; asked for once, and again after a failure. Fails when the driver does not answer for
-   * `commit.timeout`.
-   */
+  /** The driver's answer to the first message; requested again after a failure. Fails after `commit.timeout`. */
   def opened(): Future[FromDriver] = synchronized {
     opening.filterNot(_.value.exists(_.isFailure)).getOrElse {
       val asked = ask(ToDriver.Open, options.commitTimeoutMs).map(_.message)
@@ -67,41 +61,43 @@ final class RunWorker(
     }
   }
 
-  /** Whether the driver coordinates the run, as far as it has been asked. */
-  def isCoordinated: Boolean = synchronized(opening).exists(_.value.exists(_.toOption.exists {
-    case _: FromDriver.Opened => true
-    case _ => false
-  }))
+  /** Whether the driver is known to coordinate the run. */
+  def isCoordinated: Boolean =
+    synchronized(opening).flatMap(_.value).exists(_.toOption.exists(_.isInstanceOf[FromDriver.Opened]))
 
   /**
    * Where a task attempt writes. None if the driver coordinates no run here: changelogs are plain files then.
    *
-   * @param partitions
-   *   of the task's stage, which share what may be sealed inline
+   * @param partitions of the task's stage, which share what may be sealed inline
    */
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
     case FromDriver.Opened(_, epoch, inlineShare) =>
       val limit = inlineShare / math.max(1, partitions)
-      val uploads = () => uploadsOnFirstUse(epoch)
-      Future.successful(Some(new TaskWriter(attempt, batch, limit, options, id, ask, uploads, noteBarrier, runtime)))
+      def noteBarrier(report: BarrierReport): Unit = barrier = Some(report)
+      Future.successful(Some(
+        new TaskWriter(attempt, batch, limit, options, id, ask, () => uploadsOf(epoch), noteBarrier, runtime)
+      ))
     case FromDriver.NotCoordinated => Future.successful(None)
     case _ => Future.failed(ProtocolErrors.notCoordinated(id.root))
   }
 
   /** Where snapshots are uploaded to. None if the driver coordinates no run here. */
-  def snapshotUploads(): Future[Option[SnapshotUploads]] = opened().map {
-    case FromDriver.Opened(_, epoch, _) => Some(snapshotsOnFirstUse(epoch))
+  def snapshotUploads(): Future[Option[SnapshotUploads]] = epoch().map(_.map(snapshotUploadsOf))
+
+  /** The run's number among all runs on the checkpoint; None if the driver coordinates no run here. */
+  def epoch(): Future[Option[Long]] = opened().map {
+    case FromDriver.Opened(_, epoch, _) => Some(epoch)
     case _ => None
   }
 
   /** Takes a message from the driver. */
   def receive(message: ToExecutor): Unit = message match {
-    case ToExecutor.Flush => synchronized(uploads).foreach(_.flush())
+    case ToExecutor.Flush => flush()
     case ToExecutor.Drop(attempt, directories) =>
       synchronized(directories.flatMap(stores.get)).foreach(_.drop(attempt))
   }
 
-  /** From now on the driver can have this store dropped. */
+  /** From now on the driver can drop this store. */
   def register(storeDirectory: String, store: LocalStore): Unit = synchronized(stores.put(storeDirectory, store)): Unit
 
   def unregister(storeDirectory: String, store: LocalStore): Unit = synchronized {
@@ -115,56 +111,48 @@ final class RunWorker(
     times
   }
 
-  /** The run's number among all runs on the checkpoint; None if the driver coordinates no run here. */
-  def epoch(): Future[Option[Long]] = opened().map {
-    case FromDriver.Opened(_, epoch, _) => Some(epoch)
-    case _ => None
-  }
-
   /** Spark's retention no longer needs versions of the store below `lowest`. The driver learns it in the background. */
   def release(storeDirectory: String, lowest: Long): Unit = {
-    synchronized {
-      released.updateWith(storeDirectory)(before => Some(math.max(lowest, before.getOrElse(0L))))
-    }: Unit
+    noteReleased(Seq(storeDirectory -> lowest))
     scheduleRelease()
   }
 
-  /** The versions of a store that are in the log; None if the driver does not coordinate the run, or not any more. */
+  /** The versions of a store that are in the log; None if the driver does not coordinate the run. */
   def versions(storeDirectory: String): Future[Option[FromDriver.Versions]] =
     ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).map {
       case versions: FromDriver.Versions => Some(versions)
       case _ => None
     }
 
-  /** Tells the driver, once, that changes bypass the log. */
+  /** Reports to the driver, once, that changes bypass the log. */
   def bypass(why: String): Unit = {
-    val first = synchronized {
-      val first = !reportedBypass
+    val isFirst = synchronized {
+      val isFirst = !reportedBypass
       reportedBypass = true
-      first
+      isFirst
     }
-    if (first) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
+    if (isFirst) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
   }
 
-  /** How the newest barrier went of which the driver has told. */
+  /** The newest barrier that the driver has reported. */
   def lastBarrier: Option[BarrierReport] = barrier
 
   /** Whether nothing is on its way to data files, and no store is registered. */
   def isIdle: Boolean = synchronized {
-    stores.isEmpty && uploader.forall(_.bytesInFlight == 0) && snapshots.forall(_.bytesInFlight == 0)
+    stores.isEmpty && uploads.forall(_.bytesInFlight == 0) && snapshots.forall(_.bytesInFlight == 0)
   }
 
-  /** Whether something is being uploaded, or the driver has not been told yet that it was. */
+  /** Whether an upload is under way, or has ended and was not reported to the driver. */
   def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
 
-  /** Uploads what waits, at once: the executor may soon be gone. */
-  def flush(): Unit = receive(ToExecutor.Flush)
+  /** Uploads at once what waits: the executor may soon be gone. */
+  def flush(): Unit = synchronized(uploads).foreach(_.flush())
 
-  /** Takes nothing more. Completes when what is being uploaded has ended. */
+  /** Takes nothing more. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     val (last, lastSnapshots) = synchronized {
       closed = true
-      (uploader, snapshots)
+      (uploads, snapshots)
     }
     for {
       _ <- last.fold(Future.unit)(_.close())
@@ -172,39 +160,37 @@ final class RunWorker(
     } yield ()
   }
 
-  private def noteBarrier(report: BarrierReport): Unit = barrier = Some(report)
-
-  private def uploadsOnFirstUse(epoch: Long): SegmentUploads = synchronized {
-    if (closed) throw new IllegalStateException(s"the log of run ${id.run} is closed")
-    uploads.getOrElse {
-      val made = makeUploader(epoch)
-      val wrapped = new SegmentUploads(made, ask, options.commitTimeoutMs, runtime)
-      uploader = Some(made)
-      uploads = Some(wrapped)
-      wrapped
-    }
+  private def uploadsOf(epoch: Long): SegmentUploads = synchronized {
+    refuseIfClosed()
+    val of = uploads.getOrElse(new SegmentUploads(makeUploader(epoch), ask, options.commitTimeoutMs, runtime))
+    uploads = Some(of)
+    of
   }
 
-  private def snapshotsOnFirstUse(epoch: Long): SnapshotUploads = synchronized {
+  private def snapshotUploadsOf(epoch: Long): SnapshotUploads = synchronized {
+    refuseIfClosed()
+    def isLogBusy = synchronized(uploads).exists(_.bytesInFlight > 0)
+    val of = snapshots.getOrElse(new SnapshotUploads(makeSnapshotUploader(epoch), () => isLogBusy, runtime))
+    snapshots = Some(of)
+    of
+  }
+
+  private def refuseIfClosed(): Unit =
     if (closed) throw new IllegalStateException(s"the log of run ${id.run} is closed")
-    snapshots.getOrElse {
-      val made = new SnapshotUploads(
-        makeSnapshotUploader(epoch),
-        () => synchronized(uploader).exists(_.bytesInFlight > 0),
-        runtime
-      )
-      snapshots = Some(made)
-      made
+
+  private def noteReleased(lowest: Seq[(String, Long)]): Unit = synchronized {
+    lowest.foreach { case (store, version) =>
+      released.put(store, math.max(version, released.getOrElse(store, 0L)))
     }
   }
 
   private def scheduleRelease(): Unit = {
-    val first = synchronized {
-      val first = !releasing && released.nonEmpty && !closed
-      if (first) releasing = true
-      first
+    val isFirst = synchronized {
+      val isFirst = !releasing && released.nonEmpty && !closed
+      if (isFirst) releasing = true
+      isFirst
     }
-    if (first) runtime.timer.schedule(ReleaseDelayMillis)(() => sendReleases()): Unit
+    if (isFirst) runtime.timer.schedule(ReleaseDelayMillis)(() => sendReleases()): Unit
   }
 
   private def sendReleases(): Unit = {
@@ -218,12 +204,8 @@ final class RunWorker(
       answer match {
         case Success(_) => scheduleRelease()
         case Failure(error) =>
-          logger.warn(s"Could not tell the driver what ${id.root} no longer needs; it is told with the next", error)
-          synchronized {
-            lowest.foreach { case (store, version) =>
-              released.updateWith(store)(since => Some(math.max(version, since.getOrElse(0L))))
-            }
-          }
+          logger.warn(s"Could not tell the driver what ${id.root} no longer needs; the next message repeats it", error)
+          noteReleased(lowest)
       }
     }
   }
@@ -232,6 +214,6 @@ final class RunWorker(
 private object RunWorker {
   private val logger = LoggerFactory.getLogger(classOf[RunWorker])
 
-  /** Long enough for a store's maintenance to name all that it lets go. */
+  /** Long enough for a store's maintenance to release all that it does. */
   private val ReleaseDelayMillis = 1000L
 }

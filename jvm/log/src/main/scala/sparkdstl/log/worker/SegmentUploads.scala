@@ -14,12 +14,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
 import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
-/**
- * A worker's uploads, and word of them to the driver, in as few messages as it takes.
- *
- * @param ask
- *   brings a message to the driver
- */
+/** A worker's uploads, and the reports of them to the driver, in as few messages as possible. */
 private[worker] final class SegmentUploads(
     uploader: LogUploader,
     ask: AskUntilAnswered,
@@ -29,14 +24,14 @@ private[worker] final class SegmentUploads(
   import SegmentUploads._
   private implicit val executor: ExecutionContext = runtime.executor
 
-  // From an arbitrary number on: the driver may still know tickets of an earlier one of these.
+  // From an arbitrary number on: the driver may still know tickets of an earlier instance.
   private val tickets = new AtomicLong(runtime.random.nextUuid().getMostSignificantBits >>> 2)
 
-  // Guarded by this: what is still to be told, and whether a message is on its way.
-  private val untold = mutable.ArrayBuffer.empty[Report]
-  private var telling = false
+  // Guarded by this: reports that are still to be sent, and whether a message is on its way.
+  private val unsent = mutable.ArrayBuffer.empty[Report]
+  private var sending = false
 
-  // What will be told, and the driver has not answered yet.
+  // Reports that the driver has not answered yet.
   private val reports = new AtomicInteger
 
   /** Takes a chunk; completes when there is memory for it. */
@@ -45,8 +40,13 @@ private[worker] final class SegmentUploads(
 
   def flush(): Unit = uploader.flush()
 
-  /** Whether anything is being uploaded, or was and the driver does not know yet. */
-  def isBusy: Boolean = uploader.bytesInFlight > 0 || reports.get > 0
+  /** Bytes that wait for upload or are being uploaded. */
+  def bytesInFlight: Long = uploader.bytesInFlight
+
+  /** Whether an upload is under way, or has ended and was not reported to the driver. */
+  def isBusy: Boolean = bytesInFlight > 0 || reports.get > 0
+
+  def close(): Future[Unit] = uploader.close()
 
   /** One chunk on its way. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
@@ -56,7 +56,7 @@ private[worker] final class SegmentUploads(
     /** As a seal names it. Fails if the upload has failed already. */
     def part: SealedPart = {
       val ended = pending.location.value
-      // Also if a later seal says where it is: the driver may have taken an earlier one.
+      // Also if a later seal names its place: the driver may have taken an earlier one.
       isAwaited ||= ended.isEmpty
       ended match {
         case Some(Success(at)) =>
@@ -67,21 +67,17 @@ private[worker] final class SegmentUploads(
       }
     }
 
-    /** From now on the driver learns how it ends, if the seal did not say. To be called once the driver has the seal. */
+    /** Reports its end to the driver, unless the seal named its place. To be called once the driver has the seal. */
     def report(): Unit = if (isAwaited) {
       reports.incrementAndGet(): Unit
-      pending.location.onComplete {
-        case Success(at) => tell(Right(at))
-        case Failure(error) => tell(Left(String.valueOf(error.getMessage)))
+      pending.location.onComplete { ended =>
+        val result = ended.fold(error => Left(String.valueOf(error.getMessage)), Right(_))
+        SegmentUploads.this.synchronized(unsent += Report(ticket, result, this)): Unit
+        sendNext()
       }
     }
 
-    private def tell(result: Either[String, SegmentPart]): Unit = {
-      SegmentUploads.this.synchronized(untold += Report(ticket, result, this)): Unit
-      tellNext()
-    }
-
-    /** Nobody wants the chunk, and nothing that may be committed names it. */
+    /** The chunk is not wanted, and no seal that may be committed names it. */
     def discard(): Unit = pending.discard()
 
     /**
@@ -91,52 +87,51 @@ private[worker] final class SegmentUploads(
     def discardUnlessPlaced(): Unit = if (!isPlaced) discard()
   }
 
-  private def tellNext(): Unit = {
+  private def sendNext(): Unit = {
     val message = synchronized {
-      val ready = !telling && untold.nonEmpty
-      if (ready) telling = true
+      val ready = !sending && unsent.nonEmpty
+      if (ready) sending = true
       Option.when(ready) {
-        val all = untold.toVector
-        untold.clear()
+        val all = unsent.toVector
+        unsent.clear()
         all
       }
     }
-    message.foreach { told =>
-      ask(ToDriver.Uploaded(told.map(report => report.ticket -> report.result)), timeoutMillis).onComplete {
-        answer =>
-          synchronized {
-            telling = false
-            // The barrier may be waiting for them: they are told again, together with what has come meanwhile.
-            if (answer.isFailure) untold.prependAll(told): Unit
-          }
-          answer match {
-            case Success(heard) =>
-              reports.addAndGet(-told.size): Unit
-              discardUnwanted(told, heard.message)
-              tellNext()
-            case Failure(error) => tellAgainLater(error)
-          }
+    message.foreach { sent =>
+      ask(ToDriver.Uploaded(sent.map(report => report.ticket -> report.result)), timeoutMillis).onComplete { answer =>
+        synchronized {
+          sending = false
+          // The barrier may wait for them: they are sent again, with what has come meanwhile.
+          if (answer.isFailure) unsent.prependAll(sent): Unit
+        }
+        answer match {
+          case Success(heard) =>
+            reports.addAndGet(-sent.size): Unit
+            discardUnwanted(sent, heard.message)
+            sendNext()
+          case Failure(error) => sendAgainLater(error)
+        }
       }
     }
   }
 
-  private def discardUnwanted(told: Vector[Report], answer: FromDriver): Unit = answer match {
+  private def discardUnwanted(sent: Vector[Report], answer: FromDriver): Unit = answer match {
     case FromDriver.Unwanted(tickets) =>
       val unwanted = tickets.toSet
-      told.foreach(report => if (unwanted(report.ticket)) report.upload.discardUnlessPlaced())
+      sent.foreach(report => if (unwanted(report.ticket)) report.upload.discardUnlessPlaced())
     case _ =>
   }
 
-  private def tellAgainLater(error: Throwable): Unit =
-    try runtime.timer.schedule(TellAgainMillis)(() => tellNext()): Unit
-    catch { case NonFatal(_) => logger.warn("The driver is not told any more how uploads have ended", error) }
+  private def sendAgainLater(error: Throwable): Unit =
+    try runtime.timer.schedule(SendAgainMillis)(() => sendNext()): Unit
+    catch { case NonFatal(_) => logger.warn("The ends of uploads are no longer reported to the driver", error) }
 }
 
 private object SegmentUploads {
   private val logger = LoggerFactory.getLogger(classOf[SegmentUploads])
 
-  /** An ask has gone on for long before it is given up: no hurry. */
-  private val TellAgainMillis = 1000L
+  /** The ask itself was repeated for long: no hurry. */
+  private val SendAgainMillis = 1000L
 
   /** How an upload has ended. */
   private final case class Report(ticket: Long, result: Either[String, SegmentPart], upload: SegmentUploads#Upload)

@@ -12,8 +12,7 @@ import sparkdstl.log.transport.{SealedPart, SealedSegment}
  *
  * Used by one thread at a time.
  *
- * @param chunkSize
- *   in bytes; chunks are handed over at this size
+ * @param chunkSize in bytes; chunks are handed over at this size
  */
 final class SegmentWriter private[worker] (
     val key: SegmentKey,

@@ -10,8 +10,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
  * loading a snapshot. One that does not change has nothing to upload; it gets a snapshot all the same when many versions have
  * passed, because until then the log of all stores is kept for its sake. Not thread-safe.
  *
- * @param minVersions
- *   from one snapshot to the next, unless the interval is over
+ * @param minVersions from one snapshot to the next, unless the interval is over
  */
 final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: ProtocolRuntime) {
   import SnapshotSchedule._
@@ -28,14 +27,10 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   /**
    * The store was loaded from a snapshot, of `bytes` in all, and a log after it.
    *
-   * @param versionsSince
-   *   how many versions were replayed
-   * @param logBytesSince
-   *   how many bytes of changelogs
-   * @param runsSince
-   *   how many runs have begun since the one whose entry holds the snapshot
-   * @param loads
-   *   how often the executor has loaded the store from storage in this run
+   * @param versionsSince how many versions were replayed
+   * @param logBytesSince how many bytes of changelogs
+   * @param runsSince how many runs have begun since the one whose entry holds the snapshot
+   * @param loads how often the executor has loaded the store from storage in this run
    */
   def loaded(bytes: Long, versionsSince: Long, logBytesSince: Long, runsSince: Long, loads: Int): Unit = {
     begin(bytes, versionsSince, logBytesSince)

@@ -1,7 +1,6 @@
 package sparkdstl.log.worker
 
-import scala.concurrent.{ExecutionContext, Future, Promise}
-import scala.util.{Failure, Success}
+import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.runtime.ProtocolRuntime
@@ -11,8 +10,7 @@ import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
  * A worker's uploads of snapshots, in data files of their own: they may be needed for as long as the store does not change
  * what is in them. Uploads of the log go first.
  *
- * @param isLogBusy
- *   whether changes are being uploaded
+ * @param isLogBusy whether changes are being uploaded
  */
 final class SnapshotUploads private[worker] (
     uploader: LogUploader,
@@ -39,15 +37,7 @@ final class SnapshotUploads private[worker] (
 
   private def whenLogIsQuiet(leftMillis: Long): Future[Unit] =
     if (closed || leftMillis <= 0 || !isLogBusy()) Future.unit
-    else after(QuietCheckMillis).flatMap(_ => whenLogIsQuiet(leftMillis - QuietCheckMillis))
-
-  private def after(millis: Long): Future[Unit] = {
-    val due = Promise[Unit]()
-    scala.util.Try(runtime.timer.schedule(millis)(() => due.trySuccess(()): Unit)) match {
-      case Success(_) => due.future
-      case Failure(error) => Future.failed(error)
-    }
-  }
+    else runtime.after(QuietCheckMillis).flatMap(_ => whenLogIsQuiet(leftMillis - QuietCheckMillis))
 }
 
 private object SnapshotUploads {

@@ -11,10 +11,8 @@ import sparkdstl.log.upload.PendingChunk
  * version was committed, and the one after that the entry which holds it exists. When the local state is replaced by one from
  * storage neither is proved any more, and the snapshot is abandoned. Thread-safe.
  *
- * @param storeDirectory
- *   of the store
- * @param version
- *   that it is a snapshot of
+ * @param storeDirectory of the store
+ * @param version that it is a snapshot of
  */
 final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   import StoreSnapshot._
@@ -48,8 +46,7 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   /**
    * The driver has taken a seal of the store.
    *
-   * @param carried
-   *   whether it was asked to take the snapshot with it
+   * @param carried whether it was asked to take the snapshot with it
    * @param notTaken
    *   None if it took the snapshot; else the data files of it that may be gone, or none if it may come with a later seal
    */
@@ -145,10 +142,8 @@ trait SealedStore {
   /**
    * The driver has taken the changes.
    *
-   * @param carried
-   *   whether the seal carried a snapshot
-   * @param notTaken
-   *   if it did and the driver has not taken it, those of its data files that may be gone
+   * @param carried whether the seal carried a snapshot
+   * @param notTaken if it did and the driver has not taken it, those of its data files that may be gone
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
 

@@ -19,10 +19,8 @@ import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, SealedSegment,
  * given up while the driver is asked does not know whether the driver has taken its seal: it is withdrawn, and what it
  * uploaded is discarded only when the driver says that it is in no commit.
  *
- * @param attempt
- *   Spark's number of the task attempt
- * @param inlineLimit
- *   how many bytes the whole task may seal inline
+ * @param attempt Spark's number of the task attempt
+ * @param inlineLimit how many bytes the whole task may seal inline
  */
 final class TaskWriter private[worker] (
     val attempt: Long,
@@ -55,8 +53,7 @@ final class TaskWriter private[worker] (
    *
    * @param base
    *   the task attempt whose commit left the local state that the changes are based on, if it was not read from storage
-   * @throws IllegalStateException
-   *   when the task has been sealed or given up
+   * @throws IllegalStateException when the task has been sealed or given up
    */
   def segment(key: SegmentKey, base: Option[Long]): SegmentWriter = synchronized {
     if (state != Open)
@@ -69,8 +66,7 @@ final class TaskWriter private[worker] (
   /**
    * The segment is complete, and part of what [[seal]] hands over. `rest` are its last bytes.
    *
-   * @throws IllegalStateException
-   *   when the task has been sealed without it
+   * @throws IllegalStateException when the task has been sealed without it
    */
   def end(segment: SegmentWriter, rest: Array[Byte]): Unit = synchronized {
     if (!writing.remove(segment))

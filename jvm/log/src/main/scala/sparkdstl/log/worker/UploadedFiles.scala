@@ -31,8 +31,6 @@ final class UploadedFiles {
 
   /** These data files may be gone. */
   def forget(files: Set[String]): Unit = synchronized {
-    segments = segments.filterNot { case (_, segment) =>
-      segment.parts.exists { case SealedPart.Stored(part) => part.file.exists(files); case _ => false }
-    }
+    segments = segments.filterNot { case (_, segment) => segment.files.exists(files) }
   }
 }

@@ -213,7 +213,7 @@ object GoldenFiles {
   ): Array[Byte] = {
     val logStart = golden.content.indexOfSlice(LogFile.HeaderMagic)
     val segments = golden.content.slice(logStart + LogFile.HeaderLength, logStart + LogFile.HeaderLength + 8)
-    val more = new IndexEncoder
+    val more = new ByteEncoder
     section.foreach(more.section(_)(_.text("from the future")))
     val header = LogFileWriter.header(golden.index.kind.code, version, requiredFlags, optionalFlags)
     val body = IndexCodec.encode(golden.index) ++ more.result

@@ -21,7 +21,7 @@ class HostileIndexSuite extends AnyFunSuite {
   private val MiB = 1024L * 1024
 
   /** The sections of an index; each can be replaced, left out, or added to. */
-  private val sections: Map[Int, IndexEncoder => Unit] = Map(
+  private val sections: Map[Int, ByteEncoder => Unit] = Map(
     WriterSection -> { out =>
       out.text("some software")
       out.uuid(someRun)
@@ -39,10 +39,10 @@ class HostileIndexSuite extends AnyFunSuite {
     SegmentsSection -> { out => out.number(0) }
   )
 
-  private def body(changes: (Int, IndexEncoder => Unit)*): Array[Byte] = bodyOf(sections ++ changes)
+  private def body(changes: (Int, ByteEncoder => Unit)*): Array[Byte] = bodyOf(sections ++ changes)
 
-  private def bodyOf(sections: Map[Int, IndexEncoder => Unit]): Array[Byte] = {
-    val out = new IndexEncoder
+  private def bodyOf(sections: Map[Int, ByteEncoder => Unit]): Array[Byte] = {
+    val out = new ByteEncoder
     sections.toSeq.sortBy(_._1).foreach { case (tag, write) => out.section(tag)(write) }
     out.result
   }
@@ -69,7 +69,7 @@ class HostileIndexSuite extends AnyFunSuite {
     refused("were expected")(body(WriterSection -> (_.number(Int.MaxValue.toLong))))
     refused("is allowed")(body(WriterSection -> (_.number(Long.MaxValue))))
     Seq(Int.MaxValue.toLong -> "were expected", Long.MaxValue -> "is allowed").foreach { case (length, why) =>
-      val out = new IndexEncoder
+      val out = new ByteEncoder
       out.number(2)
       out.number(length)
       refused(why)(out.result)
@@ -77,7 +77,7 @@ class HostileIndexSuite extends AnyFunSuite {
   }
 
   test("a number of more than 63 bits is refused") {
-    def numbers(last: Int)(out: IndexEncoder): Unit = {
+    def numbers(last: Int)(out: ByteEncoder): Unit = {
       (1 to 9).foreach(_ => out.byte(0xff))
       out.byte(last)
     }
@@ -98,7 +98,7 @@ class HostileIndexSuite extends AnyFunSuite {
 
   test("a section that is missing, named twice or out of order is refused") {
     sections.keys.foreach(tag => refused("")(bodyOf(sections - tag)))
-    val out = new IndexEncoder
+    val out = new ByteEncoder
     out.section(SegmentsSection)(_.number(0))
     refused("section 12 after section 12")(body() ++ out.result)
     refused("section 2 after section 12")(body() ++ body())
@@ -130,12 +130,12 @@ class HostileIndexSuite extends AnyFunSuite {
   test("a commit entry has a batch and no name; a data file has a name, no batch, no base and no other files") {
     refused("without a batch")(bodyOf(sections - EntrySection))
     refused("name of a data file")(body(NameSection -> (_.text(dataPath))))
-    val data = sections - EntrySection + (NameSection -> ((_: IndexEncoder).text(dataPath)))
+    val data = sections - EntrySection + (NameSection -> ((_: ByteEncoder).text(dataPath)))
     assert(readData(fileOf(LogFileKind.DataFile, bodyOf(data))).name.contains(dataPath))
     refused("without a name", LogFileKind.DataFile)(bodyOf(data - NameSection))
-    refused("not the name", LogFileKind.DataFile)(bodyOf(data + (NameSection -> ((_: IndexEncoder).text("../x")))))
+    refused("not the name", LogFileKind.DataFile)(bodyOf(data + (NameSection -> ((_: ByteEncoder).text("../x")))))
     refused("batch", LogFileKind.DataFile)(bodyOf(data + (EntrySection -> sections(EntrySection))))
-    refused("base", LogFileKind.DataFile)(bodyOf(data + (BaseSection -> ((_: IndexEncoder).text("a")))))
+    refused("base", LogFileKind.DataFile)(bodyOf(data + (BaseSection -> ((_: ByteEncoder).text("a")))))
     val other = dataIndex(SegmentEntry(key(), 1, Vector(SegmentPart(Some(dataPath), 24, 0, 0))))
     refused("other files", LogFileKind.DataFile)(IndexCodec.encode(other))
   }
@@ -197,7 +197,7 @@ class HostileIndexSuite extends AnyFunSuite {
   }
 
   test("a list of snapshots names what there can be") {
-    val oneStore = StoresSection -> { (out: IndexEncoder) =>
+    val oneStore = StoresSection -> { (out: ByteEncoder) =>
       out.number(1); out.number(0); out.text("")
     }
     def list(since: Long, plainUpTo: Long, snapshots: (Long, Long, Long)*) = body(

@@ -16,25 +16,26 @@ class RecoveryProgressSuite extends AnyFunSuite {
     import fixture._
     val first = progress.begin("first", 20)
     val second = progress.begin("second", 20)
-    assert(progress.storesLoading == 2 && progress.changelogsToDo == 0)
+    assert(progress("storesLoading") == 2 && progress("changelogsToDo") == 0)
     first.fetching(100)
     second.fetching(50)
     first.fetched(30)
     second.foundLocally(20)
-    assert(progress.snapshotBytesToDo == 100 && progress.snapshotBytesFetched == 30)
-    assert(progress.snapshotBytesLocal == 20)
+    assert(progress("snapshotBytesToDo") == 100 && progress("snapshotBytesFetched") == 30)
+    assert(progress("snapshotBytesLocal") == 20)
     // Another snapshot, because that one is damaged.
     first.fetching(40)
-    assert(progress.snapshotBytesToDo == 70)
+    assert(progress("snapshotBytesToDo") == 70)
     first.fetched(40)
     first.reached(12)
-    assert(progress.changelogsToDo == 8 && progress.snapshotBytesToDo == 30)
+    assert(progress("changelogsToDo") == 8 && progress("snapshotBytesToDo") == 30)
     first.reached(13)
-    assert(progress.changelogsToDo == 7)
+    assert(progress("changelogsToDo") == 7)
     first.end(isLoaded = true)
     second.end(isLoaded = false)
-    assert(progress.storesLoading == 0 && progress.storesLoaded == 1)
-    assert(progress.changelogsToDo == 0 && progress.snapshotBytesToDo == 0 && progress.snapshotBytesFetched == 70)
+    assert(progress("storesLoading") == 0 && progress("storesLoaded") == 1)
+    assert(progress("changelogsToDo") == 0 && progress("snapshotBytesToDo") == 0 &&
+      progress("snapshotBytesFetched") == 70)
   }
 
   test("one that takes long is reported again and again, until it has ended") {

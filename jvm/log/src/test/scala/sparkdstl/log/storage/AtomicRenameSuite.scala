@@ -54,9 +54,8 @@ class AtomicRenameSuite extends AnyFunSuite {
   test("where replacing takes steps nothing is deleted that need not be") {
     val steps = mutable.ArrayBuffer.empty[String]
     var taken = false
-    val rename = new ReplaceInSteps {
+    val rename = new AtomicRename {
       override def replacesAtomically: Boolean = false
-      override def replace(from: Path, to: Path): Unit = replaceInSteps(from, to)
       override def create(from: Path, to: Path): Unit = {
         steps += "create"
         if (taken) throw new FileAlreadyExistsException("taken")

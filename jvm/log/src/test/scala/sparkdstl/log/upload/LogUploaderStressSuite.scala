@@ -12,7 +12,7 @@ import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
-import sparkdstl.log.config.RetryPolicy
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.{RequestOptions, Requests, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
@@ -61,7 +61,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
       new DataFiles(FormatSamples.writer, "1", "a"),
       budget,
       discarder,
-      UploaderOptions(1000, 1000, AmpleMillis),
+      LogOptions.default.updated(LogOptions.PersistSizeThreshold, 1000L).updated(LogOptions.CommitTimeout, AmpleMillis),
       runtime,
       metrics
     )

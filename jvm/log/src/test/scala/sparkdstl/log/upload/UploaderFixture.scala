@@ -4,7 +4,7 @@ import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.RetryPolicy
+import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.format.{FormatSamples, LogFileReader, LogLayout, SegmentPart}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
@@ -34,7 +34,8 @@ final class UploaderFixture(
     new DataFiles(FormatSamples.writer, "1", instance),
     budget,
     discarder,
-    UploaderOptions(persistSizeThreshold, persistDelayMillis = 5000, timeoutMillis = 60000),
+    LogOptions.default.updated(LogOptions.PersistSizeThreshold, persistSizeThreshold)
+      .updated(LogOptions.PersistDelay, 5000L).updated(LogOptions.CommitTimeout, 60000L),
     runtime,
     metrics
   )

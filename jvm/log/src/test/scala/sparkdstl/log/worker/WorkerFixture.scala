@@ -62,7 +62,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
     new DataFiles(FormatSamples.writer.copy(epoch = epoch), "1", instance),
     new MemoryBudget(maxInFlight),
     new ObjectDiscarder(storage, runtime, 60000, metrics),
-    UploaderOptions.of(options),
+    options,
     runtime,
     metrics
   )

@@ -11,7 +11,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind, Writer}
 import sparkdstl.log.read.{EntryReader, FoundSegment, SegmentReader}
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{DriverLink, RunId, SealedPart, SealedSegment, SnapshotPlace, ToExecutor}
-import sparkdstl.log.upload.{DataFiles, LogUploader, ObjectDiscarder, UploaderOptions}
+import sparkdstl.log.upload.{DataFiles, LogUploader, ObjectDiscarder}
 import sparkdstl.log.worker.{LocalStore, RunWorker, SealedStore, SnapshotUploads, StoreSnapshot, TaskWriter}
 import sparkdstl.sim.model.{Names, SnapshotPiece, SnapshotZip}
 import sparkdstl.sim.spark.{ExecutorLog, WrittenSegment}
@@ -232,7 +232,7 @@ private[wiring] final class ProtocolExecutor(
       new DataFiles(Writer(run.run, epoch, context.name, context.name), name, instance),
       environment.memory,
       new ObjectDiscarder(storage.log, context.runtime, options.commitTimeoutMs, environment.uploadMetrics),
-      UploaderOptions.of(options),
+      options,
       context.runtime,
       environment.uploadMetrics
     )

@@ -13,8 +13,7 @@ import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
  * was chosen is durable or lost. Seals and withdrawals may be said any number of times. What a report costs does not
  * depend on how many stores there are. Thread-safe.
  *
- * @param budget
- *   for the inline bytes held here
+ * @param budget for the inline bytes held here
  */
 private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   import AttemptLedger._
@@ -60,8 +59,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   /**
    * Takes back what an attempt has sealed for a batch, also what is still to come of it.
    *
-   * @return
-   *   whether it may have become part of a commit all the same: the batch is closed and this attempt was chosen
+   * @return whether it may have become part of a commit all the same: the batch is closed and this attempt was chosen
    */
   def withdraw(attempt: Long, batch: Long): Boolean = synchronized {
     val mayBeCommitted = undecided.exists { case (of, attempts) => of == batch && attempts(attempt) } ||
@@ -81,8 +79,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   /**
    * Takes word of how an upload ended; hearing it twice changes nothing.
    *
-   * @return
-   *   whether anybody knows the ticket; else its batch is forgotten
+   * @return whether anybody knows the ticket; else its batch is forgotten
    */
   def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Boolean = {
     val (isKnown, settled) = synchronized {
@@ -111,10 +108,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   /**
    * Takes no more seals for `batch`, and chooses attempts for its stores.
    *
-   * @param ids
-   *   the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
-   * @param reported
-   *   attempts whose results Spark has taken, in the order in which it did
+   * @param ids the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
+   * @param reported attempts whose results Spark has taken, in the order in which it did
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Closing = synchronized {
     closedBatch = math.max(closedBatch, batch)
@@ -158,8 +153,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   /**
    * The closed batch is committed. Forgets it and all before it.
    *
-   * @return
-   *   data files that attempts named which are not part of it
+   * @return data files that attempts named which are not part of it
    */
   def committed(batch: Long): Set[String] = synchronized {
     val winners =
@@ -290,10 +284,8 @@ private[coordinator] object AttemptLedger {
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**
-   * @param losers
-   *   executor, attempt and store directory of what was sealed and not chosen
-   * @param missingIds
-   *   checkpoint ids named by the entry for which nothing was sealed
+   * @param losers executor, attempt and store directory of what was sealed and not chosen
+   * @param missingIds checkpoint ids named by the entry for which nothing was sealed
    */
   final case class Closing(losers: Vector[(String, Long, String)], missingIds: Set[String])
 
@@ -314,8 +306,7 @@ private[coordinator] object AttemptLedger {
   private final class CarriedSnapshot(val segments: Vector[SealedSegment]) {
     val inlineBytes: Long = HeldSegment.inlineBytes(segments.flatMap(_.parts))
 
-    def files: Iterator[String] =
-      segments.iterator.flatMap(_.parts).collect { case SealedPart.Stored(part) => part }.flatMap(_.file)
+    def files: Iterator[String] = segments.iterator.flatMap(_.files)
   }
 
   private final class Attempt {

@@ -8,10 +8,8 @@ import sparkdstl.log.transport.SealedPart
 /**
  * One segment that one task attempt has sealed, and what has become of it. Guarded by the ledger that holds it.
  *
- * @param attempt
- *   the task attempt; negative where a thread without a task has sealed it
- * @param executor
- *   that holds what is not durable
+ * @param attempt the task attempt; negative where a thread without a task has sealed it
+ * @param executor that holds what is not durable
  */
 private[coordinator] final class HeldSegment(
     val key: SegmentKey,

@@ -5,8 +5,7 @@ import java.util.concurrent.atomic.AtomicLong
 /**
  * Bounds the bytes of small segments that a driver holds, over all its queries. Thread-safe.
  *
- * @param maxBytes
- *   the budget
+ * @param maxBytes the budget
  */
 final class InlineBudget(maxBytes: Long) {
   private val used = new AtomicLong

@@ -32,20 +32,15 @@ private[coordinator] final class StoreChoice(val store: String, val candidates: 
 private[coordinator] object WinnerSelection {
 
   /**
-   * @param choices
-   *   of all stores
-   * @param losers
-   *   executor, attempt and store directory of what was sealed and is certain not to be committed
+   * @param choices of all stores
+   * @param losers executor, attempt and store directory of what was sealed and is certain not to be committed
    */
   final case class Result(choices: Vector[StoreChoice], losers: Vector[(String, Long, String)])
 
   /**
-   * @param sealedBy
-   *   by store, what attempts have sealed of it, in the order in which they did
-   * @param ids
-   *   the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
-   * @param reported
-   *   attempts whose results Spark has taken, in the order in which it did
+   * @param sealedBy by store, what attempts have sealed of it, in the order in which they did
+   * @param ids the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
+   * @param reported attempts whose results Spark has taken, in the order in which it did
    */
   def of(sealedBy: Seq[(String, Vector[Candidate])], ids: Set[String], reported: Seq[Long]): Result = {
     val order = reported.zipWithIndex.toMap

@@ -22,8 +22,7 @@ import sparkdstl.log.storage.StorageOperation.{Read, Replace}
  * The mark names the query, and the path of its checkpoint when it last began a run. A checkpoint at another path has been
  * moved if there is none at the old path, and copied if there is.
  *
- * @param checkpointAt
- *   the storage that holds another checkpoint
+ * @param checkpointAt the storage that holds another checkpoint
  */
 final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageClient) {
   import BasePathOwner._

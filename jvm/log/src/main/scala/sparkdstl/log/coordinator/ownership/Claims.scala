@@ -16,8 +16,7 @@ import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 /**
  * The claims on storage of one checkpoint, for a run. A claim never changes, so each is read once. Thread-safe.
  *
- * @param kept
- *   how many claims stay at most
+ * @param kept how many claims stay at most
  */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
   import storage.location

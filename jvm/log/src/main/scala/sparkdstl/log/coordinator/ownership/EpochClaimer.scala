@@ -13,10 +13,8 @@ import sparkdstl.log.request.{Creation, QueryStorage}
 /**
  * What a run has found and claimed.
  *
- * @param newest
- *   the newest commit entry
- * @param exclusive
- *   whether storage creates objects exclusively, as a trial has shown
+ * @param newest the newest commit entry
+ * @param exclusive whether storage creates objects exclusively, as a trial has shown
  */
 private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryFound, exclusive: Boolean)
 

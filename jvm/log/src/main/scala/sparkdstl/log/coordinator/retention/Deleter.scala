@@ -20,10 +20,8 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
   /**
    * Deletes the entry of `batch` if it is the newest on storage, with those that [[RollbackPlan]] adds.
    *
-   * @param requested
-   *   entries whose deletion was requested before
-   * @return
-   *   the deleted entries
+   * @param requested entries whose deletion was requested before
+   * @return the deleted entries
    */
   def rollBack(batch: Long, requested: Set[Long]): Future[Vector[Long]] =
     storage.batches().flatMap { there =>
@@ -40,8 +38,7 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
    * has ended. Without a run it is unknown which entries are still needed. So only what is requested from the newest entry
    * down is deleted, as in a rollback; the next run's retention deletes the rest. Entries without segments go at once.
    *
-   * @return
-   *   the requests that remain
+   * @return the requests that remain
    */
   def deleteUnowned(batch: Long, requested: Set[Long]): Future[Set[Long]] = entries.read(batch).flatMap {
     case EntryFound.Absent => Future.successful(requested - batch)

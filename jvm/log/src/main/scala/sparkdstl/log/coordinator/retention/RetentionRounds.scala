@@ -21,8 +21,7 @@ import sparkdstl.log.request.QueryStorage
  * that has left nothing to do is followed by a pause, so that a query with quick batches does not list for each of them. What
  * fails is tried again in a later round.
  *
- * @param onFailure
- *   called with the error of each round that failed
+ * @param onFailure called with the error of each round that failed
  */
 private[coordinator] final class RetentionRounds(
     storage: QueryStorage,

@@ -13,8 +13,7 @@ import scala.util.Try
  * that batch, as its first one, and it is `first` of that run's claim. So the entry that a claim names as its first is not deleted
  * while the claim exists, and the paused run finds it taken.
  *
- * @param first
- *   the batch whose entry the run would create first
+ * @param first the batch whose entry the run would create first
  * @param follows
  *   the epoch of the run that has written the entry before it, and may be paused; 0 if there is no such entry, -1 if stock Spark
  *   wrote it
@@ -37,12 +36,9 @@ object Claim {
 /**
  * The names in the directory of claims.
  *
- * @param claimed
- *   epochs that are claimed
- * @param ended
- *   epochs whose runs have ended with nothing under way
- * @param trials
- *   names of objects with which runs have tried how storage creates, with their epochs
+ * @param claimed epochs that are claimed
+ * @param ended epochs whose runs have ended with nothing under way
+ * @param trials names of objects with which runs have tried how storage creates, with their epochs
  */
 private[coordinator] final case class ListedClaims(
     claimed: Vector[Long],
@@ -54,10 +50,8 @@ private[coordinator] final case class ListedClaims(
    * The entries that claims fence: those that a run which has committed nothing would create, and those that the run before
    * would.
    *
-   * @param claims
-   *   by epoch; None for one that is gone or that another release has written
-   * @param own
-   *   epoch of this run, which has created its own
+   * @param claims by epoch; None for one that is gone or that another release has written
+   * @param own epoch of this run, which has created its own
    */
   def fences(claims: Map[Long, Option[Claim]], own: Long): Set[Long] = {
     val hasCommitted = claims.valuesIterator.flatten.map(_.follows).toSet + own

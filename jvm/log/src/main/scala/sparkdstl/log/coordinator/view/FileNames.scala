@@ -60,8 +60,7 @@ private[coordinator] final class FileNames private (
   /**
    * Those of the files that may not be on storage any more: they have no name, and were released, or are of another run.
    *
-   * @param epoch
-   *   of this run
+   * @param epoch of this run
    */
   def missing(files: Set[String], epoch: Long): Set[String] = files.filterNot { file =>
     isNamed(file) || LogLayout.parseDataFile(file).exists { name =>
@@ -72,8 +71,7 @@ private[coordinator] final class FileNames private (
   /**
    * Releases those of the files that have no name: from now on [[missing]] reports them.
    *
-   * @return
-   *   the released files, to be deleted
+   * @return the released files, to be deleted
    */
   def release(files: Set[String]): (FileNames, Set[String]) = {
     val unnamed = files.filterNot(isNamed)

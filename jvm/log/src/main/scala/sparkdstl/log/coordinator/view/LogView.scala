@@ -29,27 +29,18 @@ private[coordinator] object EntryState {
  * snapshots that they hold, and the data files that they name. Immutable: each transition returns the next value, so that no
  * part of it can disagree with another.
  *
- * @param epoch
- *   of this run
- * @param entries
- *   by batch
- * @param newestId
- *   of the newest entry; None if that has none
- * @param requested
- *   entries whose deletion Spark has requested, and that may still be needed
- * @param stores
- *   directories of the stores that the newest entry with segments has changed
- * @param released
- *   the lowest version that each store needs, as Spark's own retention of plain snapshots has told
- * @param snapshots
- *   None until the entries that existed at the start were asked for them
- * @param unneeded
- *   data files that were released for deletion, and may still be on storage
+ * @param epoch of this run
+ * @param entries by batch
+ * @param newestId of the newest entry; None if that has none
+ * @param requested entries whose deletion Spark has requested, and that may still be needed
+ * @param stores directories of the stores that the newest entry with segments has changed
+ * @param released the lowest version that each store needs, as Spark's own retention of plain snapshots has told
+ * @param snapshots None until the entries that existed at the start were asked for them
+ * @param unneeded data files that were released for deletion, and may still be on storage
  * @param fences
  *   batches whose entries stay although no version needs them, because a run that was paused may try to create them; see
  *   [[Claim]]
- * @param ownFrom
- *   the first batch that this run has committed
+ * @param ownFrom the first batch that this run has committed
  */
 private[coordinator] final case class LogView private (
     epoch: Long,
@@ -89,7 +80,7 @@ private[coordinator] final case class LogView private (
       newestId = index.link.map(_.entry),
       stores = if (changed.isEmpty) stores else changed,
       snapshots = for (known <- snapshots; list <- index.snapshots) yield known.committed(batch, list),
-      files = files.forgetSeals(batch).name(Namer.Entry(batch), filesIn(index)),
+      files = files.forgetSeals(batch).name(Namer.Entry(batch), index.files),
       ownFrom = ownFrom.orElse(Some(batch))
     )
   }
@@ -167,16 +158,13 @@ private[coordinator] final case class LogView private (
   /**
    * A task attempt seals snapshots that consist of these data files.
    *
-   * @return
-   *   by snapshot, those of its files that may be gone; of such a snapshot nothing is named
+   * @return by snapshot, those of its files that may be gone; of such a snapshot nothing is named
    */
   def promised[K](seal: Namer.Seal, snapshots: Map[K, Set[String]]): (LogView, Map[K, Set[String]]) = {
     val missing = snapshots.map { case (of, needed) => of -> files.missing(needed, epoch) }.filter(_._2.nonEmpty)
     val taken = snapshots.iterator.filterNot(of => missing.contains(of._1)).flatMap(_._2).toSet
     (copy(files = files.name(seal, taken)), missing)
   }
-
-  private def filesIn(index: LogFileIndex): Set[String] = index.entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
 }
 
 private[coordinator] object LogView {
@@ -184,10 +172,8 @@ private[coordinator] object LogView {
   /**
    * The view of a run that begins.
    *
-   * @param sizes
-   *   of the entries that were listed, by batch
-   * @param newest
-   *   what the newest of them is
+   * @param sizes of the entries that were listed, by batch
+   * @param newest what the newest of them is
    */
   def start(epoch: Long, sizes: Map[Long, Long], newest: EntryFound): LogView = {
     val unread = new LogView(

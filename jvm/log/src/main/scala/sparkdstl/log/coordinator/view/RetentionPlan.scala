@@ -3,10 +3,8 @@ package sparkdstl.log.coordinator.view
 /**
  * What retention is to do next.
  *
- * @param delete
- *   entries, the oldest first
- * @param read
- *   entries that must be read before anything can be deleted
+ * @param delete entries, the oldest first
+ * @param read entries that must be read before anything can be deleted
  */
 private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: Vector[Long]) {
   def isEmpty: Boolean = delete.isEmpty && read.isEmpty
@@ -23,8 +21,7 @@ private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: 
 private[coordinator] object RetentionPlan {
 
   /**
-   * @param limits
-   *   how much one round may do
+   * @param limits how much one round may do
    */
   def of(view: LogView, limits: RetentionLimits): RetentionPlan = {
     val candidates = view.requested.iterator.filter(isCandidate(view))
@@ -78,9 +75,7 @@ private[coordinator] object RetentionPlan {
 /**
  * How much one round of retention does.
  *
- * @param deletions
- *   of entries, at most
- * @param reads
- *   of entries of which it is not known whether they have segments, at most
+ * @param deletions of entries, at most
+ * @param reads of entries of which it is not known whether they have segments, at most
  */
 final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)

@@ -4,10 +4,8 @@ package sparkdstl.log.coordinator.view
  * Which entries are deleted at once because the deletion of the newest entry is requested: a rollback by a user, or a tool
  * that purges everything.
  *
- * @param entries
- *   the newest first, so that a stop in between leaves a checkpoint that is whole
- * @param unlessBegun
- *   the batch that keeps them all if Spark has begun it
+ * @param entries the newest first, so that a stop in between leaves a checkpoint that is whole
+ * @param unlessBegun the batch that keeps them all if Spark has begun it
  */
 private[coordinator] final case class RollbackPlan(entries: Vector[Long], unlessBegun: Option[Long])
 
@@ -18,8 +16,7 @@ private[coordinator] object RollbackPlan {
    * reaches the oldest. Then it was a purge of everything that came before, and what runs again is the newest batch that
    * was begun, on the state before it.
    *
-   * @param there
-   *   batches of the entries that are on storage, in ascending order: at least one
+   * @param there batches of the entries that are on storage, in ascending order: at least one
    */
   def of(there: Vector[Long], requested: Set[Long]): RollbackPlan = {
     val newest = there.last

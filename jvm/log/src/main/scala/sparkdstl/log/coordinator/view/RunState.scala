@@ -7,22 +7,15 @@ import sparkdstl.log.transport.BarrierReport
 /**
  * All that a run knows and that changes, but for what tasks have sealed: one immutable value, which is replaced as a whole.
  *
- * @param exclusive
- *   whether storage creates exclusively, as the trial at the start has shown
- * @param barrier
- *   how the newest barrier went
- * @param committing
- *   completes when the newest commit has ended
+ * @param exclusive whether storage creates exclusively, as the trial at the start has shown
+ * @param barrier how the newest barrier went
+ * @param committing completes when the newest commit has ended
  * @param listing
  *   completes when the view has the snapshots that existed at the start; None before the first request for them
- * @param restart
- *   None once a batch was committed, or the run has ended
- * @param claims
- *   the claims that were read, by epoch; None for one that is gone or that another release has written
- * @param claimEnded
- *   whether the claim of the run was marked as ended
- * @param bypassed
- *   whether changes of the query bypass the log
+ * @param restart None once a batch was committed, or the run has ended
+ * @param claims the claims that were read, by epoch; None for one that is gone or that another release has written
+ * @param claimEnded whether the claim of the run was marked as ended
+ * @param bypassed whether changes of the query bypass the log
  */
 private[coordinator] final case class RunState(
     view: LogView,
@@ -88,12 +81,9 @@ private[coordinator] object RunPhase {
 /**
  * A query that was started again, before its first batch is committed.
  *
- * @param stores
- *   how many the newest commit entry has changed
- * @param awaited
- *   those of them that no task has come to
- * @param sinceNanos
- *   when the first task came, by the runtime's timer
+ * @param stores how many the newest commit entry has changed
+ * @param awaited those of them that no task has come to
+ * @param sinceNanos when the first task came, by the runtime's timer
  */
 private[coordinator] final case class Restart(stores: Int, awaited: Set[String], sinceNanos: Option[Long] = None)
 

@@ -7,10 +7,8 @@ import sparkdstl.log.format.{CommittedSegment, HeldSnapshot, SegmentKind, Snapsh
 /**
  * The snapshots that commit entries hold. Immutable.
  *
- * @param plainUpTo
- *   up to this version stores may have plain files; 0 if there never were any
- * @param complete
- *   the newest entry of this run that lists all snapshots; the lists of later entries continue it
+ * @param plainUpTo up to this version stores may have plain files; 0 if there never were any
+ * @param complete the newest entry of this run that lists all snapshots; the lists of later entries continue it
  */
 private[coordinator] final case class SnapshotIndex private (
     byStore: Map[String, Vector[HeldSnapshot]],
@@ -25,12 +23,9 @@ private[coordinator] final case class SnapshotIndex private (
   /**
    * The list that the entry of `batch` is to carry.
    *
-   * @param own
-   *   snapshots that it holds itself
-   * @param hasChanges
-   *   whether it has changes of stores
-   * @param completeEvery
-   *   one entry in so many lists all snapshots, and those after it continue its list
+   * @param own snapshots that it holds itself
+   * @param hasChanges whether it has changes of stores
+   * @param completeEvery one entry in so many lists all snapshots, and those after it continue its list
    */
   def listFor(batch: Long, own: Vector[HeldSnapshot], hasChanges: Boolean, completeEvery: Long): SnapshotList = {
     val plain = if (!hasChanges) batch + 1 else if (batch == 0) 0 else math.min(plainUpTo, batch)

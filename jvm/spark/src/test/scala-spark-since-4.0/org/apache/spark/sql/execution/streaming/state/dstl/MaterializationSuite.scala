@@ -234,7 +234,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
       (1L to 3L).foreach { count =>
         eventually {
           feed(0 until 1)
-          assert(metrics.completedCount >= count)
+          assert(metrics("completed") >= count)
         }
       }
       // A later snapshot names what an earlier one has uploaded, under the name that it had then.
@@ -247,13 +247,13 @@ class MaterializationSuite extends QuerySuite with Eventually {
     val progress = DstlEnvironment.get.resources.recoveryProgress
     val kept = DstlEnvironment.get.resources.sstCache
     def restart(done: Int): (Long, Long) = {
-      val before = (progress.snapshotBytesFetched, progress.snapshotBytesLocal)
+      val before = (progress("snapshotBytesFetched"), progress("snapshotBytesLocal"))
       val counting = new Counting(done)
       try counting.feed()
       finally counting.query.stop()
       StateStores.close()
-      assert(progress.storesLoading == 0 && progress.snapshotBytesToDo == 0)
-      (progress.snapshotBytesFetched - before._1, progress.snapshotBytesLocal - before._2)
+      assert(progress("storesLoading") == 0 && progress("snapshotBytesToDo") == 0)
+      (progress("snapshotBytesFetched") - before._1, progress("snapshotBytesLocal") - before._2)
     }
     def entries = LoggedBatches.entries(checkpoint).size
     val before = kept.bytes

@@ -1,23 +1,15 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import java.io.ByteArrayInputStream
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{
-  FSDataInputStream,
-  FileAlreadyExistsException,
-  FileStatus,
-  Path,
-  PathFilter,
-  PositionedReadable,
-  Seekable
-}
+import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.read.SegmentInputStream
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
@@ -59,11 +51,11 @@ private[dstl] final class CheckpointFiles(
       case Some(known) if known <= PublishedFileStream.Limit =>
         val bytes =
           waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
-        new FSDataInputStream(new SeekableBytes(bytes))
+        new FSDataInputStream(SegmentInputStream.of(bytes))
       case _ =>
         val read = ReadTail(qualified, PublishedFileStream.Limit)
         val tail = waiting.found(qualified, storage.run(read, timeoutMillis))
-        if (tail.isWhole) new FSDataInputStream(new SeekableBytes(tail.bytes)) else fileSystem.open(qualified)
+        if (tail.isWhole) new FSDataInputStream(SegmentInputStream.of(tail.bytes)) else fileSystem.open(qualified)
     }
   }
 
@@ -149,34 +141,4 @@ private[dstl] final class CheckpointFiles(
     ).outcome
     waiting.answer(about, outcome).fold(throw _, identity)
   }
-}
-
-/** Bytes in memory as a stream of Hadoop. */
-private[dstl] final class SeekableBytes(bytes: Array[Byte])
-    extends ByteArrayInputStream(bytes) with Seekable with PositionedReadable {
-
-  override def getPos: Long = pos.toLong
-
-  override def seek(target: Long): Unit = {
-    if (target < 0 || target > count) throw new java.io.EOFException(s"position $target in a file of $count bytes")
-    pos = target.toInt
-  }
-
-  override def seekToNewSource(target: Long): Boolean = false
-
-  override def read(from: Long, buffer: Array[Byte], offset: Int, length: Int): Int =
-    if (from >= count) -1
-    else {
-      val available = math.min(length, count - from.toInt)
-      System.arraycopy(buf, from.toInt, buffer, offset, available)
-      available
-    }
-
-  override def readFully(from: Long, buffer: Array[Byte], offset: Int, length: Int): Unit = {
-    if (from < 0 || from + length > count)
-      throw new java.io.EOFException(s"position ${from + length} in a file of $count bytes")
-    System.arraycopy(buf, from.toInt, buffer, offset, length)
-  }
-
-  override def readFully(from: Long, buffer: Array[Byte]): Unit = readFully(from, buffer, 0, buffer.length)
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
-import sparkdstl.log.read.RecoveryProgress
+import sparkdstl.log.read.{RecoveryProgress, SegmentInputStream}
 
 /**
  * One load of a version of a store: what it brings to the files that Spark opens meanwhile, and what is counted of these. Used by
@@ -43,7 +43,7 @@ private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option
 
   /** A file of the snapshot that is being loaded, if its content is at hand. */
   def open(file: Path): Option[FSDataInputStream] =
-    snapshot.flatMap(_.contentOf(file)).map(bytes => new FSDataInputStream(new SeekableBytes(bytes)))
+    snapshot.flatMap(_.contentOf(file)).map(bytes => new FSDataInputStream(SegmentInputStream.of(bytes)))
 
   /** How an immutable file of the snapshot that is being loaded is brought to the local disk. */
   def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))

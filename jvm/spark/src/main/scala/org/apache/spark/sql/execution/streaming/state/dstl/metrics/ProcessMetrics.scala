@@ -15,11 +15,10 @@ private[dstl] final class ProcessMetrics(resources: ProcessResources, driver: Op
   override val metricRegistry: MetricRegistry = new MetricRegistry
 
   private val groups = resources.requestMetrics.all ++ resources.uploadMetrics.all ++
-    resources.replayMetrics.all ++ resources.materializations.all ++
+    resources.replayMetrics.all ++ resources.recoveryProgress.all ++ resources.materializations.all ++
     driver.toVector.flatMap(_.metrics.all)
   groups.foreach { case (name, value) => gauge(name)(value()) }
   held()
-  recovery()
   driver.foreach(commits)
 
   private def held(): Unit = {
@@ -31,18 +30,8 @@ private[dstl] final class ProcessMetrics(resources: ProcessResources, driver: Op
     gauge("cache.diskBytes")(resources.diskCacheBytes)
     gauge("cache.hits")(resources.entries.hits + resources.ranges.hits)
     gauge("cache.misses")(resources.entries.misses + resources.ranges.misses)
-    gauge("materializations.bytesInFlight")(resources.snapshotUploads.inUse)
-  }
-
-  private def recovery(): Unit = {
-    val progress = resources.recoveryProgress
-    gauge("recovery.storesLoading")(progress.storesLoading)
-    gauge("recovery.storesLoaded")(progress.storesLoaded)
-    gauge("recovery.snapshotBytesToDo")(progress.snapshotBytesToDo)
-    gauge("recovery.snapshotBytesFetched")(progress.snapshotBytesFetched)
-    gauge("recovery.snapshotBytesLocal")(progress.snapshotBytesLocal)
-    gauge("recovery.changelogsToDo")(progress.changelogsToDo)
     gauge("recovery.sstCacheBytes")(resources.sstCache.bytes)
+    gauge("materializations.bytesInFlight")(resources.snapshotUploads.inUse)
   }
 
   private def commits(driver: DriverSide): Unit = {

@@ -12,7 +12,7 @@ import sparkdstl.log.format.Writer
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{RunId, ToExecutor}
-import sparkdstl.log.upload.{DataFiles, LogUploader, MemoryBudget, ObjectDiscarder, UploaderOptions}
+import sparkdstl.log.upload.{DataFiles, LogUploader, MemoryBudget, ObjectDiscarder}
 import sparkdstl.log.worker.{RememberedRuns, RunWorker}
 
 import org.apache.spark.SparkEnv
@@ -132,7 +132,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
       new DataFiles(writer, resources.executorName, instance),
       memory,
       new ObjectDiscarder(storage.log, resources.runtime, options.commitTimeoutMs, resources.uploadMetrics),
-      UploaderOptions.of(options),
+      options,
       resources.runtime,
       resources.uploadMetrics
     )

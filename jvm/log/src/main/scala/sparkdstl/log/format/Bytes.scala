@@ -6,15 +6,15 @@ import java.nio.charset.CharacterCodingException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
-/** Raised while decoding; the reader turns it into an error that names the file. */
-final private[log] class MalformedIndexException(message: String) extends RuntimeException(message)
+/** Raised while decoding; a reader of files turns it into an error that names the file. */
+final private[log] class MalformedBytesException(message: String) extends IllegalArgumentException(message)
 
 /** Raised while decoding what only a later release understands; the reader turns it into an error naming the file. */
 final private[log] class UnsupportedIndexException(val feature: String, val software: Option[String])
     extends RuntimeException(feature)
 
-/** Writes the fields of an index. */
-private[format] final class IndexEncoder {
+/** Writes numbers, texts and bytes. */
+private[log] final class ByteEncoder {
   private val bytes = new ByteArrayOutputStream(1024)
   private val out = new DataOutputStream(bytes)
   private val utf8 = UTF_8.newEncoder()
@@ -48,8 +48,8 @@ private[format] final class IndexEncoder {
     raw(value.getBytes(UTF_8))
   }
 
-  def section(tag: Int)(write: IndexEncoder => Unit): Unit = {
-    val content = new IndexEncoder
+  def section(tag: Int)(write: ByteEncoder => Unit): Unit = {
+    val content = new ByteEncoder
     write(content)
     number(tag.toLong)
     raw(content.result)
@@ -65,8 +65,8 @@ private[format] final class IndexEncoder {
   }
 }
 
-/** Reads the fields of an index, and takes no memory for what is not there. */
-private[format] final class IndexDecoder(in: ByteBuffer) {
+/** Reads what [[ByteEncoder]] writes, and takes no memory for what is not there. */
+private[log] final class ByteDecoder(in: ByteBuffer) {
   private val utf8 = UTF_8.newDecoder()
 
   def remaining: Int = in.remaining()
@@ -78,7 +78,7 @@ private[format] final class IndexDecoder(in: ByteBuffer) {
 
   def number(): Long = {
     val value = leb128()
-    if (value < 0) throw new MalformedIndexException("a number of more than 63 bits")
+    if (value < 0) throw new MalformedBytesException("a number of more than 63 bits")
     value
   }
 
@@ -91,7 +91,7 @@ private[format] final class IndexDecoder(in: ByteBuffer) {
 
   def asInt(value: Long): Int =
     if (value >= 0 && value <= Int.MaxValue) value.toInt
-    else throw new MalformedIndexException(s"$value where 0 to ${Int.MaxValue} is allowed")
+    else throw new MalformedBytesException(s"$value where 0 to ${Int.MaxValue} is allowed")
 
   def fixed32(): Int = {
     need(4)
@@ -105,7 +105,15 @@ private[format] final class IndexDecoder(in: ByteBuffer) {
 
   def text(): String =
     try utf8.decode(slice(int())).toString
-    catch { case _: CharacterCodingException => throw new MalformedIndexException("text that is not UTF-8") }
+    catch { case _: CharacterCodingException => throw new MalformedBytesException("text that is not UTF-8") }
+
+  /** What [[ByteEncoder.raw]] writes. */
+  def raw(): Array[Byte] = {
+    val bytes = slice(int())
+    val copy = new Array[Byte](bytes.remaining)
+    bytes.get(copy)
+    copy
+  }
 
   /** The next bytes, not copied. */
   def slice(length: Int): ByteBuffer = {
@@ -119,7 +127,7 @@ private[format] final class IndexDecoder(in: ByteBuffer) {
   def many[T](minimumSize: Int)(read: => T): Vector[T] = {
     val count = number()
     if (count > in.remaining() / minimumSize)
-      throw new MalformedIndexException(s"$count values announced where ${in.remaining()} bytes are left")
+      throw new MalformedBytesException(s"$count values announced where ${in.remaining()} bytes are left")
     val values = Vector.newBuilder[T]
     var index = 0L
     while (index < count) {
@@ -131,19 +139,19 @@ private[format] final class IndexDecoder(in: ByteBuffer) {
 
   private def need(length: Int): Unit =
     if (in.remaining() < length)
-      throw new MalformedIndexException(s"it ends at ${in.limit()} where $length more bytes were expected")
+      throw new MalformedBytesException(s"it ends at ${in.limit()} where $length more bytes were expected")
 
   private def leb128(): Long = {
     var value = 0L
     var shift = 0
     var next = byte()
     while ((next & 0x80) != 0) {
-      if (shift == 63) throw new MalformedIndexException("a number of more than 64 bits")
+      if (shift == 63) throw new MalformedBytesException("a number of more than 64 bits")
       value |= (next & 0x7fL) << shift
       shift += 7
       next = byte()
     }
-    if (shift == 63 && next > 1) throw new MalformedIndexException("a number of more than 64 bits")
+    if (shift == 63 && next > 1) throw new MalformedBytesException("a number of more than 64 bits")
     value | (next & 0x7fL) << shift
   }
 }

@@ -1,7 +1,8 @@
-package sparkdstl.log.transport
+package sparkdstl.log.format
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
+import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
 
 import scala.reflect.ClassTag
 
@@ -10,8 +11,8 @@ import scala.reflect.ClassTag
  *
  * @param minimumSize of a value, in bytes
  */
-private[transport] final class Codec[T](val minimumSize: Int)(val write: (DataOutputStream, T) => Unit)(
-    val read: DataInputStream => T
+private[log] final class Codec[T](val minimumSize: Int)(val write: (ByteEncoder, T) => Unit)(
+    val read: ByteDecoder => T
 ) {
 
   /** The same bytes as another type. */
@@ -19,52 +20,49 @@ private[transport] final class Codec[T](val minimumSize: Int)(val write: (DataOu
     new Codec[U](minimumSize)((out, value) => write(out, from(value)))(in => to(read(in)))
 
   def encode(value: T): Array[Byte] = {
-    val bytes = new ByteArrayOutputStream(256)
-    val out = new DataOutputStream(bytes)
+    val out = new ByteEncoder
     write(out, value)
-    out.flush()
-    bytes.toByteArray
+    out.result
   }
 
-  /** Fails with `IllegalArgumentException` or `EOFException` unless the bytes are one value. */
+  /** Fails with `IllegalArgumentException` unless the bytes are one value. */
   def decode(bytes: Array[Byte]): T = {
-    val in = new DataInputStream(new ByteArrayInputStream(bytes))
+    val in = new ByteDecoder(ByteBuffer.wrap(bytes))
     val value = read(in)
-    if (in.available() > 0) throw new IllegalArgumentException(s"${in.available()} bytes after the message")
+    if (in.remaining > 0) throw new IllegalArgumentException(s"${in.remaining} bytes after the message")
     value
   }
 }
 
-private[transport] object Codec {
-  val boolean: Codec[Boolean] = new Codec[Boolean](1)(_.writeBoolean(_))(_.readBoolean())
-  val int: Codec[Int] = new Codec[Int](4)(_.writeInt(_))(_.readInt())
-  val long: Codec[Long] = new Codec[Long](8)(_.writeLong(_))(_.readLong())
+private[log] object Codec {
+  val byte: Codec[Int] = new Codec[Int](1)(_.byte(_))(_.byte())
+  val boolean: Codec[Boolean] = byte.as(_ > 0)(if (_) 1 else 0)
+  val fixed32: Codec[Int] = new Codec[Int](4)(_.fixed32(_))(_.fixed32())
 
-  val bytes: Codec[Array[Byte]] = new Codec[Array[Byte]](4)((out, value) => {
-    out.writeInt(value.length)
-    out.write(value)
-  })(in => {
-    val length = in.readInt()
-    if (length < 0 || length > in.available()) throw new IllegalArgumentException(s"$length bytes announced")
-    in.readNBytes(length)
-  })
+  /** Not negative. */
+  val number: Codec[Long] = new Codec[Long](1)(_.number(_))(_.number())
 
+  /** Not negative. */
+  val size: Codec[Int] = new Codec[Int](1)((out, value) => out.number(value.toLong))(_.int())
+  val signed: Codec[Long] = new Codec[Long](1)(_.signed(_))(_.signed())
+  val uuid: Codec[UUID] = new Codec[UUID](16)(_.uuid(_))(_.uuid())
+  val bytes: Codec[Array[Byte]] = new Codec[Array[Byte]](1)(_.raw(_))(_.raw())
+
+  /** Text that must be valid UTF-8. */
+  val utf8: Codec[String] = new Codec[String](1)(_.text(_))(_.text())
+
+  /** Text whose invalid characters are replaced. */
   val text: Codec[String] = bytes.as(new String(_, UTF_8))(_.getBytes(UTF_8))
 
   def option[T](of: Codec[T]): Codec[Option[T]] = new Codec[Option[T]](1)((out, value) => {
-    out.writeBoolean(value.nonEmpty)
+    boolean.write(out, value.nonEmpty)
     value.foreach(of.write(out, _))
-  })(in => Option.when(in.readBoolean())(of.read(in)))
+  })(in => Option.when(boolean.read(in))(of.read(in)))
 
-  def vector[T](of: Codec[T]): Codec[Vector[T]] = new Codec[Vector[T]](4)((out, values) => {
-    out.writeInt(values.size)
+  def vector[T](of: Codec[T]): Codec[Vector[T]] = new Codec[Vector[T]](1)((out, values) => {
+    out.number(values.size.toLong)
     values.foreach(of.write(out, _))
-  })(in => {
-    val count = in.readInt()
-    if (count < 0 || count > in.available() / of.minimumSize)
-      throw new IllegalArgumentException(s"$count values announced where ${in.available()} bytes are left")
-    Vector.fill(count)(of.read(in))
-  })
+  })(in => in.many(of.minimumSize)(of.read(in)))
 
   def pair[A, B](a: Codec[A], b: Codec[B]): Codec[(A, B)] =
     new Codec[(A, B)](a.minimumSize + b.minimumSize)((out, value) => {
@@ -93,7 +91,7 @@ private[transport] object Codec {
   final class Kind[T](val codec: Codec[T], tag: ClassTag[T]) {
     def is(value: Any): Boolean = tag.runtimeClass.isInstance(value)
 
-    def write(out: DataOutputStream, value: Any): Unit = codec.write(out, value.asInstanceOf[T])
+    def write(out: ByteEncoder, value: Any): Unit = codec.write(out, value.asInstanceOf[T])
   }
 
   def kind[T](codec: Codec[T])(implicit tag: ClassTag[T]): Kind[T] = new Kind(codec, tag)
@@ -104,10 +102,10 @@ private[transport] object Codec {
   /** Values of several types, each with the number of its type in a byte before it. */
   def oneOf[T](kinds: Kind[_ <: T]*): Codec[T] = new Codec[T](1)((out, value) => {
     val number = kinds.indexWhere(_.is(value))
-    out.writeByte(number)
+    out.byte(number)
     kinds(number).write(out, value)
   })(in => {
-    val number = in.readByte().toInt
+    val number = in.byte()
     kinds.lift(number).getOrElse(throw new IllegalArgumentException(s"unknown message $number")).codec.read(in)
   })
 }
