@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
+import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.scalatest.concurrent.Eventually
@@ -140,6 +142,36 @@ class ContextStopSuite extends QuerySuite with Eventually {
     }
     spark.stop()
     eventually { assert(waits == Nil); () }
+  }
+
+  test("a purge that waits for storage ends with the context") {
+    stopSpark()
+    startSpark("spark.sql.streaming.minBatchesToRetain" -> "1")
+    val counting = new Counting
+    (1 to 2).foreach { batch =>
+      counting.feed(1 to batch)
+      counting.query.processAllAvailable()
+    }
+    // It is read no more.
+    GatedFileSystem.shutAt("/offsets/0$".r)
+    counting.feed(1 to 3)
+    awaitStall()
+    spark.stop()
+    eventually { assert(waits == Nil); () }
+  }
+
+  test("a reader of state that waits for storage fails when the context stops") {
+    assume(SparkFacts.ReadableFormats.nonEmpty, "this Spark has no reader of state")
+    val counting = new Counting
+    counting.feed(1 to 10)
+    counting.query.processAllAvailable()
+    counting.query.stop()
+    GatedFileSystem.shutAt("/commits/0$".r)
+    val reading = Future(StoredStates.read(spark, s"gated://$checkpoint", Map.empty))(ExecutionContext.global)
+    awaitStall()
+    spark.stop()
+    val error = Await.ready(reading, EndsWithinMillis.millis).value.get.failed.get
+    assert(messages(error).contains("DSTL_SPARK_STOPPED"))
   }
 
   test("a query whose own thread stops the context fails, and does not commit the batch") {
