@@ -21,10 +21,12 @@ from rich.console import Console
 from rich.table import Table
 
 MAIN = "sparkdstl.bench.driver.DriverMain"
-PARTS = ("direct", "endpoint", "memory")
+PARTS = ("direct", "endpoint", "memory", "snapshots")
 STORES_PER_TASK = 4
 # Bytes of each store's changes: within the budget of a commit entry, and beyond.
 SIZES = (100, 400, 4000)
+# Of a small store, as Spark packs what is no SST file.
+SNAPSHOT_BYTES = 3_800
 # Tasks, for the question how many stores a driver can take.
 GROWTH = (2_500, 10_000, 40_000)
 
@@ -42,6 +44,7 @@ def case(part: str, tasks: int, size: int, **more: int) -> dict[str, Any]:
         "formatVersion": 1,
         "inFlight": 1000,
         "batches": 600,
+        "snapshotBytes": SNAPSHOT_BYTES,
         **more,
     }
 
@@ -53,6 +56,7 @@ def cases(quick: bool) -> list[dict[str, Any]]:
             *(case(part, 200, size, inFlight=50) for part in ("direct", "endpoint") for size in (100, 40_000)),
             case("endpoint", 200, 100, inFlight=50, formatVersion=2),
             case("memory", 100, 100, batches=102),
+            case("snapshots", 100, 100),
         ]
     sizes = [case(part, 10_000, size) for part in ("direct", "endpoint") for size in SIZES]
     growth = [case("endpoint", tasks, 100, formatVersion=version) for version in (1, 2) for tasks in GROWTH]
@@ -62,6 +66,7 @@ def cases(quick: bool) -> list[dict[str, Any]]:
         *(one for one in growth if one not in sizes),
         case("memory", 10_000, 4000),
         case("memory", 10_000, 100),
+        *(case("snapshots", tasks, 100) for tasks in GROWTH),
     ]
 
 
@@ -118,6 +123,16 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("sealed, MB", megabytes("sealed")),
         ("committed, MB", megabytes("committed")),
     ),
+    "snapshots": (
+        *SHAPE,
+        ("batches", count("batches")),
+        ("named by one", count("namedByOne")),
+        ("sent, MB", megabytes("carriedBytes")),
+        ("take, first", count("firstTakeMs")),
+        ("take, last", count("lastTakeMs")),
+        ("commit", count("commitMs")),
+        ("peak heap, MB", megabytes("peakHeap")),
+    ),
 }
 LEGENDS = {
     "direct": (
@@ -134,6 +149,11 @@ LEGENDS = {
     "memory": (
         "Live heap after so many batches, none of which is deleted, more than before the run began. Sealed: with the "
         "newest batch's seals not yet committed; committed: with all committed."
+    ),
+    "snapshots": (
+        "All stores finish a snapshot at once, and each seal carries what the driver has not taken. Batches: until "
+        "commit entries hold all; sent: what seals carried in them; take: of one thread, all seals of the first of "
+        "these batches, and of the last; commit: the median; times in ms."
     ),
 }
 

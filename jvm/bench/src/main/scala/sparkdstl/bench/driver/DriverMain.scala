@@ -21,7 +21,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.{DoorFigures, Measure
  * Measures the driver's side alone, without Spark jobs: `DriverMain <specification.json>`. Writes one JSON object a line.
  *
  * Parts: `direct` hands messages to the run on one thread, with what encoding and decoding costs; `endpoint` sends them from
- * another process through Spark's RPC; `memory` commits many batches and looks what the driver holds.
+ * another process through Spark's RPC; `memory` commits many batches and looks what the driver holds; `snapshots` has all stores
+ * carry a snapshot at once, until entries hold them all.
  */
 object DriverMain {
   private val json = new ObjectMapper
@@ -38,8 +39,9 @@ object DriverMain {
         case ("direct", cases) => new DirectPart(emit).run(cases)
         case ("endpoint", cases) => new EndpointPart(emit).run(cases)
         case ("memory", cases) => cases.foreach(new MemoryPart(emit).run)
+        case ("snapshots", cases) => cases.foreach(new SnapshotsPart(emit).run)
         case (other, _) =>
-          throw new IllegalArgumentException(s"no part is named $other; there are direct, endpoint, memory")
+          throw new IllegalArgumentException(s"no part is named $other; there are direct, endpoint, memory, snapshots")
       }
     finally out.close()
   }
@@ -211,4 +213,75 @@ private final class MemoryPart(emit: ObjectNode => Unit) {
   }
 
   private val RetainedBySpark = 100
+}
+
+/** All stores finish a snapshot at once, the worst case, and carry it with each seal until the driver takes it. */
+private final class SnapshotsPart(emit: ObjectNode => Unit) {
+  import SnapshotsPart._
+
+  def run(spec: JsonNode): Unit = {
+    val run = new BenchedRun(DeafExecutors)
+    try {
+      val load = DriverMain.loadOf(spec, run)
+      val bytes = spec.get("snapshotBytes").asInt
+      seal(run, load, 0, bytes, Set.empty): Unit
+      run.commit(0, load): Unit
+      val all = (for (task <- 0 until load.tasks; store <- 0 until load.stores) yield (task, store)).toSet
+      val rounds = Iterator.unfold((all, 1L)) { case (left, batch) =>
+        Option.when(left.nonEmpty) {
+          val round = measure(run, load, batch, bytes, left)
+          (round, (round.left, batch + 1))
+        }
+      }.toVector
+      emit(DriverMain.node("snapshots", load).put("snapshotBytes", bytes).put("batches", rounds.size)
+        .put("named", rounds.map(_.named).sum).put("namedByOne", rounds.map(_.named).max)
+        .put("firstTakeMs", rounds.head.takeMillis).put("lastTakeMs", rounds.last.takeMillis)
+        .put(
+          "commitMs",
+          rounds.map(_.commitMillis).sorted.apply(rounds.size / 2)
+        ).put("peakHeap", rounds.map(_.peakHeap).max)
+        .put("carriedBytes", rounds.map(round => (round.left.size + round.named).toLong * bytes).sum))
+    } finally run.close()
+  }
+
+  private def measure(run: BenchedRun, load: SealLoad, batch: Long, bytes: Int, offered: Set[(Int, Int)]): Round = {
+    ProcessFigures.resetPeakHeap()
+    val (left, takeMillis) = seal(run, load, batch, bytes, offered)
+    val commitMillis = run.commit(batch, load)
+    val named = run.coordinator.barrier.fold(0)(_.snapshots)
+    if (named != offered.size - left.size)
+      throw new IllegalStateException(s"$named snapshots are named, and ${offered.size - left.size} were taken")
+    Round(left, named, takeMillis, commitMillis, ProcessFigures.peakHeap)
+  }
+
+  /** Which snapshots were not taken, and the milliseconds that it took. */
+  private def seal(
+      run: BenchedRun,
+      load: SealLoad,
+      batch: Long,
+      bytes: Int,
+      offered: Set[(Int, Int)]
+  ): (Set[(Int, Int)], Double) = {
+    val ofTasks = offered.groupMap(_._1)(_._2)
+    var nanos = 0L
+    val notTaken = (0 until load.tasks).flatMap { task =>
+      val carried = load.snapshots(task, ofTasks.getOrElse(task, Nil), bytes)
+      val message = MessageCodec.encode(load.seal(batch, task).copy(carried = carried))
+      val began = System.nanoTime()
+      val received = MessageCodec.decodeToDriver(message)
+      val answer = Await.result(run.runs.answer(load.executor(task), run.coordinator.id, received), 1.minute)
+      nanos += System.nanoTime() - began
+      answer match {
+        case FromDriver.Accepted(_, notTaken) => notTaken.map(_._1)
+        case other => throw new IllegalStateException(s"the driver answered $other")
+      }
+    }.toSet
+    (offered.filter { case (task, store) => notTaken(load.key(batch, task, store).storeDirectory) }, nanos / 1e6)
+  }
+}
+
+private object SnapshotsPart {
+
+  /** A batch: the stores whose snapshots were not taken in it, and what was measured. */
+  final case class Round(left: Set[(Int, Int)], named: Int, takeMillis: Double, commitMillis: Double, peakHeap: Long)
 }

@@ -49,6 +49,22 @@ final case class SealLoad(
     ToDriver.Seal(attempt(batch, task), batch, segments)
   }
 
+  /**
+   * Finished snapshots of the version that batch 0 has left, for these of a task's stores: a zip of `bytes`, and one file that is
+   * uploaded.
+   */
+  def snapshots(task: Int, of: Iterable[Int], bytes: Int): Vector[SealedSegment] = {
+    val file = LogLayout.dataFile(1, Run, executor(task), task.toLong, "s")
+    of.iterator.flatMap { store =>
+      val zip = key(0, task, store).copy(kind = SegmentKind.Snapshot)
+      val sst = zip.copy(qualifier = Some(s"$store"), kind = SegmentKind.SnapshotFile)
+      Seq(
+        SealedSegment(zip, None, Vector(SealedPart.Inline(new Array[Byte](bytes)))),
+        SealedSegment(sst, None, Vector(SealedPart.Stored(SegmentPart(Some(file), 24L + store * 1000L, 1000, store))))
+      )
+    }.toVector
+  }
+
   /** Word that what was not inline has been uploaded, a thousand segments a data file; by executor. */
   def uploaded(batch: Long): Vector[(String, ToDriver.Uploaded)] = (0 until tasks).groupBy(executor).toVector.flatMap {
     case (executor, own) =>

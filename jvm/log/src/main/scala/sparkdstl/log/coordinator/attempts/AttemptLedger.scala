@@ -145,9 +145,12 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     val choices = chosen.get.choices
     val lost = choices.filter(_.durable.isEmpty).map(choice => choice.store -> choice.whyLost)
     if (lost.nonEmpty) Left(lost.distinctBy(_._1))
-    else Right(choices.flatMap(_.durable).flatMap { of =>
-      of.segments.map(segment => CommittedSegment(segment.key, of.attempt, segment.placed))
-    } ++ carriedByWinners)
+    else {
+      val durable = winners
+      Right(durable.flatMap { case (_, of) =>
+        of.segments.map(segment => CommittedSegment(segment.key, of.attempt, segment.placed))
+      } ++ carriedBy(durable))
+    }
   }
 
   /**
@@ -156,16 +159,14 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
    * @return data files that attempts named which are not part of it
    */
   def committed(batch: Long): Set[String] = synchronized {
-    val winners =
-      chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
-    val carried = carriedByWinners
+    val durable = winners
     // Whose local state is the committed one: where siblings were sealed one by one, the changelog's.
-    committedBy = winners.iterator.filter(_._2.segments.exists(_.key.kind == SegmentKind.Changelog))
+    committedBy = durable.iterator.filter(_._2.segments.exists(_.key.kind == SegmentKind.Changelog))
       .map { case (store, of) => store -> of.attempt }.toMap
-    committedAttempts = winners.iterator.map(_._2.attempt).toSet
+    committedAttempts = durable.iterator.map(_._2.attempt).toSet
     committedBatch = batch
-    val used = winners.iterator.flatMap(_._2.segments).flatMap(_.files).toSet ++
-      carried.iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
+    val used = durable.iterator.flatMap(_._2.segments).flatMap(_.files).toSet ++
+      carriedBy(durable).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
     val unused = forget(batch) -- used
     if (unused.isEmpty || batches.isEmpty) unused
     else unused -- batches.valuesIterator.flatMap(_.files)
@@ -212,12 +213,12 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private def takeCarried(seal: ToDriver.Seal, limit: Long): Attempt = {
     val batch = batches.getOrElseUpdate(seal.batch, new Batch)
     val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
-    val local = seal.segments.iterator.filter(_.base.nonEmpty).map(_.key.storeDirectory).toSet
+    def isLocal(store: String) = seal.segments.exists(of => of.base.nonEmpty && of.key.storeDirectory == store)
     seal.carried.groupBy(_.key.storeDirectory).foreach { case (store, segments) =>
       val carried = new CarriedSnapshot(segments)
       val fits = batch.carriedBytes == 0 || batch.carriedBytes + carried.inlineBytes <= limit
       // Changes that are based on a state from storage prove nothing of what the executor had before.
-      if (local(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(carried.inlineBytes)) {
+      if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(carried.inlineBytes)) {
         batch.carriedBytes += carried.inlineBytes
         attempt.carried.put(store, carried): Unit
       }
@@ -230,29 +231,36 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     seal.carried.map(_.key.storeDirectory).distinct.filterNot(attempt.carried.contains).map(_ -> Vector.empty)
   )
 
+  /** By store, the attempt whose changes count. Lock held. */
+  private def winners: Vector[(String, Candidate)] =
+    chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
+
   /**
    * Carried snapshots of stores whose changes are committed by the attempt that carried them, without the files that are part of
-   * the commit as well. Lock held.
+   * the commit as well. Most batches have none. Lock held.
    */
-  private def carriedByWinners: Vector[CommittedSegment] =
-    for {
-      of <- chosen.toVector
-      files = of.choices.iterator.flatMap(_.durable).flatMap(_.segments).map(_.key)
-        .filter(_.kind == SegmentKind.SnapshotFile).toSet
-      attempts <- batches.get(of.batch).map(_.attempts).toVector
-      choice <- of.choices
-      winner <- choice.durable.toVector if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
-      attempt <- attempts.get(winner.attempt).toVector
-      carried <- attempt.carried.get(choice.store).toVector
-      segment <- carried.segments if !files(segment.key)
-    } yield CommittedSegment(
-      segment.key,
-      winner.attempt,
-      segment.parts.collect {
-        case SealedPart.Inline(bytes) => Left(bytes)
-        case SealedPart.Stored(part) => Right(part)
-      }
-    )
+  private def carriedBy(winners: Vector[(String, Candidate)]): Vector[CommittedSegment] = {
+    val carriers = chosen.flatMap(of => batches.get(of.batch)).iterator.flatMap(_.attempts)
+      .filter(_._2.carried.nonEmpty).toMap
+    if (carriers.isEmpty) Vector.empty
+    else {
+      val committed = winners.iterator.flatMap(_._2.segments).map(_.key)
+      val files = committed.filter(_.kind == SegmentKind.SnapshotFile).toSet
+      for {
+        (store, winner) <- winners if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
+        attempt <- carriers.get(winner.attempt).toVector
+        carried <- attempt.carried.get(store).toVector
+        segment <- carried.segments if !files(segment.key)
+      } yield CommittedSegment(
+        segment.key,
+        winner.attempt,
+        segment.parts.collect {
+          case SealedPart.Inline(bytes) => Left(bytes)
+          case SealedPart.Stored(part) => Right(part)
+        }
+      )
+    }
+  }
 
   /** What was waiting for these segments and need not any more. Lock held. */
   private def nowSettled(changed: Iterable[HeldSegment]): Option[Promise[Unit]] = chosen.flatMap { of =>
