@@ -27,17 +27,17 @@ private[coordinator] final class SealIntake(
     if (!state.get.isAtWork) FromDriver.Superseded
     else {
       val view = state.get.view
-      val wanted =
-        seal.copy(carried = seal.carried.filterNot(of => hasNewer(view, of.key.storeDirectory, zipOf(seal, of))))
-      val (there, missing) = promised(wanted)
+      val (outdated, wanted) =
+        seal.carried.partition(of => hasNewer(view, of.key.storeDirectory, zipOf(seal, of)))
+      val (there, missing) = promised(seal.copy(carried = wanted))
       val answer =
         if (missing.contains(None))
           FromDriver.Refused("data files that its snapshot consists of are gone", Vector.empty)
-        else ledger.seal(from, wanted.copy(carried = there), carriedLimit(view))
+        else ledger.seal(from, seal.copy(carried = there), carriedLimit(view))
       answer match {
         case FromDriver.Accepted(_, notTaken) =>
           val gone = missing.toVector.collect { case (Some(store), files) => store -> files.toVector.sorted }
-          FromDriver.Accepted(state.get.barrier, notTaken ++ gone)
+          FromDriver.Accepted(state.get.barrier, notTaken ++ gone ++ unneeded(view, outdated))
         // As when a query is stopped: two messages of one executor may overtake each other.
         case AttemptLedger.Withdrawn => AttemptLedger.Withdrawn
         case refused: FromDriver.Refused =>
@@ -61,6 +61,13 @@ private[coordinator] final class SealIntake(
   /** An entry holds that snapshot of the store already, or a later one: it need not be carried again. */
   private def hasNewer(view: LogView, store: String, version: Option[Long]): Boolean =
     view.snapshotsOf(store).lastOption.exists(held => version.exists(_ <= held.key.version))
+
+  /** Files of such a snapshot that no entry names: their executor is to discard them. */
+  private def unneeded(view: LogView, outdated: Vector[SealedSegment]): Vector[(String, Vector[String])] =
+    outdated.groupBy(_.key.storeDirectory).toVector.flatMap { case (store, segments) =>
+      val files = filesOf(segments).filterNot(view.files.isNamed)
+      Option.when(files.nonEmpty)(store -> files.toVector.sorted)
+    }
 
   private def zipOf(seal: ToDriver.Seal, segment: SealedSegment): Option[Long] = seal.carried.collectFirst {
     case zip if zip.key.kind == SegmentKind.Snapshot && zip.key.storeDirectory == segment.key.storeDirectory =>

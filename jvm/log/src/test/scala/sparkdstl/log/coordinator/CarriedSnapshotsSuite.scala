@@ -112,6 +112,16 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places(run) == Seq(SnapshotPlace(2, None, 2)))
   }
 
+  test("one that is older than what an entry holds is not taken, and its executor discards what no entry names of it") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 1L).foreach(commit(run, _))
+    val held = snapshot(2, Seq(file(2)))
+    assert(commit(run, 2, held).isEmpty)
+    assert(commit(run, 3, snapshot(1, Seq(file(1), file(2)))) == Vector("0/0" -> Vector(file(1))))
+    assert(commit(run, 4, held).isEmpty)
+  }
+
   test("what does not fit into an entry comes with a later seal, and holds up no changes") {
     val fixture = new RunFixture
     val run = fixture.begin()
