@@ -108,23 +108,37 @@ final class RunCoordinator private[coordinator] (
 
   /**
    * Spark, or a user, requests the deletion of `commits/<batch>`. Completes when the entry is gone, or when the request is
-   * noted: an entry that is still needed is deleted later. The newest entry is deleted at once, which is a rollback, and the run
-   * ends. Fails unless [[isAtWork]].
+   * noted: an entry that is still needed is deleted later. The newest entry is deleted at once, after the commit that is under way,
+   * which is a rollback, and the run ends. Fails unless [[isAtWork]].
    */
   def deleteEntry(batch: Long): Future[Unit] = {
-    val now = state.get
-    if (!now.isAtWork) Future.failed(ProtocolErrors.runEnded(run))
-    else if (batch < now.view.newest) {
-      state.change(_.requestedToDelete(batch)): Unit
+    val before = state.modify { of =>
+      val next =
+        if (batch < of.view.newest) of.copy(view = of.view.requestedToDelete(batch))
+        else if (of.phase == RunPhase.Running) of.copy(phase = RunPhase.RollingBack)
+        else of
+      (if (of.isAtWork) next else of, of)
+    }
+    if (!before.isAtWork) Future.failed(ProtocolErrors.runEnded(run))
+    else if (batch < before.view.newest) {
       cleanup.request()
       Future.unit
-    } else cleanup.rollBack(batch).flatMap { gone =>
-      if (gone.isEmpty) Future.unit
-      else {
-        logger.warn(s"The entry of batch $batch of ${id.root} was deleted while its query is running: run $run ends")
-        close()
-      }
+    } else before.phase match {
+      case RunPhase.Running => rollBack(batch)
+      case RunPhase.Committing => before.committing.flatMap(_ => deleteEntry(batch))
+      case _ => Future.failed(ProtocolErrors.runEnded(run))
     }
+  }
+
+  private def rollBack(batch: Long): Future[Unit] = cleanup.rollBack(batch).transformWith {
+    case Success(gone) if gone.isEmpty =>
+      state.update(of => if (of.phase == RunPhase.RollingBack) of.copy(phase = RunPhase.Running) else of)
+      Future.unit
+    case Success(_) =>
+      logger.warn(s"The entry of batch $batch of ${id.root} was deleted while its query is running: run $run ends")
+      close()
+    // The deletion may have taken effect.
+    case Failure(error) => close().transform(_ => Failure(error))
   }
 
   /** Ends the run: it commits no more, and deletes what is not needed a last time. Completes when its requests have ended. */

@@ -62,7 +62,7 @@ private[coordinator] final class SealIntake(
   private def hasNewer(view: LogView, store: String, version: Option[Long]): Boolean =
     view.snapshotsOf(store).lastOption.exists(held => version.exists(_ <= held.key.version))
 
-  /** Files of such a snapshot that no entry names: their executor is to discard them. */
+  /** Files of outdated snapshots that no entry names: their executor discards them. */
   private def unneeded(view: LogView, outdated: Vector[SealedSegment]): Vector[(String, Vector[String])] =
     outdated.groupBy(_.key.storeDirectory).toVector.flatMap { case (store, segments) =>
       val files = filesOf(segments).filterNot(view.files.isNamed)

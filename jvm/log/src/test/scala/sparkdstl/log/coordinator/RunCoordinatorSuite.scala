@@ -4,7 +4,7 @@ import java.io.IOException
 
 import scala.concurrent.Future
 
-import org.apache.hadoop.fs.FileAlreadyExistsException
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.error.{DstlException, FencedException}
@@ -12,7 +12,7 @@ import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Read, Replace, TryCreation}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace, TryCreation}
 import sparkdstl.log.transport._
 
 class RunCoordinatorSuite extends AnyFunSuite {
@@ -185,6 +185,54 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val next = fixture.begin(otherRun)
     commit(next, 2, attempt = 9)
     assert(fixture.entry(2).get.index.link.get.previous == fixture.idOf(1))
+  }
+
+  test("the newest entry is not deleted while the next one is being written") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    answer(run, seal(2, 1, 0, inline(1)))
+    val hang = new Hang
+    fixture.store.script("create", hang)
+    val committed = run.commit(1, content, Seq(2))
+    val deleted = run.deleteEntry(0)
+    assert(fixture.batches == Seq(0) && !deleted.isCompleted)
+    hang.release()
+    result(committed)
+    result(deleted)
+    assert(fixture.batches == Seq(0, 1) && run.isAtWork)
+  }
+
+  test("no batch is committed while the newest entry is being deleted") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 1L).foreach(commit(run, _))
+    val hang = new Hang
+    fixture.store.script("delete", hang)
+    val deleted = run.deleteEntry(1)
+    assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
+    hang.release()
+    result(deleted)
+    assert(fixture.batches == Seq(0) && !run.isAtWork)
+  }
+
+  test("a run ends as well if the deletion of its newest entry fails: it may have taken effect") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 1L).foreach(commit(run, _))
+    fixture.store.script("delete", Fail())
+    assert(failure(run.deleteEntry(1)).getMessage.contains("injected"))
+    assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
+  }
+
+  test("a run continues if its newest entry stays, because Spark has begun the batch after it") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    commit(run, 0)
+    fixture.store.memory.begin(Put(new Path(fixture.root, "offsets/1"), Payload(content)))
+    result(run.deleteEntry(0))
+    commit(run, 1)
+    assert(fixture.batches == Seq(0, 1))
   }
 
   test("a run commits nothing on top of an entry that appeared after it had claimed its epoch") {

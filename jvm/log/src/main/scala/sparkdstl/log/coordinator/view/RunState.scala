@@ -33,7 +33,10 @@ private[coordinator] final case class RunState(
 ) {
 
   /** Whether the run commits batches: no commit has failed, and it was not ended. Otherwise what it knows may be outdated. */
-  def isAtWork: Boolean = phase == RunPhase.Running || phase == RunPhase.Committing
+  def isAtWork: Boolean = phase match {
+    case RunPhase.Running | RunPhase.Committing | RunPhase.RollingBack => true
+    case RunPhase.Closing | RunPhase.Ended | RunPhase.Broken => false
+  }
 
   /** Whether what the run knows of the log is still true, so that it can tell what is not needed. */
   def mayDelete: Boolean = isAtWork || phase == RunPhase.Closing
@@ -67,6 +70,9 @@ private[coordinator] sealed trait RunPhase
 private[coordinator] object RunPhase {
   case object Running extends RunPhase
   case object Committing extends RunPhase
+
+  /** The newest entry is being deleted: no batch is committed meanwhile. */
+  case object RollingBack extends RunPhase
 
   /** The run is being ended: it commits no more, and deletes what is not needed a last time. */
   case object Closing extends RunPhase
