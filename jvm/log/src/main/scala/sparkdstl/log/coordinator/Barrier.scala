@@ -25,6 +25,7 @@ private[coordinator] final class Barrier(
     executors: ExecutorLink,
     runtime: ProtocolRuntime
 ) {
+  private final val RepeatMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
   private val ended = Promise[Throwable]()
 
@@ -76,7 +77,7 @@ private[coordinator] final class Barrier(
     val holders = ledger.holders
     if (holders.nonEmpty && !settled.isCompleted) {
       holders.foreach(tell(_, ToExecutor.Flush))
-      val again = runtime.timer.schedule(Barrier.RepeatMillis)(() => requestFlush(settled))
+      val again = runtime.timer.schedule(RepeatMillis)(() => requestFlush(settled))
       settled.onComplete(_ => again.cancel())
     }
   }
@@ -85,8 +86,4 @@ private[coordinator] final class Barrier(
   private def tell(executor: String, message: ToExecutor): Unit =
     try executors.tell(executor, run, message): Unit
     catch { case NonFatal(_) => () }
-}
-
-private object Barrier {
-  private val RepeatMillis = 1000L
 }

@@ -13,7 +13,7 @@ private[coordinator] object BarrierReports {
   def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long, logBytes: Long): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)
     val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)
-    val ofSnapshots = entry.index.entries.filter(isOfSnapshot)
+    val ofSnapshots = entry.index.entries.filter(_.key.kind.isOfSnapshot)
     BarrierReport(
       batch,
       waitMillis,
@@ -30,8 +30,8 @@ private[coordinator] object BarrierReports {
 
   /** Bytes that an entry adds to the log, with the changes that it names in data files. */
   def size(entry: EncodedEntry): Long =
-    entry.payload.length + entry.index.entries.iterator.filterNot(isOfSnapshot).flatMap(_.parts).filter(_.file.nonEmpty)
-      .map(_.length.toLong).sum
+    entry.payload.length + entry.index.entries.iterator.filterNot(_.key.kind.isOfSnapshot).flatMap(_.parts)
+      .filter(_.file.nonEmpty).map(_.length.toLong).sum
 
   /** Without the files that an earlier snapshot of the store has brought: these have its version. */
   private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {
@@ -39,7 +39,4 @@ private[coordinator] object BarrierReports {
       .map(zip => zip.storeDirectory -> zip.version).toSet
     ofSnapshots.iterator.filter(of => zips(of.key.storeDirectory -> of.key.version))
   }
-
-  private def isOfSnapshot(segment: SegmentEntry): Boolean =
-    segment.key.kind == SegmentKind.Snapshot || segment.key.kind == SegmentKind.SnapshotFile
 }

@@ -1,6 +1,7 @@
 package sparkdstl.log.coordinator
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.Failure
 
 import org.slf4j.LoggerFactory
 
@@ -26,7 +27,7 @@ private[coordinator] final class BatchCommit(
     metrics: CommitMetrics,
     runtime: ProtocolRuntime
 ) {
-  import BatchCommit._
+  private val logger = LoggerFactory.getLogger(classOf[BatchCommit])
   private implicit val executor: ExecutionContext = runtime.executor
 
   /** Creates the entry of `batch`; see [[RunCoordinator.commit]]. */
@@ -38,13 +39,7 @@ private[coordinator] final class BatchCommit(
       waitMillis = deadline.elapsedMillis
       entry <- entries.write(batch, content, segments, deadline)
     } yield WrittenEntry(entry, waitMillis, deadline.elapsedMillis - waitMillis)
-    written.transform(
-      identity,
-      error => {
-        metrics.failed()
-        error
-      }
-    )
+    written.andThen { case Failure(_) => metrics.failed() }
   }
 
   /** The entry exists. */
@@ -66,8 +61,4 @@ private[coordinator] final class BatchCommit(
 
   /** Ends the wait at the barrier. */
   def interrupt(error: Throwable): Unit = barrier.end(error)
-}
-
-private object BatchCommit {
-  private val logger = LoggerFactory.getLogger(classOf[BatchCommit])
 }

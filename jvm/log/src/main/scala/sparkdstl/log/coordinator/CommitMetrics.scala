@@ -7,6 +7,7 @@ import sparkdstl.log.transport.BarrierReport
 
 /** Counts the batches of a driver, over all its queries. Thread-safe. */
 final class CommitMetrics extends MetricGroup("commits") {
+  private final val Remembered = 500
   private val commits = counter("count")
 
   /** Batches that could not be committed, or whose commit is unknown. */
@@ -23,8 +24,8 @@ final class CommitMetrics extends MetricGroup("commits") {
 
   /** Of segments in data files that commit entries name. */
   private val uploadedBytes = counter("uploadedBytes")
-  private val waits = latencies("barrierWait", CommitMetrics.Remembered, 50, 99)
-  private val writes = latencies("entryWrite", CommitMetrics.Remembered, 50, 99)
+  private val waits = latencies("barrierWait", Remembered, 50, 99)
+  private val writes = latencies("entryWrite", Remembered, 50, 99)
 
   /** Rounds of retention that could not delete something; it is retried. */
   private[coordinator] val deletionFailed = counter("failedDeletions")
@@ -37,8 +38,4 @@ final class CommitMetrics extends MetricGroup("commits") {
     waits.record(TimeUnit.MILLISECONDS.toNanos(report.waitMillis))
     writes.record(TimeUnit.MILLISECONDS.toNanos(report.writeMillis))
   }
-}
-
-private object CommitMetrics {
-  private val Remembered = 500
 }

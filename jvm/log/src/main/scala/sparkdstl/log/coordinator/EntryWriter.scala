@@ -69,7 +69,7 @@ private[coordinator] final class EntryWriter(
    */
   private def entryBefore(batch: Long): Future[Option[UUID]] = {
     val view = state.get.view
-    if (view.newest >= batch - 1) Future.successful(if (view.newest == batch - 1) view.newestId else None)
+    if (view.newest >= batch - 1) Future.successful(view.newestId.filter(_ => view.newest == batch - 1))
     else entries.read(batch - 1).map {
       case EntryFound.Absent => None
       case other => throw fencedBy(batch - 1, other)
@@ -113,15 +113,10 @@ private[coordinator] final class EntryWriter(
   private def refuseIfReplaced(batch: Long, known: Option[UUID]): Future[Unit] =
     if (known.isEmpty) Future.unit
     else entries.read(batch - 1).flatMap {
-      case EntryFound.Logged(entry) if entry.index.link.map(_.entry) == known => Future.unit
+      case EntryFound.Logged(entry) if entry.id == known => Future.unit
       case other => Future.failed(fencedBy(batch - 1, other))
     }
 
-  private def fencedBy(batch: Long, found: EntryFound): FencedException = {
-    val other = found match {
-      case EntryFound.Logged(entry) => Some(entry.index.writer.run -> entry.index.writer.host)
-      case EntryFound.Plain | EntryFound.Absent => None
-    }
-    ProtocolErrors.fenced(location.entry(batch), other)
-  }
+  private def fencedBy(batch: Long, found: EntryFound): FencedException =
+    ProtocolErrors.fenced(location.entry(batch), found.logged.map(_.index.writer).map(other => other.run -> other.host))
 }

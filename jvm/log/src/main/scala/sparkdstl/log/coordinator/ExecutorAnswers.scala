@@ -22,7 +22,7 @@ private[coordinator] final class ExecutorAnswers(
     restart: RestartWatch,
     cleanup: Cleanup
 )(implicit executor: ExecutionContext) {
-  import ExecutorAnswers._
+  private val logger = LoggerFactory.getLogger(classOf[ExecutorAnswers])
 
   def to(from: String, message: ToDriver): Future[FromDriver] = message match {
     case ToDriver.Open => Future.successful(opened)
@@ -41,8 +41,4 @@ private[coordinator] final class ExecutorAnswers(
       restart.reached(store)
       snapshots.known().map(_ => RecoveryPlan.of(state.get.view, store))
   }
-}
-
-private object ExecutorAnswers {
-  private val logger = LoggerFactory.getLogger(classOf[ExecutorAnswers])
 }

@@ -14,8 +14,7 @@ import sparkdstl.log.runtime.{RepeatedReport, Timer}
  * @param query names it in logs
  */
 private[coordinator] final class RestartWatch(query: String, state: GuardedState, timer: Timer) {
-  import RestartWatch._
-
+  private val logger = LoggerFactory.getLogger(classOf[RestartWatch])
   private val reports: RepeatedReport = new RepeatedReport(timer)(() => report())
 
   /** A task has come to the store. */
@@ -40,8 +39,4 @@ private[coordinator] final class RestartWatch(query: String, state: GuardedState
       )
     case _ => reports.end()
   }
-}
-
-private object RestartWatch {
-  private val logger = LoggerFactory.getLogger(classOf[RestartWatch])
 }

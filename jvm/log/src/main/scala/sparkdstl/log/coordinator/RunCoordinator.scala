@@ -16,11 +16,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport._
 
 /**
- * The driver's side of one run of one query: a state machine of its phases. It takes what tasks have sealed, commits batches, and
+ * The driver's side of one run of one query: a state machine of its phases. It takes seals from tasks, commits batches, and
  * deletes what no version needs. [[RunFactory]] begins it.
  *
- * Promise: when [[commit]] succeeds, the state that the batch leads to can be rebuilt from storage alone. When it fails
- * with anything but DSTL_COMMIT_UNKNOWN, the batch was not committed by this run and never will be.
+ * When [[commit]] succeeds, the state that the batch leads to can be rebuilt from storage alone. When it fails with anything
+ * but DSTL_COMMIT_UNKNOWN, this run has not committed the batch, and never will.
  */
 final class RunCoordinator private[coordinator] (
     val id: RunId,
@@ -31,7 +31,7 @@ final class RunCoordinator private[coordinator] (
     cleanup: Cleanup,
     runtime: ProtocolRuntime
 ) {
-  import RunCoordinator._
+  private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
   private implicit val executor: ExecutionContext = runtime.executor
 
   def run: UUID = id.run
@@ -41,13 +41,13 @@ final class RunCoordinator private[coordinator] (
   /** Whether storage has refused, at the start, to create an object a second time. */
   def createsExclusively: Boolean = state.get.exclusive
 
-  /** How many commit entries this run knows of. */
+  /** The number of commit entries that this run knows. */
   def retainedEntries: Int = view.entries.size
 
-  /** How many bytes these have, with the changes that they name in data files. */
+  /** Bytes of these, with the changes that they name in data files. */
   def retainedBytes: Long = view.bytes
 
-  /** Stores that no task has come to since the query was started again; 0 once a batch was committed. */
+  /** Stores that no task has used since the query was started again; 0 once a batch was committed. */
   def awaitedStores: Int = state.get.restart.fold(0)(_.awaited.size)
 
   /** Directories of the stores that the newest entry with a log has changed. */
@@ -68,7 +68,7 @@ final class RunCoordinator private[coordinator] (
   /** Whether tasks have sealed anything for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
 
-  /** Whether it commits batches: no commit has failed, and it was not ended. Otherwise what it knows may be outdated. */
+  /** Whether it commits batches: no commit has failed, and it was not ended. Otherwise its view may be outdated. */
   def isAtWork: Boolean = state.get.isAtWork
 
   /** Answers an executor. Does not throw. */
@@ -76,7 +76,7 @@ final class RunCoordinator private[coordinator] (
     try answers.to(from, message)
     catch { case NonFatal(error) => Future.failed(error) }
 
-  /** An executor is gone: what it had not uploaded is lost. */
+  /** An executor was lost, and with it what it had not uploaded. */
   def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
 
   /**
@@ -93,16 +93,12 @@ final class RunCoordinator private[coordinator] (
     }
     if (!began) Future.failed(ProtocolErrors.runEnded(run))
     else {
-      val committed = batches.write(batch, content, reported).transform {
-        case Success(written) =>
-          committedNow(batch, written)
-          Success(())
-        case Failure(error) =>
-          failed(error)
-          Failure(error)
+      val committed = batches.write(batch, content, reported).andThen {
+        case Success(written) => committedNow(batch, written)
+        case Failure(error) => failed(error)
       }
       committed.onComplete(_ => done.success(()))
-      committed
+      committed.map(_ => ())
     }
   }
 
@@ -166,18 +162,11 @@ final class RunCoordinator private[coordinator] (
     }
 
   private def failed(error: Throwable): Unit = {
-    val unknown = error match {
-      case named: DstlException => named.condition == "DSTL_COMMIT_UNKNOWN"
-      case _ => false
-    }
+    val unknown = DstlException.conditionOf(error).contains("DSTL_COMMIT_UNKNOWN")
     // After an unknown commit nothing may be deleted that it may have named; after another driver's, nothing at all.
     state.update(_.copy(phase = if (unknown) RunPhase.Broken else RunPhase.Ended, restart = None)): Unit
     ledger.end()
   }
 
   private def view: LogView = state.get.view
-}
-
-private object RunCoordinator {
-  private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
 }

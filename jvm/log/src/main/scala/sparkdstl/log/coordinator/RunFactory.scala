@@ -104,14 +104,8 @@ object RunFactory {
   ): Cleanup = {
     val claims = new Claims(storage, state, limits.fencingRuns)
     val deleter = new Deleter(storage, entries)
-    def onFailure(error: Throwable): Unit = {
-      metrics.deletionFailed()
-      logger.warn(
-        s"Could not delete what ${storage.location.root} no longer needs; a later round tries again",
-        error
-      )
-    }
-    val rounds = new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, onFailure)
+    val rounds =
+      new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, metrics.deletionFailed)
     new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
   }
 }

@@ -20,7 +20,9 @@ private[coordinator] final class SealIntake(
     carriedBytes: Long,
     metrics: CommitMetrics
 ) {
-  import SealIntake._
+  private val logger = LoggerFactory.getLogger(classOf[SealIntake])
+
+  private final val CarriedBytesPerStore = 128L
 
   /** Takes a seal, if the driver does. */
   def take(from: String, seal: ToDriver.Seal): FromDriver =
@@ -111,10 +113,4 @@ private[coordinator] final class SealIntake(
     val unwanted = results.collect { case (ticket, Right(part)) if !part.file.exists(now.view.files.isNamed) => ticket }
     if (unwanted.isEmpty || !now.isAtWork) FromDriver.Noted else FromDriver.Unwanted(unwanted)
   }
-}
-
-private object SealIntake {
-  private val logger = LoggerFactory.getLogger(classOf[SealIntake])
-
-  private val CarriedBytesPerStore = 128L
 }

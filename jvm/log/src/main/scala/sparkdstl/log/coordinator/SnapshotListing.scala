@@ -32,8 +32,6 @@ private[coordinator] final class SnapshotListing(state: GuardedState, entries: E
     underWay
   }
 
-  private def read(batch: Long): Future[EntryFound] = newest match {
-    case EntryFound.Logged(entry) if entry.batch == batch => Future.successful(newest)
-    case _ => entries.read(batch)
-  }
+  private def read(batch: Long): Future[EntryFound] =
+    if (newest.logged.exists(_.batch == batch)) Future.successful(newest) else entries.read(batch)
 }

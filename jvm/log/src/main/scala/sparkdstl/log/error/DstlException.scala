@@ -16,6 +16,12 @@ class DstlException(
 ) extends IOException(s"[$condition] $message", cause)
 
 object DstlException {
+
+  /** The condition of an error of the log. */
+  def conditionOf(error: Throwable): Option[String] = Option(error).collect { case named: DstlException =>
+    named.condition
+  }
+
   def apply(condition: String, parameters: (String, Any)*)(message: String, cause: Throwable = null): DstlException =
     new DstlException(condition, parameters.map { case (name, value) => name -> value.toString }.toMap, message, cause)
 }

@@ -4,7 +4,11 @@ package sparkdstl.log.format
  * What a segment holds: a store's changelog, the checksum sibling that Spark writes beside it, what Spark calls a
  * snapshot's zip, or one of the files that a snapshot consists of.
  */
-sealed abstract class SegmentKind(val code: Int, val suffix: String)
+sealed abstract class SegmentKind(val code: Int, val suffix: String) {
+
+  /** Whether it is part of a snapshot. */
+  def isOfSnapshot: Boolean = this == SegmentKind.Snapshot || this == SegmentKind.SnapshotFile
+}
 
 object SegmentKind {
   case object Changelog extends SegmentKind(0, ".changelog")

@@ -1,38 +1,29 @@
 package sparkdstl.log.read
 
+import java.util.UUID
+
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentPart}
 import sparkdstl.log.storage.ObjectTail
 
-/** What is at the place of a commit entry. */
-sealed trait EntryFound
+/**
+ * What is at the place of a commit entry.
+ *
+ * @param logged the entry, if it has a log
+ * @param weight bytes in memory, roughly; None for an entry that is not there, because it may be written at any time
+ */
+sealed abstract class EntryFound(val logged: Option[LoadedEntry], val weight: Option[Long])
 
 object EntryFound {
 
-  /** Roughly the size of what is known of an entry without a log, in bytes. */
-  private val PlainWeight = 64L
-
-  /** Bytes in memory; None of an entry that is not there, because it may be written at any time. */
-  def weight(found: EntryFound): Option[Long] = found match {
-    case Logged(entry) => Some(entry.weight)
-    case Plain => Some(PlainWeight)
-    case Absent => None
-  }
-
-  /** Nothing: the batch is not committed, or its entry is gone. */
-  case object Absent extends EntryFound
+  /** Nothing: the batch is not committed, or its entry was deleted. */
+  case object Absent extends EntryFound(None, None)
 
   /** An entry of stock Spark: what its batch changed is in plain files. */
-  case object Plain extends EntryFound
+  case object Plain extends EntryFound(None, Some(64L))
 
-  final case class Logged(entry: LoadedEntry) extends EntryFound
-
-  /** `found`, with a lookup of its segments. */
-  private[read] def withLookup(found: EntryFound): EntryFound = found match {
-    case Logged(entry) => Logged(entry.withLookup)
-    case other => other
-  }
+  final case class Logged(entry: LoadedEntry) extends EntryFound(Some(entry), Some(entry.weight))
 }
 
 /**
@@ -53,6 +44,9 @@ final class LoadedEntry(
 
   /** The same, with a lookup: the time to find one store's segments must not grow with the number of stores. */
   def withLookup: LoadedEntry = new LoadedEntry(path, batch, index, logStart, tail, Some(new EntryLookup(index)))
+
+  /** Its own id, by which the next entry names it. */
+  def id: Option[UUID] = index.link.map(_.entry)
 
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
@@ -80,14 +74,8 @@ final class LoadedEntry(
   /** The range that is read instead of `part`, because several parts share it. */
   def rangeAround(part: SegmentPart): Option[FileRange] = lookup.flatMap(_.ranges.get(part))
 
-  /** Directories of the stores that its batch has changed. */
-  def changedStores: Set[String] = index.changedStores
-
   /** Roughly its size in memory, in bytes. */
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
-
-  /** Data files that hold parts of its segments, relative to the base. */
-  def files: Set[String] = index.files
 }
 
 /** Finds segments of an index by store, and the ranges that several parts share. */

@@ -11,8 +11,7 @@ import sparkdstl.log.runtime.{ProtocolRuntime, RepeatedReport}
 
 /** The stores that a process is loading. Each that takes long is reported in the log, every ten seconds. Thread-safe. */
 final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("recovery") {
-  import RecoveryProgress._
-
+  private val logger = LoggerFactory.getLogger(classOf[RecoveryProgress])
   // Guarded by this.
   private val underWay = mutable.LinkedHashSet.empty[LoadingStore]
 
@@ -90,8 +89,4 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
         s"$changelogs. ${loading.size} stores are being loaded here, ${loaded.value} were."
     }
   }
-}
-
-private object RecoveryProgress {
-  private val logger = LoggerFactory.getLogger(classOf[RecoveryProgress])
 }

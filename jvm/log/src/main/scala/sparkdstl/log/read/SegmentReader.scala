@@ -10,23 +10,20 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{EntryLink, LogFileReader, SegmentEntry, SegmentKey, SegmentKind, SnapshotList}
-import sparkdstl.log.request.{Outcome, QueryStorage, StorageClient}
+import sparkdstl.log.request.{QueryStorage, StorageClient}
 import sparkdstl.log.storage.ObjectEndsBefore
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
 /** Something that is read once for all stores of an executor. */
 sealed trait ReadPlace
 
-/**
- * Which commit entry, as seen by whom: the batch alone does not tell, because a user who goes back lets another run commit
- * it anew.
- */
+/** A commit entry, as one reader has seen it: after a rollback another run commits the same batch anew. */
 final case class EntryPlace(root: String, reader: UUID, batch: Long) extends ReadPlace
 
 /**
- * Which part of a data file, or of a commit entry.
+ * A part of a data file, or of a commit entry.
  *
- * @param of where data files are; or which entry, by its own id
+ * @param of where data files are; or the entry's own id
  */
 final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 
@@ -37,7 +34,7 @@ final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
  * Finds segments and reads them, every byte checked before it is handed out.
  *
  * @param cache may be shared by all readers of a process, as may `ranges`
- * @param reader the run, or the scan, for which this reads: what one has seen does not tell another what is there
+ * @param reader the run, or the scan, for which this reads; another does not rely on what it has seen
  */
 final class SegmentReader(
     storage: QueryStorage,
@@ -60,25 +57,22 @@ final class SegmentReader(
   /**
    * Where a segment is that is to be read; None if it can only be a plain file, because its batch is not in the log.
    *
-   * Fails if the batch is in the log and lacks the store: a plain file that may be there is of another attempt, and does
-   * not stand in for it.
+   * Fails if the batch is in the log and lacks the store: a plain file, if there is one, is of another attempt.
    */
   def open(key: SegmentKey): Future[Option[FoundSegment]] =
     if (key.batch < 0) Future.successful(None)
-    else entry(key.batch).flatMap {
-      case EntryFound.Absent | EntryFound.Plain => Future.successful(None)
-      case EntryFound.Logged(entry) =>
-        val found = entry.segment(key).map(FoundSegment(entry, _))
-        val changelogs = entry.index.entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog)
-        // One of the other version of Spark's checkpoint format lacks nothing.
-        val isExpected = key.kind == SegmentKind.Changelog &&
-          changelogs.exists(_.checkpointId.isDefined == key.checkpointId.isDefined)
-        if (found.isEmpty && isExpected)
-          Future.failed(LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it"))
-        else Future.successful(found)
-    }
+    else entry(key.batch).map(_.logged.flatMap { entry =>
+      val found = entry.segment(key).map(FoundSegment(entry, _))
+      val changelogs = entry.index.entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog)
+      // One of the other version of Spark's checkpoint format lacks nothing.
+      val isExpected = key.kind == SegmentKind.Changelog &&
+        changelogs.exists(_.checkpointId.isDefined == key.checkpointId.isDefined)
+      if (found.isEmpty && isExpected)
+        throw LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it")
+      found
+    })
 
-  /** The error for a changelog that is not a plain file either: it names the entry, if that is missing. */
+  /** The error for a changelog that is not a plain file either: it names the entry if that is missing. */
   def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = storage.batches().map { batches =>
     if (batches.contains(key.batch)) cause
     else LogErrors.missingEntry(
@@ -90,14 +84,12 @@ final class SegmentReader(
   }
 
   /** The segments of a store in the entry of `batch`. */
-  def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] = entry(batch).map {
-    case EntryFound.Logged(entry) => entry.segmentsOf(storeDirectory)
-    case EntryFound.Absent | EntryFound.Plain => Vector.empty
-  }
+  def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] =
+    entry(batch).map(_.logged.fold(Vector.empty[SegmentEntry])(_.segmentsOf(storeDirectory)))
 
   /**
-   * The segments of a store in all entries that there are, of these kinds. Lists, and reads what it has not read yet. For
-   * snapshots [[snapshots]] asks for less.
+   * The segments of a store in all existing entries, of these kinds. Lists, and reads entries that were not read yet. For
+   * snapshots [[snapshots]] reads fewer.
    */
   def allSegmentsOf(storeDirectory: String, kinds: Set[SegmentKind]): Future[Vector[SegmentEntry]] =
     for {
@@ -107,23 +99,20 @@ final class SegmentReader(
       }
     } yield segments.filter(segment => kinds(segment.key.kind))
 
-  /** The snapshots in all entries that there are. Lists, and reads one or two. */
+  /** The snapshots in all existing entries. Lists, and reads one or two. */
   def snapshots(): Future[SnapshotList] = storage.batches().flatMap(SnapshotLists.of(_)(entry))
 
   /** Directories of the stores that the newest batch has changed; none if its changes are not in the log. */
   def newestStores(): Future[Set[String]] = storage.batches().flatMap {
     case batches if batches.isEmpty => Future.successful(Set.empty)
-    case batches => entry(batches.last).map {
-        case EntryFound.Logged(entry) => entry.changedStores
-        case EntryFound.Absent | EntryFound.Plain => Set.empty
-      }
+    case batches => entry(batches.last).map(_.logged.fold(Set.empty[String])(_.index.changedStores))
   }
 
   /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */
-  def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] = entry(batch).map {
-    case EntryFound.Logged(entry) => entry.segment(key).map(FoundSegment(entry, _))
-    case EntryFound.Absent | EntryFound.Plain => None
-  }
+  def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] =
+    entry(batch).map(found =>
+      for (entry <- found.logged; segment <- entry.segment(key)) yield FoundSegment(entry, segment)
+    )
 
   /** Whether there is a commit entry of `batch` now. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
@@ -143,14 +132,14 @@ final class SegmentReader(
     }
     def alone() = read(part.offset, part.length).map(verified)
     val known = if (part.file.isEmpty) entry.bytes(part.offset, part.length) else None
-    // An entry's name alone does not tell what is in it.
-    val of = if (part.file.isEmpty) entry.index.link.map(_.entry.toString) else Some(location.base.toString)
+    // An entry's name does not identify its content.
+    val of = if (part.file.isEmpty) entry.id.map(_.toString) else Some(location.base.toString)
     (known, entry.rangeAround(part), of) match {
       case (Some(bytes), _, _) => Future.successful(bytes).map(verified)
       case (None, Some(around), Some(of)) =>
         val place = RangePlace(of, around)
         ranges.get(place)(read(around.offset, around.length)).map(bytes => verified(around.cut(bytes, part)))
-          // What is wrong with the parts around it is not wrong with this one.
+          // The damage may be in the parts around it.
           .recoverWith { case _: DamagedLogException =>
             ranges.forget(place)
             alone()
@@ -169,22 +158,23 @@ final class SegmentReader(
       content.read() < 0
     } catch { case _: DamagedLogException | _: IOException => false }
 
-  /** Starts fetching entries that will be wanted. Failures show when somebody wants them. */
+  /** Starts to fetch entries that will be read. A failure shows when the entry is read. */
   def prefetch(batches: Seq[Long]): Unit =
     batches.filterNot(batch => cache.contains(place(batch))).foreach(entry(_): Unit)
 
   private def entry(batch: Long): Future[EntryFound] =
-    cache.get(place(batch))(entries.read(batch).map(EntryFound.withLookup)).flatMap { found =>
-      found match {
-        case EntryFound.Logged(entry) => checkChain(entry).map(_ => found)
-        case _ => Future.successful(found)
-      }
+    cache.get(place(batch))(entries.read(batch).map {
+      case EntryFound.Logged(entry) => EntryFound.Logged(entry.withLookup)
+      case other => other
+    }).map { found =>
+      found.logged.foreach(checkChain)
+      found
     }
 
   private def place(batch: Long): EntryPlace = EntryPlace(location.root.toString, reader, batch)
 
-  /** Fails if the entry before or after, as this has seen it, does not follow or lead to `entry`. */
-  private def checkChain(entry: LoadedEntry): Future[Unit] = {
+  /** Throws if the entry before or after, as this has read it, does not follow or lead to `entry`. */
+  private def checkChain(entry: LoadedEntry): Unit = {
     val broken = entry.index.link.exists { link =>
       synchronized {
         seen.put(entry.batch, link)
@@ -193,7 +183,7 @@ final class SegmentReader(
         before || seen.get(entry.batch + 1).flatMap(_.previous).exists(_ != link.entry)
       }
     }
-    if (broken) Future.failed(LogErrors.brokenChain(entry.path, entry.batch)) else Future.unit
+    if (broken) throw LogErrors.brokenChain(entry.path, entry.batch)
   }
 
   /** Where the entry's data files were when it was written, if that is not where they are looked for. */
@@ -207,21 +197,15 @@ final class SegmentReader(
       key: SegmentKey,
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
-    client.run(ReadRange(path, offset, length), timeoutMillis).flatMap {
-      case Outcome.Done(Some(bytes)) => Future.successful(bytes)
-      case Outcome.Done(None) =>
-        Future.failed(LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo))
-      case Outcome.Failed(error) if endsBefore(error) =>
-        Future.failed(LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error))
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.unreadable(path, error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.unreadable(path, error))
-    }
+    client.run(ReadRange(path, offset, length), timeoutMillis).flatMap(_.orElseFail { error =>
+      if (endsBefore(error)) LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
+      else ProtocolErrors.unreadable(path, error)
+    }).map(_.getOrElse(throw LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo)))
 }
 
 private object SegmentReader {
   private val RememberedLinks = 1024
 
-  /** Whether storage has said that the object is shorter. A stream that broke off says nothing of the object. */
-  private def endsBefore(error: Throwable): Boolean =
-    Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
+  /** Whether storage answered that the object is shorter. A stream that broke off is no such answer. */
+  private def endsBefore(error: Throwable): Boolean = Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
 }

@@ -15,8 +15,7 @@ object SnapshotLists {
    * The list of all snapshots in entries that exist, at most one of each store and version and id.
    *
    * @param existing batches that have an entry, in ascending order
-   * @param read
-   *   what there is of a batch. An entry that is damaged is passed over: the one below it lists all but its own
+   * @param read reads an entry. A damaged one is skipped: the one below it lists all snapshots but those of the damaged one
    */
   def of(existing: Vector[Long])(read: Long => Future[EntryFound])(implicit
       executor: ExecutionContext
@@ -30,15 +29,15 @@ object SnapshotLists {
   ): Future[SnapshotList] = existing.lastOption match {
     case None => Future.successful(SnapshotList(-1L, Long.MaxValue, Vector.empty))
     case Some(newest) =>
-      read(newest).recover { case _: DamagedLogException => EntryFound.Absent }.map {
-        case EntryFound.Logged(entry) => entry.index.snapshots
-        case EntryFound.Plain | EntryFound.Absent => None
-      }.flatMap {
-        case Some(list) if list.complete == newest => Future.successful(list)
-        case Some(list) =>
-          listed(existing.takeWhile(_ <= list.complete))(read).map(before => list.copy(held = before.held ++ list.held))
-        // Nothing lists anything here: its own version may be a plain file.
-        case None => listed(existing.init)(read).map(_.copy(plainUpTo = newest + 1))
-      }
+      read(newest).recover { case _: DamagedLogException => EntryFound.Absent }
+        .map(_.logged.flatMap(_.index.snapshots)).flatMap {
+          case Some(list) if list.complete == newest => Future.successful(list)
+          case Some(list) =>
+            listed(existing.takeWhile(_ <= list.complete))(read).map(before =>
+              list.copy(held = before.held ++ list.held)
+            )
+          // Without a list: its own version may be a plain file.
+          case None => listed(existing.init)(read).map(_.copy(plainUpTo = newest + 1))
+        }
   }
 }

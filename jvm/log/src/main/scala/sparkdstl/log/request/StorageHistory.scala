@@ -16,6 +16,7 @@ import sparkdstl.log.storage.OperationKind
  * ones, and hedges would increase.
  */
 final class StorageHistory {
+  private final val Remembered = 200
   private val windows = new ConcurrentHashMap[(OperationKind, Int), LatencyWindow]
 
   private[request] val hedges = new HedgeBudget
@@ -25,11 +26,7 @@ final class StorageHistory {
   private[request] def latencies(kind: RequestKind): Latencies = window(kind).snapshot()
 
   private def window(kind: RequestKind): LatencyWindow =
-    windows.computeIfAbsent((kind.operation, kind.sizeClass), _ => new LatencyWindow(StorageHistory.Remembered))
-}
-
-private object StorageHistory {
-  val Remembered = 200
+    windows.computeIfAbsent((kind.operation, kind.sizeClass), _ => new LatencyWindow(Remembered))
 }
 
 /** The histories of all storages of a process. Thread-safe. */

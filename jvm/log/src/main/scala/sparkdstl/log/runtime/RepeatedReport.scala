@@ -8,8 +8,7 @@ import scala.util.control.NonFatal
  * @param report says it; called without a lock
  */
 final class RepeatedReport(timer: Timer)(report: () => Unit) {
-  import RepeatedReport._
-
+  private final val EveryMillis = 10000L
   // Guarded by this.
   private var next = Option.empty[Cancellable]
   private var ended = false
@@ -31,8 +30,4 @@ final class RepeatedReport(timer: Timer)(report: () => Unit) {
     report()
     start()
   }
-}
-
-private object RepeatedReport {
-  private val EveryMillis = 10000L
 }

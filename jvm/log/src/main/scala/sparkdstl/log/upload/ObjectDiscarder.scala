@@ -21,7 +21,13 @@ final class ObjectDiscarder(
     timeoutMillis: Long,
     metrics: UploadMetrics
 ) extends AutoCloseable {
-  import ObjectDiscarder._
+  private val log = LoggerFactory.getLogger(classOf[ObjectDiscarder])
+
+  private final val PageSize = 1000
+  private final val MaxFailed = 10000
+  private final val FirstDelayMillis = 1000L
+  private final val MaxDelayMillis = 300000L
+  private final val UnknownMillis = 60000L
 
   // All guarded by this. An object is in at most one of the first three.
   private val waiting = mutable.LinkedHashSet.empty[Path]
@@ -106,14 +112,4 @@ final class ObjectDiscarder(
       case Success(_) => if (!synchronized(closed)) action()
       case Failure(error) => log.warn("Unneeded objects are left in storage", error)
     }(runtime.executor)
-}
-
-private object ObjectDiscarder {
-  private val log = LoggerFactory.getLogger(classOf[ObjectDiscarder])
-
-  val PageSize = 1000
-  val MaxFailed = 10000
-  val FirstDelayMillis = 1000L
-  val MaxDelayMillis = 300000L
-  val UnknownMillis = 60000L
 }

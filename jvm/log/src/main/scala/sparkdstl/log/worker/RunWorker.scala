@@ -34,7 +34,10 @@ final class RunWorker(
     options: LogOptions,
     runtime: ProtocolRuntime
 ) {
-  import RunWorker._
+  private val logger = LoggerFactory.getLogger(classOf[RunWorker])
+
+  /** Long enough for a store's maintenance to release all that it does. */
+  private final val ReleaseDelayMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
 
   private val ask = new AskUntilAnswered(link, executorName, id, runtime)
@@ -209,11 +212,4 @@ final class RunWorker(
       }
     }
   }
-}
-
-private object RunWorker {
-  private val logger = LoggerFactory.getLogger(classOf[RunWorker])
-
-  /** Long enough for a store's maintenance to release all that it does. */
-  private val ReleaseDelayMillis = 1000L
 }

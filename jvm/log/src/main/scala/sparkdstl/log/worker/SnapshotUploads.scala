@@ -17,7 +17,10 @@ final class SnapshotUploads private[worker] (
     isLogBusy: () => Boolean,
     runtime: ProtocolRuntime
 ) {
-  import SnapshotUploads._
+
+  /** How long a chunk waits for changes that are being uploaded; a log that never rests must not go without snapshots. */
+  private final val GivesWayMillis = 10000L
+  private final val QuietCheckMillis = 50L
   private implicit val executor: ExecutionContext = runtime.executor
 
   @volatile private var closed = false
@@ -38,11 +41,4 @@ final class SnapshotUploads private[worker] (
   private def whenLogIsQuiet(leftMillis: Long): Future[Unit] =
     if (closed || leftMillis <= 0 || !isLogBusy()) Future.unit
     else runtime.after(QuietCheckMillis).flatMap(_ => whenLogIsQuiet(leftMillis - QuietCheckMillis))
-}
-
-private object SnapshotUploads {
-
-  /** How long a chunk waits for changes that are being uploaded; a log that never rests must not go without snapshots. */
-  private val GivesWayMillis = 10000L
-  private val QuietCheckMillis = 50L
 }

@@ -4,8 +4,7 @@ import scala.collection.mutable
 
 /** The task attempts whose commits led to a store's local versions, and those of them that do not count. Thread-safe. */
 final class StateAttempts {
-  import StateAttempts._
-
+  private final val Remembered = 16
   // Guarded by this.
   private val attempts = mutable.LinkedHashMap.empty[Long, Long]
   private val dropped = mutable.HashSet.empty[Long]
@@ -29,8 +28,4 @@ final class StateAttempts {
 
   /** That version and later ones are not here any more. */
   def forgetFrom(version: Long): Unit = synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
-}
-
-private object StateAttempts {
-  private val Remembered = 16
 }

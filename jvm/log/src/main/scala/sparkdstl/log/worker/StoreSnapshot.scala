@@ -5,11 +5,11 @@ import sparkdstl.log.upload.PendingChunk
 
 /**
  * One snapshot of a store on its way into a commit entry: it is uploaded in the background, then carried by the seals of the
- * store's next versions until the driver takes it, and counts as held once a later seal of the same local state was taken.
+ * store's next versions until the driver takes it, and held once a later seal of the same local state was taken.
  *
  * The driver takes it only with changes whose base it has verified. So the seal that carries the snapshot proves that its
- * version was committed, and the one after that the entry which holds it exists. When the local state is replaced by one from
- * storage neither is proved any more, and the snapshot is abandoned. Thread-safe.
+ * version was committed, and the seal after that proves that the entry which holds it exists. The snapshot is abandoned when
+ * the local state is replaced by one from storage. Thread-safe.
  *
  * @param storeDirectory of the store
  * @param version that it is a snapshot of
@@ -21,7 +21,7 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   private var current: State = Uploading
   private var uploading = Vector.empty[PendingChunk]
 
-  /** A chunk of it is on its way; it is discarded if no seal comes to name it. */
+  /** A chunk of it is on its way; it is discarded unless a seal names it. */
   def uploads(chunk: PendingChunk): Unit = {
     val late = synchronized {
       if (current == Uploading) uploading :+= chunk
@@ -51,25 +51,18 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
    *   None if it took the snapshot; else the data files of it that may be gone, or none if it may come with a later seal
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Fate = {
-    val (fate, discard) = synchronized(current match {
-      case Sealing(segments) if carried =>
-        notTaken match {
-          case None =>
-            current = Taken
-            (Fate.Pending, Vector.empty)
-          case Some(Vector()) =>
-            current = Complete(segments)
-            (Fate.Pending, Vector.empty)
-          case Some(missing) =>
-            current = Ended
-            (Fate.Missing(missing.toSet), uploading)
-        }
-      case Taken if !carried =>
-        current = Ended
-        (Fate.Held, Vector.empty)
-      case _ => (Fate.Pending, Vector.empty)
-    })
-    discard.foreach(_.discard())
+    val fate = synchronized {
+      val (next, fate) = (current, notTaken) match {
+        case (_: Sealing, None) if carried => Taken -> Fate.Pending
+        case (Sealing(segments), Some(Vector())) if carried => Complete(segments) -> Fate.Pending
+        case (_: Sealing, Some(missing)) if carried => Ended -> Fate.Missing(missing.toSet)
+        case (Taken, _) if !carried => Ended -> Fate.Held
+        case (same, _) => same -> Fate.Pending
+      }
+      current = next
+      fate
+    }
+    if (fate.isInstanceOf[Fate.Missing]) synchronized(uploading).foreach(_.discard())
     fate
   }
 
@@ -77,8 +70,8 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   def restart(): Unit = discardIf(_ == Uploading, Uploading)
 
   /**
-   * It will not be carried any more. What was uploaded is discarded, unless a seal has named it: then it may be in a commit entry,
-   * and the driver deletes what is not.
+   * It will not be carried. Its uploads are discarded unless a seal has named them: then they may be in a commit entry, and the
+   * driver deletes what is not.
    */
   def abandon(): Unit = {
     discardIf(state => state == Uploading || state.isInstanceOf[Complete], Ended)
@@ -147,6 +140,6 @@ trait SealedStore {
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
 
-  /** The task was given up: it is unknown whether the driver has taken what it was asked to. */
+  /** The task was given up: it is unknown whether the driver has taken its seal. */
   def givenUp(): Unit
 }

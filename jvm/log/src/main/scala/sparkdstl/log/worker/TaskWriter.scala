@@ -4,7 +4,7 @@ import java.util.concurrent.CancellationException
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
-import scala.util.{Failure, Success}
+import scala.util.{Failure, Success, Try}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.ProtocolErrors
@@ -13,11 +13,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, SealedSegment, ToDriver}
 
 /**
- * What one task attempt writes into the log, and the one ask with which it hands that over.
+ * What one task attempt writes into the log, and the one message that seals it.
  *
- * Life: open, while segments are written; sealing, while the driver is asked; then sealed, or given up. A task that is
- * given up while the driver is asked does not know whether the driver has taken its seal: it is withdrawn, and what it
- * uploaded is discarded only when the driver says that it is in no commit.
+ * States: open, while segments are written; sealing, while the driver has not answered; then sealed, or given up. When a task
+ * is given up during sealing it is unknown whether the driver has taken its seal: the seal is withdrawn, and uploads are
+ * discarded only if the driver answers that they are in no commit.
  *
  * @param attempt Spark's number of the task attempt
  * @param inlineLimit how many bytes the whole task may seal inline
@@ -44,7 +44,7 @@ final class TaskWriter private[worker] (
   private val stored = mutable.ArrayBuffer.empty[SealedSegment]
   private var carried = Map.empty[String, Vector[SealedSegment]]
   private val outcome = Promise[Unit]()
-  // Whether the driver has been asked, and how often it was silent: then it may have taken a seal, or may yet.
+  // Whether a seal was sent, and how many sends timed out: then the driver may have taken one, or may yet.
   private var asked = false
   private var timeouts = 0
 
@@ -79,11 +79,11 @@ final class TaskWriter private[worker] (
   def abort(segment: SegmentWriter): Unit =
     if (synchronized(writing.remove(segment))) segment.discard()
 
-  /** The seal may carry a snapshot of the store, which hears of its outcome. */
+  /** The seal may carry a snapshot of the store, and reports its outcome to it. */
   def carryFor(storeDirectory: String, store: SealedStore): Unit =
     synchronized(stores.put(storeDirectory, store)): Unit
 
-  /** Segment of a file that is in data files already, as part of what the task commits. */
+  /** A segment that is in data files already becomes part of the seal. */
   def addStored(segment: SealedSegment): Unit = synchronized(stored += segment): Unit
 
   /** Directories of the stores that the task has written to. */
@@ -97,8 +97,8 @@ final class TaskWriter private[worker] (
   def isEmpty: Boolean = synchronized(ended.isEmpty)
 
   /**
-   * Hands over what has ended; what has not is aborted. When it succeeds the driver knows of everything. When it fails,
-   * the task must fail: with [[sparkdstl.log.error.SealRefusedException]], or because the driver did not answer in time.
+   * Seals the segments that have ended, and aborts the others. When it fails the task must fail: with
+   * [[sparkdstl.log.error.SealRefusedException]], or because the driver did not answer in time.
    */
   def seal(): Future[Unit] = {
     val (begins, unfinished, segments) = synchronized {
@@ -114,10 +114,7 @@ final class TaskWriter private[worker] (
     outcome.future
   }
 
-  /**
-   * The task has failed, or was killed; whatever it has sealed does not count. Returns at once, and goes on in the
-   * background where need be.
-   */
+  /** The task has failed, or was killed: its seal does not count. Returns at once, and withdraws it in the background. */
   def giveUp(): Unit = {
     val before = synchronized {
       val before = state
@@ -138,7 +135,7 @@ final class TaskWriter private[worker] (
       case Success(()) =>
       case Failure(error) =>
         if (conclude(GivenUp, Failure(error))) {
-          // Before the first ask, such as after an upload that failed, nobody knows of it.
+          // Before the first send, such as after a failed upload, the driver knows nothing of it.
           if (synchronized(asked)) withdraw() else discardAll()
         }
     }
@@ -158,24 +155,23 @@ final class TaskWriter private[worker] (
     segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => segment.uploadRest()))
 
   private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
-    // As often as it is asked, the snapshots are the same.
+    // Each send has the same snapshots.
     val message = synchronized {
       if (carried.isEmpty && state == Sealing)
         carried = stores.iterator.map { case (store, of) => store -> of.carried(batch) }.toMap
       val snapshots = carried.valuesIterator.flatten.toVector
-      ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment) ++ stored, snapshots)
-    }
-    val isWanted = synchronized {
+      val seal = ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment) ++ stored, snapshots)
       if (state == Sealing) asked = true
-      state == Sealing
+      Option.when(state == Sealing)(seal)
     }
-    // Given up meanwhile: what there was to take back is being withdrawn.
-    if (!isWanted) Future.unit
-    else ask(message, options.commitTimeoutMs, () => synchronized(state == Sealing)).transformWith {
-      case Success(answer) => answered(segments, answer)
-      case Failure(error) =>
-        Future.failed(ProtocolErrors.sealUnanswered(attempt, batch, options.commitTimeoutMs, error))
-    }
+    // Without a message the task was given up, and its earlier seal is being withdrawn.
+    message.fold(Future.unit)(
+      ask(_, options.commitTimeoutMs, () => synchronized(state == Sealing)).transformWith {
+        case Success(answer) => answered(segments, answer)
+        case Failure(error) =>
+          Future.failed(ProtocolErrors.sealUnanswered(attempt, batch, options.commitTimeoutMs, error))
+      }
+    )
   }
 
   private def answered(segments: Vector[SegmentWriter], answer: AskUntilAnswered.Answer): Future[Unit] = {
@@ -192,16 +188,13 @@ final class TaskWriter private[worker] (
         }
         Future.unit
       case FromDriver.OverBudget => uploadRests(segments).flatMap(_ => handOver(segments))
-      case FromDriver.Refused(reason, stale) if mayBeTaken =>
-        // An earlier ask may have been taken before the batch was closed, and be in its commit.
-        Future.failed(ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale))
       case FromDriver.Refused(reason, stale) =>
-        refused(ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale))
-      case FromDriver.Superseded | FromDriver.NotCoordinated if mayBeTaken =>
-        // An earlier ask may have been taken by the run that has ended meanwhile, and be in its last commit.
-        conclude(GivenUp, Failure(ProtocolErrors.notCoordinated(run.root)))
-        Future.unit
-      case FromDriver.Superseded | FromDriver.NotCoordinated => refused(ProtocolErrors.notCoordinated(run.root))
+        val error = ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale)
+        // An earlier send may have been taken before the batch was closed, and be in its commit.
+        if (mayBeTaken) Future.failed(error) else ended(error, mayBeCommitted = false)
+      case FromDriver.Superseded | FromDriver.NotCoordinated =>
+        // An earlier send may have been taken by the run that has ended, and be in its last commit.
+        ended(ProtocolErrors.notCoordinated(run.root), mayBeTaken)
       case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
     }
   }
@@ -213,9 +206,8 @@ final class TaskWriter private[worker] (
     }
   }
 
-  /** The driver's answer to the only ask there was: nothing of it is in a commit, now or later. */
-  private def refused(error: Throwable): Future[Unit] = {
-    if (conclude(GivenUp, Failure(error))) discardAll()
+  private def ended(error: Throwable, mayBeCommitted: Boolean): Future[Unit] = {
+    if (conclude(GivenUp, Failure(error)) && !mayBeCommitted) discardAll()
     Future.unit
   }
 
@@ -223,7 +215,7 @@ final class TaskWriter private[worker] (
     ask(ToDriver.Withdraw(attempt, batch), WithdrawTimeoutMillis).foreach { answer =>
       answer.message match {
         case FromDriver.Withdrawal(false) => discardAll()
-        // The barrier may be waiting for it.
+        // The barrier may wait for it.
         case FromDriver.Withdrawal(true) => synchronized(ended.toVector).foreach(_.report())
         // The run has ended, and its last commit may name it: a later run's sweep decides.
         case _ =>
@@ -231,14 +223,14 @@ final class TaskWriter private[worker] (
     }
 
   /** Ends the sealing; false if the task was given up meanwhile. */
-  private def conclude(to: State, result: scala.util.Try[Unit]): Boolean = {
-    val first = synchronized {
-      val first = state == Sealing
-      if (first) state = to
-      first
+  private def conclude(to: State, result: Try[Unit]): Boolean = {
+    val isFirst = synchronized {
+      val isFirst = state == Sealing
+      if (isFirst) state = to
+      isFirst
     }
-    if (first) outcome.tryComplete(result): Unit
-    first
+    if (isFirst) outcome.tryComplete(result): Unit
+    isFirst
   }
 
   private def discardAll(): Unit = synchronized((writing ++ ended).toVector).foreach(_.discard())
@@ -251,6 +243,6 @@ private object TaskWriter {
   private case object Sealed extends State
   private case object GivenUp extends State
 
-  /** An hour: a driver that is silent for longer has ended, or its query has. */
+  /** An hour: after that the driver or its query has ended. */
   private val WithdrawTimeoutMillis = 3600L * 1000
 }

@@ -77,7 +77,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     answer(run, sealing(11, 1, Some(0), snapshot(1, Seq(file(2)))))
     result(run.commit(1, content, Seq(11)))
     assert(!fixture.has(file(1)) && fixture.has(file(2)))
-    assert(fixture.entry(1).get.files == Set(file(2)))
+    assert(fixture.entry(1).get.index.files == Set(file(2)))
   }
 
   test("one of a withdrawn attempt is not in the entry; its files are deleted with the commit") {

@@ -80,7 +80,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(!committed.isCompleted && fixture.batches.isEmpty)
     assert(answer(run, uploaded(5, 1)) == FromDriver.Noted)
     result(committed)
-    assert(fixture.entry(0).get.files == Set(file(1)))
+    assert(fixture.entry(0).get.index.files == Set(file(1)))
     fixture.timer.advance(10000)
     assert(fixture.told.size == 3)
   }

@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
-import sparkdstl.log.read.{EntryFound, EntryReader, LoadedEntry}
+import sparkdstl.log.read.{EntryReader, LoadedEntry}
 import sparkdstl.log.request.{QueryStorage, RequestOptions, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.{ObjectStore, Payload}
@@ -50,10 +50,7 @@ final class RunFixture(
 
   /** Of a batch, from the memory behind the scripts. */
   def entry(batch: Long): Option[LoadedEntry] =
-    RunFixture.result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)) match {
-      case EntryFound.Logged(entry) => Some(entry)
-      case _ => None
-    }
+    RunFixture.result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
 
   private def storageOf(of: ObjectStore): QueryStorage = {
     val client = new StorageClient(of, Requests(RequestOptions(policy, 100000, 3, 500), runtime))

@@ -26,7 +26,7 @@ class MemoryCacheSuite extends AnyFunSuite {
 
   private class Fixture(maxBytes: Long = 1000) {
     val timer = new ManualTimer
-    val cache = new MemoryCache[String, EntryFound](maxBytes, TestRuntime(timer))(EntryFound.weight)
+    val cache = new MemoryCache[String, EntryFound](maxBytes, TestRuntime(timer))(_.weight)
     val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
 
     def get(key: String): Future[EntryFound] = cache.get(key) {
@@ -98,7 +98,7 @@ class MemoryCacheSuite extends AnyFunSuite {
   }
 
   test("a fetch that throws is a failed one") {
-    val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(EntryFound.weight)
+    val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(_.weight)
     assert(cache.get("a")(throw new IllegalStateException("closed")).value.exists(_.isFailure))
     assert(!cache.contains("a"))
   }

@@ -26,7 +26,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     ): SegmentReader = new SegmentReader(
       storage,
       new EntryReader(storage, fetchLength),
-      new MemoryCache[EntryPlace, EntryFound](cacheBytes, runtime)(EntryFound.weight),
+      new MemoryCache[EntryPlace, EntryFound](cacheBytes, runtime)(_.weight),
       shared,
       otherRun
     )

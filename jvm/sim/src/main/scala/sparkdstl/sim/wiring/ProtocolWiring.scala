@@ -73,7 +73,7 @@ private[wiring] final class ProcessEnvironment(val context: ProcessContext) {
   val entries = new MemoryCache[EntryPlace, EntryFound](
     if (isShort) 8 * 1024 else 64 * 1024,
     context.runtime
-  )(EntryFound.weight)
+  )(_.weight)
   val ranges = new SharedRanges(
     new MemoryCache[RangePlace, Array[Byte]](if (isShort) 200 else 16 * 1024, context.runtime)(bytes =>
       Some(bytes.length.toLong)

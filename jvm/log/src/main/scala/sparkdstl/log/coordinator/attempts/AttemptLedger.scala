@@ -7,11 +7,11 @@ import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind, SegmentP
 import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
 
 /**
- * What the task attempts of one run have sealed for batches that are not committed yet, and what has become of it.
+ * The seals of one run's task attempts, for batches that are not committed yet, and the state of their segments.
  *
- * A batch takes seals until [[close]]; then attempts are chosen for its stores, and [[whenSettled]] tells when all that
- * was chosen is durable or lost. Seals and withdrawals may be said any number of times. What a report costs does not
- * depend on how many stores there are. Thread-safe.
+ * A batch takes seals until [[close]]; then attempts are chosen for its stores, and [[whenSettled]] completes when all that
+ * was chosen is durable or lost. Seals and withdrawals may be repeated. The cost of a report does not depend on the number of
+ * stores. Thread-safe.
  *
  * @param budget for the inline bytes held here
  */
@@ -30,14 +30,13 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private var committedBatch = -1L
 
   /**
-   * Takes what an attempt has sealed. Of the snapshots that the seal carries it takes as many as fit.
+   * Takes an attempt's seal, and as many of the snapshots that it carries as fit.
    *
-   * @param carriedLimit
-   *   how many bytes of carried snapshots a batch may have inline: its commit entry is written while the query waits
+   * @param carriedLimit inline bytes of carried snapshots in a batch, at most: the query waits while its entry is written
    */
   def seal(executor: String, seal: ToDriver.Seal, carriedLimit: Long): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
-    // A segment that was written twice counts as it was written last.
+    // Of a segment that was written twice the last counts.
     val latest = seal.segments.reverseIterator.distinctBy(_.key).toVector.reverse
     val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
     if (known.exists(_.withdrawn)) Withdrawn
@@ -57,9 +56,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Takes back what an attempt has sealed for a batch, also what is still to come of it.
+   * Takes back the seals of an attempt for a batch, later ones included.
    *
-   * @return whether it may have become part of a commit all the same: the batch is closed and this attempt was chosen
+   * @return whether they may be part of a commit: the batch is closed and this attempt was chosen
    */
   def withdraw(attempt: Long, batch: Long): Boolean = synchronized {
     val mayBeCommitted = undecided.exists { case (of, attempts) => of == batch && attempts(attempt) } ||
@@ -71,15 +70,15 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         budget.release(segment.inlineBytes)
         segment.withdraw()
       }
-      of.dropCarried().foreach(carried => budget.release(carried.inlineBytes))
+      budget.release(HeldSegment.inlineBytes(of.dropCarried().flatMap(_.parts)))
     }
     mayBeCommitted
   }
 
   /**
-   * Takes word of how an upload ended; hearing it twice changes nothing.
+   * An upload has ended; may be reported twice.
    *
-   * @return whether anybody knows the ticket; else its batch is forgotten
+   * @return whether the ticket is known; else its batch is forgotten
    */
   def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Boolean = {
     val (isKnown, settled) = synchronized {
@@ -91,7 +90,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     isKnown
   }
 
-  /** What the executor had not yet uploaded is lost, unless word of it still comes. */
+  /** What the executor had not yet uploaded is lost, unless a report still arrives. */
   def executorLost(executor: String, reason: String): Unit = {
     val settled = synchronized {
       val segments = tickets.get(executor).fold(Vector.empty[HeldSegment])(_.valuesIterator.toVector.distinct)
@@ -140,7 +139,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def unsettled: Vector[String] =
     synchronized(chosen.iterator.flatMap(_.unsettled).map(_.store).toVector.distinct)
 
-  /** What the commit entry is to carry, or which stores are lost, and why. To be called once all is settled. */
+  /** The segments for the commit entry, or the lost stores, and why. To be called once all is settled. */
   def result: Either[Vector[(String, String)], Vector[CommittedSegment]] = synchronized {
     val choices = chosen.get.choices
     val lost = choices.filter(_.durable.isEmpty).map(choice => choice.store -> choice.whyLost)
@@ -165,14 +164,13 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       .map { case (store, of) => store -> of.attempt }.toMap
     committedAttempts = durable.iterator.map(_._2.attempt).toSet
     committedBatch = batch
-    val used = durable.iterator.flatMap(_._2.segments).flatMap(_.files).toSet ++
-      carriedBy(durable).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
-    val unused = forget(batch) -- used
-    if (unused.isEmpty || batches.isEmpty) unused
-    else unused -- batches.valuesIterator.flatMap(_.files)
+    val carried = carriedBy(durable)
+    val used = durable.iterator.flatMap(_._2.segments).flatMap(_.files) ++
+      carried.iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
+    forget(batch) -- used -- batches.valuesIterator.flatMap(_.files)
   }
 
-  /** Forgets the batches up to `batch`, and tells which data files they named. */
+  /** Forgets the batches up to `batch`, and returns the data files that they named. */
   def forget(batch: Long): Set[String] = synchronized {
     closedBatch = math.max(closedBatch, batch)
     chosen = None
@@ -180,7 +178,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     drop(batches.keysIterator.filter(_ <= batch).toVector)
   }
 
-  /** The run has ended: releases all bytes. Which attempts may be part of a commit is remembered. */
+  /** The run has ended: releases all bytes, and keeps which attempts may be part of a commit. */
   def end(): Unit = synchronized {
     chosen = None
     closedBatch = Long.MaxValue
@@ -201,8 +199,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Built on a local state that is not known to be what was committed: another attempt's commit has replaced it, or it
-   * was left by a batch that was never committed.
+   * Whether it was built on a local state that is not known to be the committed one: another attempt's commit has replaced it,
+   * or the batch that left it was never committed.
    */
   private def isStale(batch: Long, segment: SealedSegment): Boolean =
     segment.base.exists { base =>
@@ -215,12 +213,12 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
     def isLocal(store: String) = seal.segments.exists(of => of.base.nonEmpty && of.key.storeDirectory == store)
     seal.carried.groupBy(_.key.storeDirectory).foreach { case (store, segments) =>
-      val carried = new CarriedSnapshot(segments)
-      val fits = batch.carriedBytes == 0 || batch.carriedBytes + carried.inlineBytes <= limit
+      val inlineBytes = HeldSegment.inlineBytes(segments.flatMap(_.parts))
+      val fits = batch.carriedBytes == 0 || batch.carriedBytes + inlineBytes <= limit
       // Changes that are based on a state from storage prove nothing of what the executor had before.
-      if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(carried.inlineBytes)) {
-        batch.carriedBytes += carried.inlineBytes
-        attempt.carried.put(store, carried): Unit
+      if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
+        batch.carriedBytes += inlineBytes
+        attempt.carried.put(store, segments): Unit
       }
     }
     attempt
@@ -249,8 +247,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       for {
         (store, winner) <- winners if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
         attempt <- carriers.get(winner.attempt).toVector
-        carried <- attempt.carried.get(store).toVector
-        segment <- carried.segments if !files(segment.key)
+        segment <- attempt.carried.getOrElse(store, Vector.empty) if !files(segment.key)
       } yield CommittedSegment(
         segment.key,
         winner.attempt,
@@ -262,7 +259,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
   }
 
-  /** What was waiting for these segments and need not any more. Lock held. */
+  /** The promise of the closed batch, if these segments were the last that it waited for. Lock held. */
   private def nowSettled(changed: Iterable[HeldSegment]): Option[Promise[Unit]] = chosen.flatMap { of =>
     val wasSettled = of.unsettled.isEmpty
     changed.iterator.flatMap(_.choice).filter(_.isSettled).foreach(of.unsettled -= _)
@@ -279,7 +276,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         if (ofExecutor.isEmpty) tickets.remove(segment.executor)
       }
     }
-    dropped.iterator.flatMap(_.carried).foreach(carried => budget.release(carried.inlineBytes))
+    budget.release(HeldSegment.inlineBytes(dropped.flatMap(_.carried).flatMap(_.parts)))
     dropped.iterator.flatMap(_.files).toSet
   }
 
@@ -288,7 +285,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
 private[coordinator] object AttemptLedger {
 
-  /** The answer to the seal of an attempt that was given up while it asked. */
+  /** The answer to the seal of an attempt that was given up meanwhile. */
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**
@@ -304,30 +301,23 @@ private[coordinator] object AttemptLedger {
 
     def segments: Iterator[HeldSegment] = attempts.valuesIterator.flatMap(_.segments.valuesIterator)
 
-    def carried: Iterator[CarriedSnapshot] = attempts.valuesIterator.flatMap(_.carried.valuesIterator)
+    def carried: Iterator[SealedSegment] = attempts.valuesIterator.flatMap(_.carried.valuesIterator).flatten
 
     def files: Iterator[String] =
       segments.flatMap(_.files) ++ carried.flatMap(_.files) ++ attempts.valuesIterator.flatMap(_.withdrawnFiles)
   }
 
-  /** A finished snapshot of an earlier version of a store. */
-  private final class CarriedSnapshot(val segments: Vector[SealedSegment]) {
-    val inlineBytes: Long = HeldSegment.inlineBytes(segments.flatMap(_.parts))
-
-    def files: Iterator[String] = segments.iterator.flatMap(_.files)
-  }
-
   private final class Attempt {
     val segments = mutable.LinkedHashMap.empty[SegmentKey, HeldSegment]
-    // By store directory.
-    val carried = mutable.LinkedHashMap.empty[String, CarriedSnapshot]
+    // By store directory: finished snapshots of earlier versions.
+    val carried = mutable.LinkedHashMap.empty[String, Vector[SealedSegment]]
     var withdrawn = false
 
     // Of carried snapshots: their executor does not know whether they were taken.
     var withdrawnFiles = Vector.empty[String]
 
-    def dropCarried(): Vector[CarriedSnapshot] = {
-      val dropped = carried.valuesIterator.toVector
+    def dropCarried(): Vector[SealedSegment] = {
+      val dropped = carried.valuesIterator.flatten.toVector
       withdrawnFiles ++= dropped.iterator.flatMap(_.files)
       carried.clear()
       dropped

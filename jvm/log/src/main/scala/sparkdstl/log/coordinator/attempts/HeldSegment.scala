@@ -6,7 +6,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
 /**
- * One segment that one task attempt has sealed, and what has become of it. Guarded by the ledger that holds it.
+ * One segment that one task attempt has sealed, and its state. Guarded by the ledger that holds it.
  *
  * @param attempt the task attempt; negative where a thread without a task has sealed it
  * @param executor that holds what is not durable
@@ -21,7 +21,7 @@ private[coordinator] final class HeldSegment(
   /** The store's directory. */
   val store: String = key.storeDirectory
 
-  /** By which its executor will report. */
+  /** The tickets under which its executor reports. */
   val tickets: Vector[Long] = sealedParts.collect { case SealedPart.Pending(ticket, _) => ticket }
 
   /** The choice that depends on it, once its batch is closed. */
@@ -34,7 +34,7 @@ private[coordinator] final class HeldSegment(
 
   def state: SealState = current
 
-  /** Bytes of it that the driver holds. */
+  /** Its bytes that the driver holds. */
   def inlineBytes: Long = HeldSegment.inlineBytes(parts)
 
   /** Data files that are known to hold some of it. */
@@ -48,7 +48,7 @@ private[coordinator] final class HeldSegment(
     if (places.size == tickets.size && current != SealState.Withdrawn) become(SealState.Durable)
   }
 
-  /** What is not durable is lost, unless word of it still comes. */
+  /** It is lost if it is not durable, unless a report still arrives. */
   def lose(reason: String): Unit =
     if (current == SealState.Sealed || current == SealState.Lost) {
       why = reason

@@ -1,23 +1,23 @@
 package sparkdstl.log.coordinator.attempts
 
 /**
- * What has become of one segment that one task attempt sealed. Every change goes through [[SealState.next]], which
- * refuses what must not happen.
+ * The state of one segment that one task attempt sealed. Every change goes through [[SealState.next]], which refuses
+ * illegal ones.
  */
 private[coordinator] sealed abstract class SealState(val name: String)
 
 private[coordinator] object SealState {
 
-  /** Promised, and not everything of it is durable yet. */
+  /** Sealed, and not all of it is durable yet. */
   case object Sealed extends SealState("sealed")
 
-  /** All of it is in the driver's hands or in data files. */
+  /** The driver or data files hold all of it. */
   case object Durable extends SealState("durable")
 
-  /** Its executor is gone, or could not upload it. Word of an upload may still come: it was late, not lost. */
+  /** Its executor was lost, or could not upload it. A late report can still make it durable. */
   case object Lost extends SealState("lost")
 
-  /** The task said that it does not count. */
+  /** The task has withdrawn it. */
   case object Withdrawn extends SealState("withdrawn")
 
   private val allowed: Set[(SealState, SealState)] = Set(

@@ -8,15 +8,14 @@ private[coordinator] final case class Candidate(attempt: Long, segments: Vector[
 }
 
 /**
- * The attempts that may count for a store, or for one segment of it, the last one first choice. Once it is settled it
- * stays so.
+ * The attempts that may count for a store, or for one segment of it; the last is preferred. Once settled, it stays settled.
  */
 private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
 
   /** The one that counts, if any does. */
   def durable: Option[Candidate] = candidates.reverseIterator.find(_.isDurable)
 
-  /** Whether no report can improve any more what counts. */
+  /** Whether no report can change which one counts. */
   def isSettled: Boolean =
     candidates.last.isDurable || candidates.forall(_.segments.forall(_.state != SealState.Sealed))
 
@@ -49,9 +48,9 @@ private[coordinator] object WinnerSelection {
   }
 
   /**
-   * What a task has sealed counts as a whole. Where no task is known each segment was sealed by itself, and is selected by
-   * itself: a changelog and its checksum sibling come from different attempts. The same holds with checkpoint ids, of which each
-   * names one segment.
+   * The seal of a task counts as a whole. Without a known task, each segment was sealed alone and is selected alone: a
+   * changelog and its checksum sibling come from different attempts. The same holds with checkpoint ids, of which each names one
+   * segment.
    */
   private def choicesOf(
       store: String,

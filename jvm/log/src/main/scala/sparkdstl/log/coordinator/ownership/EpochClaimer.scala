@@ -26,7 +26,10 @@ private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryF
  * the batch before: otherwise another run has committed meanwhile, and the next epoch is claimed. See [[Claim]].
  */
 private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: EntryReader, run: UUID, host: String) {
-  import EpochClaimer._
+
+  /** How often a run claims anew because another one has committed a batch meanwhile, before it ends as fenced. */
+  private final val Tries = 10
+
   import storage.{checkpoint, location, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
@@ -86,10 +89,4 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
   }
 
   private def unusable(error: Throwable): Throwable = ProtocolErrors.unusableCheckpoint(location.epochs, error)
-}
-
-private object EpochClaimer {
-
-  /** How often a run claims anew because another one has committed a batch meanwhile, before it ends as fenced. */
-  private val Tries = 10
 }

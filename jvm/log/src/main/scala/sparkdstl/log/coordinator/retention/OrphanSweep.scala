@@ -12,16 +12,16 @@ import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.coordinator.view.{GuardedState, SweepState}
 import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.LogLayout
-import sparkdstl.log.read.{EntryFound, EntryReader}
+import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StoredObject
 
 /**
  * Deletes what runs of lower epochs left behind: data files that no commit entry names, unfinished files beside them, and
- * claims that fence nothing any more. Once for each run.
+ * claims that fence nothing. Once for each run.
  *
- * To be run once a commit entry of this run exists. Before that a paused predecessor may still commit the batch and name its
- * files; afterwards none of lower epoch can: the entry that it would have to create exists.
+ * Begins only after a commit entry of this run exists. Before that, a paused predecessor may still commit the batch and name
+ * its files; afterwards no run of lower epoch can: the entry that it would have to create exists.
  */
 private[coordinator] final class OrphanSweep(
     storage: QueryStorage,
@@ -36,17 +36,12 @@ private[coordinator] final class OrphanSweep(
   /** A batch was committed: the sweep begins unless it is done, under way, blocked, or has just failed. */
   def request(): Unit = {
     val begins = state.modify { of =>
-      val isDue = of.isAtWork &&
-        (of.sweep match {
-          case SweepState.Due(_, notBefore) => runtime.timer.nowNanos - notBefore >= 0
-          case SweepState.BlockedBy(batch) => !of.view.entries.contains(batch)
-          case SweepState.UnderWay | SweepState.Done => false
-        })
       val failures = of.sweep match {
-        case SweepState.Due(before, _) => before
-        case _ => 0
+        case SweepState.Due(before, notBefore) if runtime.timer.nowNanos - notBefore >= 0 => Some(before)
+        case SweepState.BlockedBy(batch) if !of.view.entries.contains(batch) => Some(0)
+        case _ => None
       }
-      if (isDue) (of.copy(sweep = SweepState.UnderWay), Some(failures)) else (of, None)
+      if (of.isAtWork && failures.nonEmpty) (of.copy(sweep = SweepState.UnderWay), failures) else (of, None)
     }
     begins.foreach(failures =>
       sweep().onComplete { outcome =>
@@ -56,8 +51,8 @@ private[coordinator] final class OrphanSweep(
             SweepState.Done
           case Failure(damaged: DamagedEntry) =>
             logger.warn(
-              s"What earlier runs left in ${location.base} stays until the entry of batch ${damaged.batch} is gone: it is not " +
-                s"known which data files it names. ${damaged.getCause.getMessage}"
+              s"What earlier runs left in ${location.base} stays until the entry of batch ${damaged.batch} is deleted: it is " +
+                s"unknown which data files it names. ${damaged.getCause.getMessage}"
             )
             SweepState.BlockedBy(damaged.batch)
           case Failure(error) =>
@@ -96,14 +91,12 @@ private[coordinator] final class OrphanSweep(
   private def nameOf(path: Path): String =
     s"${LogLayout.DataDirectory}/${path.getParent.getName}/${path.getName}"
 
-  /** Data files that any entry on storage names. An entry that vanishes meanwhile needs nothing. */
+  /** Data files that any entry on storage names. An entry that is deleted meanwhile needs none. */
   private def namedFiles(): Future[Set[String]] =
     storage.batches().flatMap(_.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
       before.flatMap(named =>
-        entries.read(batch).map {
-          case EntryFound.Logged(entry) => named ++ entry.files
-          case EntryFound.Plain | EntryFound.Absent => named
-        }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
+        entries.read(batch).map(_.logged.fold(named)(named ++ _.index.files))
+          .recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
       )
     })
 }

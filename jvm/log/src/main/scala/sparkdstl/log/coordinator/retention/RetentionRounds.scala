@@ -11,6 +11,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.coordinator.view.{GuardedState, LogView, RetentionLimits, RetentionPlan, RoundState}
 import sparkdstl.log.error.DamagedLogException
+import sparkdstl.log.metrics.Counter
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 
@@ -18,10 +19,10 @@ import sparkdstl.log.request.QueryStorage
  * Deletes the entries and data files that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.
  *
  * Before a round deletes anything it lists the claims of other runs, so that entries which fence a paused run stay. A round
- * that has left nothing to do is followed by a pause, so that a query with quick batches does not list for each of them. What
- * fails is tried again in a later round.
+ * that leaves nothing to do is followed by a pause, so that a query with quick batches does not list for each of them. A
+ * later round retries what failed.
  *
- * @param onFailure called with the error of each round that failed
+ * @param failures counts rounds that failed
  */
 private[coordinator] final class RetentionRounds(
     storage: QueryStorage,
@@ -30,7 +31,7 @@ private[coordinator] final class RetentionRounds(
     entries: EntryReader,
     claims: Claims,
     limits: RetentionLimits,
-    onFailure: Throwable => Unit
+    failures: Counter
 ) {
   import RetentionRounds._
   import storage.runtime
@@ -38,29 +39,22 @@ private[coordinator] final class RetentionRounds(
 
   /** Something has changed: a round begins if there is something to do. */
   def request(): Unit = {
-    val next: Next = state.modify { of =>
-      val left = of.round match {
+    val ended = Promise[Unit]()
+    val begins = state.modify { of =>
+      of.round match {
         case RoundState.Idle(notBefore) if of.mayDelete && mayHaveWork(of.view) =>
           val pauseNanos = if (of.isAtWork) notBefore - runtime.timer.nowNanos else 0L
-          Some(TimeUnit.NANOSECONDS.toMillis(math.max(0L, pauseNanos)))
-        case _ => None
-      }
-      left match {
-        case None => (of, Nothing)
-        case Some(0L) =>
-          val ended = Promise[Unit]()
-          (of.copy(round = RoundState.UnderWay(ended.future)), Round(ended))
-        case Some(millis) => (of.copy(round = RoundState.Planned), Later(millis))
+          val millis = TimeUnit.NANOSECONDS.toMillis(math.max(0L, pauseNanos))
+          (of.copy(round = if (millis > 0) RoundState.Planned else RoundState.UnderWay(ended.future)), Some(millis))
+        case _ => (of, None)
       }
     }
-    next match {
-      case Nothing =>
-      case Later(millis) =>
-        runtime.timer.schedule(millis) { () =>
+    begins.foreach {
+      case 0L => begin(ended)
+      case millis => runtime.timer.schedule(millis) { () =>
           state.update(of => if (of.round == RoundState.Planned) of.copy(round = RoundState.Idle(0L)) else of): Unit
           request()
         }: Unit
-      case Round(ended) => begin(ended)
     }
   }
 
@@ -83,7 +77,12 @@ private[coordinator] final class RetentionRounds(
       ended.success(())
       result match {
         case Success(ending) => if (ending == Progress) request()
-        case Failure(error) => onFailure(error)
+        case Failure(error) =>
+          failures()
+          logger.warn(
+            s"Could not delete what ${storage.location.root} no longer needs; a later round tries again",
+            error
+          )
       }
     }
   }
@@ -103,7 +102,7 @@ private[coordinator] final class RetentionRounds(
       if (left && (delete.nonEmpty || plan.read.exists(!unreadable(_)))) Progress else Done
     }
 
-  /** What other runs have changed on storage: their claims, and which of their entries are still there. */
+  /** Reads what other runs have changed on storage: their claims, and which of their entries remain. */
   private def refresh(): Future[Unit] = {
     val hasForeign = state.get.view.hasForeign
     for {
@@ -115,7 +114,7 @@ private[coordinator] final class RetentionRounds(
     }: Unit
   }
 
-  /** Reads entries, some at a time. Returns those that could not be read, which hold up none of the others. */
+  /** Reads entries, some at a time, and returns those that could not be read. */
   private def readAll(batches: Vector[Long]): Future[Set[Long]] =
     batches.grouped(ReadsAtOnce).foldLeft(Future.successful(Set.empty[Long])) { (before, some) =>
       before.flatMap(failed => Future.sequence(some.map(read)).map(failed ++ _.flatten))
@@ -125,7 +124,7 @@ private[coordinator] final class RetentionRounds(
     case Success(found) =>
       state.change(_.read(batch, found)): Unit
       Success(None)
-    // The data files that it names are left to a later run.
+    // A later run deletes the data files that it names.
     case Failure(_: DamagedLogException) =>
       state.change(_.damaged(batch)): Unit
       Success(None)
@@ -134,7 +133,7 @@ private[coordinator] final class RetentionRounds(
       Success(Some(batch))
   }
 
-  /** Costs nothing, where [[hasWork]] looks at each store. */
+  /** Cheap, where [[hasWork]] examines each store. */
   private def mayHaveWork(view: LogView): Boolean = view.unneeded.nonEmpty || view.requested.exists(!view.fences(_))
 
   private def hasWork(view: LogView): Boolean = view.unneeded.nonEmpty || !RetentionPlan.of(view, limits).isEmpty
@@ -142,11 +141,6 @@ private[coordinator] final class RetentionRounds(
 
 private object RetentionRounds {
   private val logger = LoggerFactory.getLogger(classOf[RetentionRounds])
-
-  private sealed trait Next
-  private case object Nothing extends Next
-  private final case class Round(ended: Promise[Unit]) extends Next
-  private final case class Later(millis: Long) extends Next
 
   private sealed trait RoundEnd
   private case object NoWork extends RoundEnd

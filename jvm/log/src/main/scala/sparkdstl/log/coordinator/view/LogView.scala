@@ -46,14 +46,14 @@ private[coordinator] final case class LogView private (
     epoch: Long,
     entries: TreeMap[Long, EntryState],
     newestId: Option[UUID],
-    requested: TreeSet[Long],
-    stores: Set[String],
-    released: Map[String, Long],
-    snapshots: Option[SnapshotIndex],
-    files: FileNames,
-    unneeded: Set[String],
-    fences: Set[Long],
-    ownFrom: Option[Long]
+    requested: TreeSet[Long] = TreeSet.empty,
+    stores: Set[String] = Set.empty,
+    released: Map[String, Long] = Map.empty,
+    snapshots: Option[SnapshotIndex] = None,
+    files: FileNames = FileNames.empty,
+    unneeded: Set[String] = Set.empty,
+    fences: Set[Long] = Set.empty,
+    ownFrom: Option[Long] = None
 ) {
   import EntryState._
 
@@ -91,12 +91,12 @@ private[coordinator] final case class LogView private (
     case (_, EntryFound.Absent) => deleted(Seq(batch))
     case (Some(known), EntryFound.Plain) => copy(entries = entries + (batch -> Plain(known.bytes)))
     case (Some(known), EntryFound.Logged(entry)) =>
-      val changed = entry.changedStores
+      val changed = entry.index.changedStores
       copy(
         entries = entries + (batch -> (if (changed.isEmpty) Plain(known.bytes) else Logged(known.bytes))),
         // The newest entry had none: the log has been off since. These are the stores that may need what is below it.
         stores = if (stores.isEmpty) changed else stores,
-        files = files.name(Namer.Entry(batch), entry.files)
+        files = files.name(Namer.Entry(batch), entry.index.files)
       )
   }
 
@@ -176,23 +176,8 @@ private[coordinator] object LogView {
    * @param newest what the newest of them is
    */
   def start(epoch: Long, sizes: Map[Long, Long], newest: EntryFound): LogView = {
-    val unread = new LogView(
-      epoch,
-      TreeMap.empty[Long, EntryState] ++ sizes.map { case (batch, bytes) => batch -> EntryState.Unread(bytes) },
-      None,
-      TreeSet.empty,
-      Set.empty,
-      Map.empty,
-      None,
-      FileNames.empty,
-      Set.empty,
-      Set.empty,
-      None
-    )
-    val id = newest match {
-      case EntryFound.Logged(entry) => entry.index.link.map(_.entry)
-      case EntryFound.Plain | EntryFound.Absent => None
-    }
-    unread.copy(newestId = id).read(unread.newest, newest)
+    val unread = sizes.map { case (batch, bytes) => batch -> (EntryState.Unread(bytes): EntryState) }
+    val view = new LogView(epoch, TreeMap.empty[Long, EntryState] ++ unread, newest.logged.flatMap(_.id))
+    view.read(view.newest, newest)
   }
 }

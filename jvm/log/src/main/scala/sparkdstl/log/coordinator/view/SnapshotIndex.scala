@@ -65,7 +65,7 @@ private[coordinator] object SnapshotIndex {
 
   /** The list for the entry of `batch` that carries these segments. */
   def listFor(view: LogView, batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
-    val ofSnapshots = segments.filter(of => isOfSnapshot(of.key.kind)).groupBy(_.key.storeDirectory)
+    val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
     val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
       val files = ofSnapshots(zip.storeDirectory).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
       HeldSnapshot(zip, batch, files.toVector.distinct.sorted)
@@ -73,9 +73,6 @@ private[coordinator] object SnapshotIndex {
     view.snapshots.getOrElse(empty)
       .listFor(batch, own, segments.exists(_.key.kind == SegmentKind.Changelog), completeEvery)
   }
-
-  private def isOfSnapshot(kind: SegmentKind): Boolean = kind == SegmentKind.Snapshot ||
-    kind == SegmentKind.SnapshotFile
 
   /** What the entries that existed at the start list. */
   def of(list: SnapshotList): SnapshotIndex =

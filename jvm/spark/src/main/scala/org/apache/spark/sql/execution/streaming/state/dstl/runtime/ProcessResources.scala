@@ -71,7 +71,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   val uploadMetrics = new UploadMetrics
   val replayMetrics = new ReplayMetrics
   val recoveryProgress = new RecoveryProgress(runtime)
-  val entries = new MemoryCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(EntryFound.weight)
+  val entries = new MemoryCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(_.weight)
   val ranges = new MemoryCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
   private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
   forgetIdleEntries()
