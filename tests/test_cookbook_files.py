@@ -109,4 +109,4 @@ def files_of_the_newest_snapshot(root: Path) -> list[Path]:
 def unusable_snapshots(spark: SparkSession) -> int:
     """How many snapshots stores of this process could not be loaded from."""
     ours = cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.dstl
-    return int(ours.DstlEnvironment.get().replayMetrics().unusableSnapshots())
+    return int(ours.DstlEnvironment.get().resources().replayMetrics().skippedSnapshot().value())

@@ -15,7 +15,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import sparkdstl.log.format.{CommitEntry, CommittedSegment, EntryLink, Writer}
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, MessageCodec, RunId, ToDriver, ToExecutor}
 
-import org.apache.spark.sql.execution.streaming.state.dstl.{DoorFigures, MeasuredDoor}
+import org.apache.spark.sql.execution.streaming.state.dstl.{EndpointFigures, MeasuredEndpoint}
 
 /**
  * Measures the driver's side alone, without Spark jobs: `DriverMain <specification.json>`. Writes one JSON object a line.
@@ -131,25 +131,25 @@ private object DirectPart {
 private final class EndpointPart(emit: ObjectNode => Unit) {
 
   def run(cases: Seq[JsonNode]): Unit = {
-    val door = new MeasuredDoor
+    val endpoint = new MeasuredEndpoint
     try
       cases.foreach { spec =>
-        val run = new BenchedRun(door.executors)
-        door.use(run.runs)
+        val run = new BenchedRun(endpoint.executors)
+        endpoint.use(run.runs)
         try {
           val load = DriverMain.loadOf(spec, run)
-          (0 until Batches).foreach(batch => measure(door, run, batch.toLong, load, spec.get("inFlight").asInt))
+          (0 until Batches).foreach(batch => measure(endpoint, run, batch.toLong, load, spec.get("inFlight").asInt))
         } finally run.close()
       }
-    finally door.close()
+    finally endpoint.close()
   }
 
-  private def measure(door: MeasuredDoor, run: BenchedRun, batch: Long, load: SealLoad, inFlight: Int): Unit = {
-    door.prepare(batch, load)
+  private def measure(endpoint: MeasuredEndpoint, run: BenchedRun, batch: Long, load: SealLoad, inFlight: Int): Unit = {
+    endpoint.prepare(batch, load)
     val idle = ProcessFigures.liveHeap()
     ProcessFigures.resetPeakHeap()
     val cpu = ProcessFigures.cpuMillis
-    val figures: DoorFigures = door.send(inFlight)
+    val figures: EndpointFigures = endpoint.send(inFlight)
     val cpuMillis = ProcessFigures.cpuMillis - cpu
     val peak = ProcessFigures.peakHeap
     val held = ProcessFigures.liveHeap() - idle

@@ -7,8 +7,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, LoggedStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources, SparkVersion}
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderOfLine}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderShims}
 
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, N
  * ([[DstlRocksDB]]). Without the file manager on the driver there is no barrier; then changelogs are plain files in Spark's
  * layout.
  */
-private[sql] class DstlStateStoreProvider extends ProviderOfLine {
+private[sql] class DstlStateStoreProvider extends ProviderShims {
   // Set before Spark makes the database, which some lines do within `init`.
   @volatile private var resources: ProcessResources = _
   @volatile private var store: Option[LoggedStore] = None
@@ -37,10 +37,7 @@ private[sql] class DstlStateStoreProvider extends ProviderOfLine {
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]
   ): Unit = {
-    SparkVersion.check()
-    // The tasks of an operator have a configuration of their own, in which Spark notes the run as well.
-    hadoopConf.set(EntryPoints.FileManagerClass, fileManager.getName)
-    hadoopConf.set(EntryPoints.ChangelogCheckpointing, "true")
+    EntryPoints.configure(hadoopConf, fileManager.getName)
     hadoopConf.setBoolean(EntryPoints.LogsSnapshots, true)
     val environment = DstlEnvironment.get
     resources = environment.resources

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.CommitLog
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.RunOfTask
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -54,7 +54,7 @@ object StoredStates {
     val run = UUID.randomUUID()
     val hadoop = session.sessionState.newHadoopConf()
     // Nobody else's, so that nothing is known of the checkpoint from before.
-    hadoop.set(RunOfTask.Property, run.toString)
+    hadoop.set(QueryShims.RunProperty, run.toString)
     val provider = StateStoreProvider.createAndInit(
       StateStoreProviderId(id, run),
       anything,

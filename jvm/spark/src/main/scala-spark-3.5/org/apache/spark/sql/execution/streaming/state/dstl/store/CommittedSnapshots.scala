@@ -4,15 +4,18 @@ import java.io.File
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.format.{SegmentKey, SegmentKind}
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBFileManager, RocksDBFileMappings}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 
 /**
- * Spark's manager of a store's snapshots, which saves those alone that are of a version as it was committed. Of others Spark
- * makes another one some versions later; the log is kept meanwhile.
+ * Spark's manager of a store's snapshots, which saves only snapshots of versions as they were committed. For others Spark makes
+ * another one some versions later, and the log is kept until then.
  *
  * @param nextVersion that of the changes under way
- * @param committedBy whose changes led to a version
+ * @param store       in the log; None if its directory is not in a checkpoint
  */
 private[store] final class CommittedSnapshots(
     dfsRootDir: String,
@@ -21,14 +24,14 @@ private[store] final class CommittedSnapshots(
     codecName: String,
     loggingId: String,
     nextVersion: () => Long,
-    committedBy: Long => CommittedBy
+    store: Option[LoggedStore]
 ) extends RocksDBFileManager(dfsRootDir, localTempDir, hadoopConf, codecName, loggingId) {
   import CommittedSnapshots._
 
   // Guarded by this; the newest first. Spark hands the same mappings back with the snapshot, and has others after each load.
   private var made = List.empty[Made]
 
-  /** Spark calls it when it makes a snapshot, in the commit of a task. */
+  /** Spark calls it when it makes a snapshot, in a task's commit. */
   override def captureFileMapReference(): RocksDBFileMappings = {
     val mappings = super.captureFileMapReference()
     Option(TaskContext.get()).foreach { task =>
@@ -47,19 +50,21 @@ private[store] final class CommittedSnapshots(
       super.saveCheckpointToDfs(checkpointDir, version, numKeys, capturedFileMappings)
     else logInfo(s"The snapshot of version $version is not saved: it is not known to be of what was committed")
 
-  /** Who made the snapshot; those before it are forgotten. */
+  /** The task attempt that made the snapshot; earlier snapshots are forgotten. */
   private def madeBy(version: Long, mappings: RocksDBFileMappings): Option[Long] = synchronized {
     val by = made.find(of => of.version == version && (of.mappings eq mappings)).map(_.attempt)
     made = made.filter(_.version > version)
     by
   }
 
-  private def isCommitted(version: Long, by: Option[Long]): Boolean = committedBy(version) match {
-    case CommittedBy.PlainFile => true
-    case CommittedBy.Attempt(winner) => by.contains(winner)
-    // It may be in a moment. Of the next one more will be known.
-    case CommittedBy.Nobody => false
-  }
+  /** Whether storage has the version, by that attempt or as a plain file. Caches may lack an entry that exists by now. */
+  private def isCommitted(version: Long, by: Option[Long]): Boolean = (for {
+    of <- store
+    run = of.run
+    if run.worker.exists(_.isCoordinated)
+    key <- SegmentKey.parse(of.directory, s"$version${SegmentKind.Changelog.suffix}")
+  } yield run.waiting.on(run.reader.isCommitted(key.batch)) &&
+    run.waiting.on(run.reader.find(key)).forall(found => by.contains(found.segment.attempt))).getOrElse(true)
 }
 
 private object CommittedSnapshots {

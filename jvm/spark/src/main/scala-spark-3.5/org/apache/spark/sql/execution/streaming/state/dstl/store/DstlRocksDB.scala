@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.ProtocolErrors
 
-import org.apache.spark.{SPARK_VERSION, TaskContext}
+import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBConf}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
@@ -28,10 +28,7 @@ private[dstl] final class DstlRocksDB(
     loggingId: String,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
-) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState {
-
-  // Whether nothing was done since a version was committed.
-  @volatile private var isAsCommitted = false
+) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState with KeptCommit {
 
   RocksDBFields.fileManager.set(
     this,
@@ -42,7 +39,7 @@ private[dstl] final class DstlRocksDB(
       conf.compressionCodec,
       loggingId,
       () => loadedVersion + 1,
-      CommittedBy.of(store, _)
+      store
     )
   )
   register()
@@ -58,7 +55,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
   private def refuseSnapshotsInLog(): Unit =
-    for (newest <- store.flatMap(_.snapshots.logged.lastOption)) throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
+    for (newest <- store.flatMap(_.versions.snapshots.lastOption)) throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
 
   override def put(key: Array[Byte], value: Array[Byte]): Unit = {
     noteChange()
@@ -76,13 +73,6 @@ private[dstl] final class DstlRocksDB(
     isAsCommitted = true
     version
   }
-
-  /**
-   * A task that reads a store and then changes it, as an aggregation's does, lets go of what it read when it is completed, by
-   * aborting it. Spark rolls back what the task has committed then, and loads the store anew for the next batch.
-   */
-  override def rollback(): Unit =
-    if (!isAsCommitted || !Option(TaskContext.get()).exists(_.isCompleted())) super.rollback()
 
   override def close(): Unit = {
     unregister()

@@ -12,21 +12,17 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.ThreadUtils
 
 /**
- * How Spark's manager of snapshots is made so that checksum files are written and read on the calling thread: the log knows then
- * which task a changelog belongs to. Spark's own has at least two threads here, so it is made without, above files that have them.
- *
- * @param store whether there are any
+ * Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. Spark's own files
+ * with checksums have at least two threads here, so the manager is made without, above files that have checksums.
  */
-private[store] final class TaskChecksums(store: RocksDBConf) {
+private[store] object TaskChecksums {
 
-  /** Whether Spark's manager wraps its files itself. */
-  def isSparksOwn: Boolean = false
+  /** Whether Spark's manager wraps its files itself, and with how many threads. */
+  def isSparksOwn(store: RocksDBConf): Boolean = false
+  val Threads: Option[Int] = None
 
-  /** How many threads it is to have for that. */
-  def threads: Option[Int] = None
-
-  /** With what it makes its files. */
-  def configuration(ofStore: Configuration): Configuration =
+  /** The configuration with which it makes its files. */
+  def configuration(store: RocksDBConf, ofStore: Configuration): Configuration =
     if (!store.fileChecksumEnabled) ofStore
     else {
       val own = new Configuration(ofStore)

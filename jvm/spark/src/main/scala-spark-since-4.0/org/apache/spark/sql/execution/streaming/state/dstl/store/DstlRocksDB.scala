@@ -32,10 +32,10 @@ private[dstl] final class DstlRocksDB(
     made: NewRocksDB,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
-) extends RocksDBOfLine(
+) extends RocksDBShims(
       // When it is time for a snapshot is decided here.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
-    ) with LoadedRocksDB with ChangedRocksDB with MaintainedRocksDB with TrackedState {
+    ) with LoadShims with ChangeShims with MaintenanceShims {
 
   private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
   private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
@@ -88,8 +88,6 @@ private[dstl] final class DstlRocksDB(
     columnFamiliesChanged = false
   }
 
-  override protected def changing(): Unit = noteChange()
-
   override protected def beforeColumnFamily(name: String): Unit =
     columnFamiliesChanged ||= !checkColFamilyExists(name)
 
@@ -99,9 +97,7 @@ private[dstl] final class DstlRocksDB(
     removed
   }
 
-  override protected def committing(
-      commit: Boolean => (Long, StateStoreCheckpointInfo)
-  ): (Long, StateStoreCheckpointInfo) = {
+  override protected def committing(commit: Boolean => Committed): Committed = {
     // One at a time: what the one under way has not uploaded yet the next would have to upload again.
     isOverdue = materializes && schedule.isOverdue
     val isDue =

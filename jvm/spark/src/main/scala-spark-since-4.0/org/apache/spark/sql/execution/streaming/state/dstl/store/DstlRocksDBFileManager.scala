@@ -11,29 +11,23 @@ import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.read.FoundSegment
+import sparkdstl.log.read.{Download, FoundSegment, Piece}
+import sparkdstl.log.transport.FromDriver
 import sparkdstl.log.worker.UploadedFiles
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{
-  Download,
-  LoggedStore,
-  Piece,
-  StoreLoad,
-  StoreSnapshots
-}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, StoreLoad}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, TaskLog, WorkedRun}
 import org.apache.spark.util.Utils
 
 /**
- * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver tells where they are,
- * so that storage is asked for what they consist of and for nothing else, all at once. What stock Spark has left as plain
- * files is listed and read as such.
+ * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver knows where they are, so
+ * storage is asked only for their files, in parallel. Snapshots that stock Spark has left are listed and read as plain files.
  *
  * @param of    what Spark makes the store's database with
- * @param files through what SST files and zips are read and written
+ * @param files the file system of SST files and zips
  * @param store in the log; None if its directory is not in a checkpoint
  */
 private[store] final class DstlRocksDBFileManager(
@@ -42,28 +36,28 @@ private[store] final class DstlRocksDBFileManager(
     files: SnapshotFiles,
     resources: ProcessResources,
     store: Option[LoggedStore]
-) extends FileManagerOfLine(of, localTempDir, files)
-    with FoundSnapshots {
+) extends FileManagerShims(of, localTempDir, files)
+    with SnapshotShims {
   import DstlRocksDBFileManager._
 
   private val root = new Path(of.dfsRootDir)
   private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
-  private val uploaded = new UploadedFiles
+
+  /** Which of a snapshot's files are in data files, and where. */
+  val uploadedFiles = new UploadedFiles
 
   // The local directories of snapshots that commit entries hold, while Spark is told that they are saved.
   private val saved = ConcurrentHashMap.newKeySet[File]()
 
-  // What was found when it was last looked, until that was used. Guarded by this.
+  // What the newest look found, until it is used. Guarded by this.
   private var found: Option[Map[SnapshotName, SnapshotSource]] = None
   @volatile private var loaded = LoadedFrom(0, 0, 0)
-  // Whether the log's snapshots may have changed since retention was last told of it.
+
+  // Whether the log's snapshots may have changed since the last deletion of old versions.
   @volatile private var retentionDue = true
 
   /** The snapshot that was loaded last. */
   def loadedSnapshot: LoadedFrom = loaded
-
-  /** Which of a snapshot's files are in data files, and where. */
-  def uploadedFiles: UploadedFiles = uploaded
 
   override protected def snapshotsUpTo(version: Long): Seq[Long] =
     if (version == 0) Nil
@@ -73,7 +67,7 @@ private[store] final class DstlRocksDBFileManager(
       there.map(_.version).filter(_ <= version)
     }
 
-  /** The next question is which there are. */
+  /** Spark's next call asks which there are. */
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
     look(version).contains(SnapshotName(version, checkpointUniqueId))
 
@@ -93,26 +87,24 @@ private[store] final class DstlRocksDBFileManager(
     if (version == 0) {
       loaded = LoadedFrom(0, 0, 0)
       load()
-    } else {
-      val metrics = resources.replayMetrics
+    } else
       try {
-        val metadata = loadSnapshot(version, localDir, checkpointUniqueId)(load())
-        metrics.loadedSnapshot()
+        val metadata = loadSnapshot(SnapshotName(version, checkpointUniqueId), localDir)(load())
+        resources.replayMetrics.loadedSnapshot()
         metadata
       } catch {
         case error: Throwable =>
-          metrics.skippedSnapshot()
+          resources.replayMetrics.skippedSnapshot()
           throw error
       }
-    }
   }
 
-  private def loadSnapshot(version: Long, localDir: File, checkpointUniqueId: Option[String])(
+  private def loadSnapshot(snapshot: SnapshotName, localDir: File)(
       loadAsSpark: => RocksDBCheckpointMetadata
   ): RocksDBCheckpointMetadata = StoreLoad.within { load =>
-    val snapshot = SnapshotName(version, checkpointUniqueId)
-    // Whoever looks again after this wants to know what is there then.
+    import snapshot.version
     val source = synchronized(found).getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
+    // A later look reads the log again.
     synchronized { found = None }
     val (content, downloadOf, epoch) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]
@@ -121,29 +113,28 @@ private[store] final class DstlRocksDBFileManager(
       val metadata = loadAsSpark
       loaded = LoadedFrom(version, consistsOf.map(_.sizeBytes).sum, epoch)
       load.progress.foreach(_.reached(version))
-      if (isLogged) keep(localDir, consistsOf) else uploaded.notePlain(consistsOf.map(_.dfsFileName))
+      if (isLogged) cache(localDir, consistsOf) else uploadedFiles.notePlain(consistsOf.map(_.dfsFileName))
       metadata
     }
   }
 
-  override protected def saving(
-      checkpointDir: File,
-      version: Long,
-      snapshot: scala.collection.Map[String, RocksDBSnapshotFile]
-  )(save: scala.collection.Map[String, RocksDBSnapshotFile] => Unit): Unit =
+  override protected def saving(checkpointDir: File, version: Long, snapshot: SnapshotFileMap)(
+      save: SnapshotFileMap => Unit
+  ): Unit =
     if (!saved.contains(checkpointDir)) {
       if (store.exists(_.isLogged) && CurrentBatch.isAt(version - 1)) {
         snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
-          val isNamed = uploaded.of(file.dfsFileName).exists(TaskLog.addStored(store.flatMap(_.worker), _))
+          val isNamed = uploadedFiles.of(file.dfsFileName).exists(TaskLog.addStored(store.flatMap(_.worker), _))
           if (!isNamed) keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
         }
         save(snapshot.map { case (name, file) => name -> marked(file, isUploaded = true) })
       } else {
-        // Of what was saved before some may be in the log alone.
+        // Files of earlier snapshots may be in the log only.
         save(snapshot.map { case (name, file) =>
-          name -> (if (uploaded.isPlain(file.immutableFile.dfsFileName)) file else marked(file, isUploaded = false))
+          name ->
+            (if (uploadedFiles.isPlain(file.immutableFile.dfsFileName)) file else marked(file, isUploaded = false))
         })
-        uploaded.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toVector)
+        uploadedFiles.notePlain(snapshot.valuesIterator.map(_.immutableFile.dfsFileName).toVector)
       }
     }
 
@@ -173,22 +164,19 @@ private[store] final class DstlRocksDBFileManager(
     retentionDue = true
   }
 
-  /** As which a file of a snapshot of `version` goes to the log; None if it cannot. */
+  /** The key of a file of a snapshot of `version` in the log; None if it cannot be there. */
   def keyOf(file: RocksDBImmutableFile, version: Long): Option[SegmentKey] =
     store.flatMap(of => SegmentKey.parse(of.directory, s"${version}_${file.dfsFileName}"))
       .filter(_.kind == SegmentKind.SnapshotFile)
 
-  /**
-   * Deletes what stock Spark has left, all at once, when no retained version needs any of it. The driver deletes what is in the log,
-   * and knows all snapshots there; Spark's own rule goes by a listing, which shows snapshots that a rollback would take away.
-   */
+  /** Deletes all that stock Spark has left when no retained version needs any of it. The driver deletes what is in the log. */
   override protected def deletingOld(deletePlain: () => Unit): Unit =
     store match {
       case Some(in) if in.isLogged =>
         if (retentionDue) {
           retentionDue = false
           try {
-            val there = in.snapshots
+            val there = in.versions
             if (there.plainUpTo > 0 && there.lowest > there.plainUpTo) files.deletePlain()
           } catch {
             case error: Throwable =>
@@ -212,20 +200,17 @@ private[store] final class DstlRocksDBFileManager(
           key <- in.snapshotKey(snapshot.version, snapshot.id)
           zip <- in.snapshot(key, batch)
         } yield (in, zip)
-        val (in, zip) = found.getOrElse(
-          throw LogErrors.missingObject(
-            new Path(root, snapshot.toString),
-            s"which the entry of batch $batch held",
-            null
-          )
-        )
+        val (in, zip) = found.getOrElse {
+          val held = s"which the entry of batch $batch held"
+          throw LogErrors.missingObject(new Path(root, snapshot.toString), held, null)
+        }
         (
           in.content(zip),
           (file, to) => {
             val segment = zip.in.snapshotFile(in.directory, file.dfsFileName)
-            segment.foreach(of => uploaded.note(file.dfsFileName, of))
+            segment.foreach(of => uploadedFiles.note(file.dfsFileName, of))
             segment.map(FoundSegment(zip.in, _)).fold(plain(file, to)) { found =>
-              Download(to, file.sizeBytes, () => keptCopy(in.run, found, file), () => piecesOf(in.run, found))
+              Download(to, file.sizeBytes, () => cached(in.run, found, file), () => piecesOf(in.run, found))
             }
           },
           zip.in.index.writer.epoch
@@ -233,12 +218,8 @@ private[store] final class DstlRocksDBFileManager(
     }
   }
 
-  /**
-   * These files, which are in the log as well, stay on the local disk when the local state goes.
-   *
-   * @param directory where they are
-   */
-  def keep(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
+  /** Puts files of `directory`, which are in the log as well, into the SST cache. */
+  def cache(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
     resources.sstCache.put(
       of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
@@ -246,8 +227,8 @@ private[store] final class DstlRocksDBFileManager(
       options.localRecoveryMaxSize
     )
 
-  /** The file as it was kept, if it still is what the log says. */
-  private def keptCopy(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
+  /** The file in the SST cache, if it has the content that the log has. */
+  private def cached(worked: WorkedRun, found: FoundSegment, file: RocksDBImmutableFile): Option[LocalPath] =
     resources.sstCache.find(of.dfsRootDir, file.dfsFileName)(worked.reader.isContent(found, _))
 
   private def piecesOf(worked: WorkedRun, found: FoundSegment): Iterator[Piece] = {
@@ -263,17 +244,17 @@ private[store] final class DstlRocksDBFileManager(
     case _ => new Path(new Path(root, RocksDBImmutableFile.LOG_FILES_DFS_SUBDIR), file.dfsFileName)
   }
 
-  /** Snapshots from which a version can be loaded. What stock Spark may have left is listed where it may be needed. */
+  /** Snapshots from which a version can be loaded. Plain files are listed only if they may be needed. */
   private def look(version: Long): Map[SnapshotName, SnapshotSource] = {
-    val there = store.fold(StoreSnapshots(Vector.empty, Long.MaxValue, 0))(_.snapshots)
-    val logged = there.logged.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
+    val there = store.fold(FromDriver.Versions(Vector.empty, Vector.empty, Long.MaxValue, 0))(_.versions)
+    val logged = there.snapshots.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
     val isEnough = logged.exists { case (name, _) => name.version <= version && name.version >= there.plainUpTo }
     val plain =
       if (there.plainUpTo == 0 || isEnough) Map.empty[SnapshotName, SnapshotSource]
       else files.plainSnapshots().flatMap { case (name, length) =>
         SnapshotName.parse(name).map(_ -> PlainFile(Some(length)))
       }
-    // A file of the same name, of an attempt that does not count, is not what is loaded.
+    // A plain file with the name of a snapshot in the log was left by an attempt that was not committed.
     val all = plain ++ logged
     synchronized { found = Some(all) }
     all

@@ -180,7 +180,7 @@ private[store] final class Materialization(
     synchronized { failure = None }
     work.files.foreach { case (name, segment) => files.uploadedFiles.note(name, segment) }
     files.uploadedFiles.retain(work.files.map(_._1).toSet)
-    files.keep(work.snapshot.checkpointDir, work.snapshot.fileMapping.valuesIterator.map(_.immutableFile).toVector)
+    files.cache(work.snapshot.checkpointDir, work.snapshot.fileMapping.valuesIterator.map(_.immutableFile).toVector)
     val millis = TimeUnit.NANOSECONDS.toMillis(timer.nowNanos - work.startedNanos)
     resources.materializations.completed(work.uploadedBytes, millis)
     logInfo(s"Snapshot of version ${work.snapshot.version} of $loggingId is in a commit entry after $millis ms: " +

@@ -9,6 +9,8 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FilterFileSystem, Pa
 
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.LogErrors
+import sparkdstl.log.format.SegmentKind
+import sparkdstl.log.read.Download
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files._
@@ -32,7 +34,7 @@ private[dstl] final class SnapshotFiles(
   private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
-    if (SnapshotNames.isZip(file)) directory.open(file) else super.open(file, bufferSize)
+    if (isZip(file)) directory.open(file) else super.open(file, bufferSize)
 
   /** Of the snapshot that is being loaded most files were fetched ahead. */
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
@@ -43,11 +45,13 @@ private[dstl] final class SnapshotFiles(
       case None => super.copyToLocalFile(delSrc, source, target)
     }
 
+  private def isZip(file: Path): Boolean = file.getName.endsWith(SegmentKind.Snapshot.suffix)
+
   private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
   /** Names of the store's snapshots that are files, with their lengths. */
   def plainSnapshots(): Map[String, Long] =
-    plain(SnapshotNames.isZip(_)).map(file => file.getPath.getName -> file.getLen).toMap
+    plain(isZip(_)).map(file => file.getPath.getName -> file.getLen).toMap
 
   /** Deletes all snapshots and changelogs that are files, and what the snapshots consist of. */
   def deletePlain(): Unit =

@@ -38,8 +38,6 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   def writing(batch: StateBatch): SQLConf = {
     val conf = of(batch)
     conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
-    // There is no coordinator to tell.
-    StateWriting.ReportsToCoordinator.foreach(conf.setConfString(_, "false"))
     conf
   }
 

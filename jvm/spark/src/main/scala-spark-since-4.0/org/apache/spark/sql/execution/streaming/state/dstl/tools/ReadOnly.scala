@@ -1,13 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import java.io.OutputStream
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.{DstlCheckpointFileManager, DstlStateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.EndingStream
 
 /**
  * Reads a checkpoint and changes nothing in it. Spark's readers begin a changelog when they load a store with column families,
@@ -17,7 +16,7 @@ private[tools] final class ReadOnlyFileManager(path: Path, configuration: Config
     extends DstlCheckpointFileManager(path, configuration) {
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
-    new CancellableFSDataOutputStream(OutputStream.nullOutputStream()) { override def cancel(): Unit = () }
+    EndingStream.discarding()
 
   override def createTempFile(file: Path): FSDataOutputStream = throw refusal("write", file)
   override def renameTempFile(from: Path, to: Path, overwriteIfPossible: Boolean): Unit = throw refusal("write", to)

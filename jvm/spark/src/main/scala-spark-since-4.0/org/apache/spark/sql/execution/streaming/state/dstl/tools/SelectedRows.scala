@@ -111,14 +111,15 @@ private[tools] object SelectedRows {
   }
 
   /** Spark's analyzer with its own functions, and with no catalog. */
-  private lazy val analyzer = new Analyzer(
+  private def analyzer = new Analyzer(
     new SessionCatalog(new InMemoryCatalog, FunctionRegistry.builtin, TableFunctionRegistry.builtin)
   )
 
   private def condition(text: String, attributes: Seq[AttributeReference]): Expression = {
     val parsed = CatalystSqlParser.parseExpression(text)
-    val plan = analyzer.execute(Filter(parsed, LocalRelation(attributes)))
-    analyzer.checkAnalysis(plan)
+    val spark = analyzer
+    val plan = spark.execute(Filter(parsed, LocalRelation(attributes)))
+    spark.checkAnalysis(plan)
     plan match {
       case Filter(resolved, LocalRelation(_, _, _, _)) => replaced(resolved)
       case _ => throw new IllegalArgumentException(s"$text is not a condition that tells for each row by itself")

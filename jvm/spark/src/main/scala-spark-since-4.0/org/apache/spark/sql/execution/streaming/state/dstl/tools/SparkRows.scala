@@ -43,14 +43,22 @@ private[tools] final case class ReadBatch(
   }
 
   def schema(table: StoredTable, changes: Boolean): StructType =
-    ReadersOfLine.schema(ReadOptions.of(this, table, changes), table)
+    ReaderShims.schema(ReadOptions.of(this, table, changes), table)
+}
+
+/** Rows of one schema, to be iterated over once; closing them releases their stores. */
+private[tools] trait Rows {
+  def schema: StructType
+
+  /** The rows of a partition. A row is valid until the next is asked for. */
+  def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit
 }
 
 /** The state as of a batch, or its change records, as Spark's own readers of state give them. */
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
-  private val factory = ReaderFactory.of(read, table, schema)
+  private val factory = ReaderShims.factory(read, table, schema)
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val reader =
@@ -89,7 +97,7 @@ private final class ReaderIterator(reader: PartitionReader[InternalRow]) extends
  */
 private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: StoredTable) extends Rows {
   private val isMany = SchemaUtil.checkVariableType(table.variable, StateVariableType.ListState) ||
-    ReadersOfLine.JoinsWithMany(table.familyName)
+    DifferentRows.JoinsWithMany(table.familyName)
   private val value: DataType = if (isMany) ArrayType(table.family.valueSchema) else table.family.valueSchema
 
   override val schema: StructType = new StructType()
@@ -143,7 +151,14 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
       else Option(store.get(key, table.familyName)).map(_.copy()).toVector
 
     override def close(): Unit =
-      try OpenedReader.release(store)
+      try store.abort()
       finally reader.openedProvider.close()
   }
+}
+
+private object DifferentRows {
+
+  /** Column families of joins in which a key has many values, from state format 4 on. */
+  private val JoinsWithMany =
+    Set("left-keyWithTsToValues", "left-tsWithKey", "right-keyWithTsToValues", "right-tsWithKey")
 }

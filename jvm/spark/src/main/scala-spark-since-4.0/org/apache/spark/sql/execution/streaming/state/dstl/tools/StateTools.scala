@@ -123,7 +123,7 @@ private[sql] final class SentRows(work: () => Unit) {
     thread.join()
     ended match {
       case Some(Success(_)) => null
-      case Some(Failure(NonFatal(error))) => SentRows.told(error)
+      case Some(Failure(NonFatal(error))) => SentRows.text(error)
       case Some(Failure(error)) => s"$error"
       case None => "the sender was ended"
     }
@@ -133,7 +133,16 @@ private[sql] final class SentRows(work: () => Unit) {
 private[tools] object SentRows {
 
   /** The error, and what led to it: Spark's outermost often says only that something failed. */
-  def told(error: Throwable): String =
+  def text(error: Throwable): String =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(5).map(one => s"${one.getMessage}").distinct
       .mkString(": ")
 }
+
+/**
+ * What became of a store.
+ *
+ * @param rows    that it has
+ * @param isSame  whether what was written is what was read
+ * @param failure what went wrong, or null
+ */
+private[sql] final class ConvertedStore(val rows: Long, val isSame: Boolean, val failure: String)

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import java.util.UUID
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -9,6 +7,8 @@ import org.apache.spark.sql.execution.datasources.v2.state.metadata.{
   StateMetadataPartitionReader,
   StateMetadataTableEntry
 }
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
   TransformWithStateOperatorProperties,
   TransformWithStateVariableInfo
@@ -47,7 +47,7 @@ private[tools] final case class StoredTable(
   /** The column family, where it is one of several that are no state variables. */
   def familyOfMany: Option[String] = Option.when(usesFamilies && variable.isEmpty)(familyName)
 
-  def isTimers: Boolean = variable.exists(of => ReadersOfLine.isTimers(of.stateName))
+  def isTimers: Boolean = variable.exists(of => StoredTable.Timers.exists(of.stateName.startsWith(_)))
 
   override def toString: String = {
     val named = Seq("store" -> shownStore, "column family" -> shownFamily).filter(_._2.nonEmpty)
@@ -57,6 +57,10 @@ private[tools] final case class StoredTable(
 
 private[tools] object StoredTable {
   private val TransformWithState = "transformWithState"
+  private val Timers = Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME)
+
+  /** Names of column families that Spark keeps for itself begin with it. */
+  private val Internal = "$"
 
   def shown(name: String): String = if (name == StateStoreId.DEFAULT_STORE_NAME) "" else name
 
@@ -77,7 +81,7 @@ private[tools] object StoredTable {
     } else {
       val usesFamilies = families.exists(_.colFamilyName != StateStore.DEFAULT_COL_FAMILY_NAME)
       families
-        .filterNot(family => ReadersOfLine.isInternal(family.colFamilyName))
+        .filterNot(_.colFamilyName.startsWith(Internal))
         .map(table(entry, _, None, None, usesFamilies))
     }
   }
@@ -107,18 +111,17 @@ private[tools] object StoredTable {
       else NoPrefixKeyStateEncoderSpec(family.keySchema)
     }
 
+  /** The newest schema file; without one that is named it is the store's own. Spark's reader of them needs a session. */
   private def readSchema(
       state: Path,
       entry: StateMetadataTableEntry,
       configuration: Configuration
   ): Seq[StateStoreColFamilySchema] = {
-    val id = StateStoreId(
-      state.toString,
-      entry.operatorId,
-      StateStore.PARTITION_ID_TO_CHECK_SCHEMA,
-      entry.stateStoreName
-    )
-    val files = entry.stateSchemaFilePaths.map(new Path(_))
-    ReadersOfLine.checker(StateStoreProviderId(id, UUID.randomUUID()), configuration, files).readSchemaFile()
+    import StateStore.PARTITION_ID_TO_CHECK_SCHEMA
+    val store = StateStoreId(state.toString, entry.operatorId, PARTITION_ID_TO_CHECK_SCHEMA, entry.stateStoreName)
+    // As in Spark's `schemaFile`.
+    def own = new Path(new Path(store.storeCheckpointLocation(), "_metadata"), "schema")
+    val file = entry.stateSchemaFilePaths.lastOption.fold(own)(new Path(_))
+    StateSchemaCompatibilityChecker.readSchemaFile(CheckpointFileManager.create(file, configuration).open(file))
   }
 }

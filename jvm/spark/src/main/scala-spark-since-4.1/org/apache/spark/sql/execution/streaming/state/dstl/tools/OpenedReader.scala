@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import java.util.UUID
 
 import org.apache.spark.sql.execution.datasources.v2.state._
-import org.apache.spark.sql.execution.streaming.state.{ReadStateStore, StateStoreProvider}
+import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
 /** Spark's reader of one partition, for the provider that it opens. */
 private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
@@ -22,21 +22,15 @@ private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, par
   def checkpointId: Option[String] = getEndStoreUniqueId
 }
 
-private[tools] object OpenedReader {
-
-  /** Lets go of what a provider gave for reading. */
-  def release(store: ReadStateStore): Unit = store.release()
-}
-
-/** What Spark's readers are made with. */
+/** The options of Spark's readers. */
 private[tools] object ReadOptions {
 
   def of(read: ReadBatch, table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
-    resolvedCpLocation = read.root,
-    batchId = read.batch,
-    operatorId = table.operator,
-    storeName = table.store,
-    joinSide = StateSourceOptions.JoinSideValues.none,
+    read.root,
+    read.batch,
+    table.operator,
+    table.store,
+    StateSourceOptions.JoinSideValues.none,
     readChangeFeed = changes,
     fromSnapshotOptions = None,
     readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(read.batch, read.batch)),

@@ -4,20 +4,13 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf
 
-/**
- * How Spark's manager of snapshots is made so that checksum files are written and read on the calling thread: the log knows then
- * which task a changelog belongs to.
- *
- * @param store whether there are any
- */
-private[store] final class TaskChecksums(store: RocksDBConf) {
+/** Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. */
+private[store] object TaskChecksums {
 
-  /** Whether Spark's manager wraps its files itself. */
-  def isSparksOwn: Boolean = store.fileChecksumEnabled
+  /** Whether Spark's manager wraps its files itself, and with how many threads. */
+  def isSparksOwn(store: RocksDBConf): Boolean = store.fileChecksumEnabled
+  val Threads: Option[Int] = Some(0)
 
-  /** How many threads it is to have for that. */
-  def threads: Option[Int] = Some(0)
-
-  /** With what it makes its files. */
-  def configuration(ofStore: Configuration): Configuration = ofStore
+  /** The configuration with which it makes its files. */
+  val configuration: (RocksDBConf, Configuration) => Configuration = (_, ofStore) => ofStore
 }

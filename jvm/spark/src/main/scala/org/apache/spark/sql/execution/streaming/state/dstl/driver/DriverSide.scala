@@ -13,15 +13,7 @@ import org.apache.hadoop.fs.Path
 import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
-import sparkdstl.log.coordinator.{
-  CommitMetrics,
-  CoordinatedRuns,
-  DriverResources,
-  RunCoordinator,
-  RunFactory,
-  RunLimits,
-  RunSetup
-}
+import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.Stops
@@ -35,13 +27,7 @@ import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.{
-  AttemptReports,
-  DriverDoor,
-  ExecutorDirectory,
-  Rpc,
-  RunOfTask
-}
+import org.apache.spark.sql.execution.streaming.state.dstl.transport._
 
 /** A run of a streaming query that this driver coordinates, while the query's thread is alive. */
 private[dstl] final class DrivenRun(
@@ -87,9 +73,9 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   /** Registers the endpoint that executors send to. */
   def open(): Unit = {
-    val door = new DriverDoor(env.rpcEnv, answer, runs, executors, sparkEnded)
+    val endpoint = new DriverEndpoint(env.rpcEnv, answer, runs, executors, sparkEnded)
     try {
-      env.rpcEnv.setupEndpoint(Rpc.DriverEndpoint, door): Unit
+      env.rpcEnv.setupEndpoint(Rpc.DriverName, endpoint): Unit
       watchOver()
     } catch { case _: IllegalStateException => sparkEnded() } // Spark has ended already.
   }
@@ -127,9 +113,9 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   }
 
   /** Whether the calling thread drives a query that has not begun its run. */
-  def isStarting: Boolean = StreamThread.query.exists(query => !hasBegun(query.run))
-
-  private def hasBegun(run: UUID): Boolean = synchronized(driven.valuesIterator.exists(_.coordinator.run == run))
+  def isStarting: Boolean = StreamThread.query.exists { query =>
+    synchronized(!driven.valuesIterator.exists(_.coordinator.run == query.run))
+  }
 
   private def begin(checkpoint: Checkpoint, run: UUID): DrivenRun = {
     import checkpoint.{options, root}
@@ -145,7 +131,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val coordinator = waiting.on(RunFactory.begin(Stops.beforeCommitEntries(storage), setup, shared))
     new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(runtime.executor)
-    RunOfTask.tell(context, run)
+    QueryShims.noteRun(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit

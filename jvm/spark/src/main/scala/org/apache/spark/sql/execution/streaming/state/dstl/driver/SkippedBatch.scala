@@ -5,6 +5,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 
 /**
  * A batch whose sink has its output already, and that was not executed for that: a driver has died between the sink's commit
@@ -28,7 +29,7 @@ private[dstl] object SkippedBatch extends Logging {
       session <- SparkSession.getActiveSession
       running <- Option(session.sharedState.activeStreamingQueries.get(query.query))
       if running.runId == query.run
-      execution <- PlanOfBatch.in(running, batch)
+      execution <- QueryShims.planOf(running, batch)
     } yield execution
 
   /** Whether no task has come to the end of any stateful operator. */

@@ -3,13 +3,15 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
+import scala.concurrent.Future
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.read.SegmentInputStream
+import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream}
 import sparkdstl.log.request._
 import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
@@ -35,25 +37,31 @@ private[dstl] final class CheckpointFiles(
   private val requests = resources.requests(path, options)
   private val storage = new StorageClient(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
-  private val downloads = new FileDownloads(storage, options.downloadThreads, timeoutMillis, waiting)
+  private val downloads =
+    new FileDownloads(
+      storage,
+      options.downloadThreads,
+      timeoutMillis,
+      (piece: Future[Array[Byte]]) => waiting.on(piece)
+    )
 
   /** Whether that is the directory. */
   def isOwn(directory: Path): Boolean = directory.toUri.getPath == path.toUri.getPath
 
   /**
-   * The file in memory, or as Hadoop's stream if it is larger than [[PublishedFileStream.Limit]].
+   * The file in memory, or as Hadoop's stream if it is larger than [[PublishedFile.Limit]].
    *
    * @param length of the file, where it is known: saves a request
    */
   def open(file: Path, length: Option[Long] = None): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
     length match {
-      case Some(known) if known <= PublishedFileStream.Limit =>
+      case Some(known) if known <= PublishedFile.Limit =>
         val bytes =
           waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
         new FSDataInputStream(SegmentInputStream.of(bytes))
       case _ =>
-        val read = ReadTail(qualified, PublishedFileStream.Limit)
+        val read = ReadTail(qualified, PublishedFile.Limit)
         val tail = waiting.found(qualified, storage.run(read, timeoutMillis))
         if (tail.isWhole) new FSDataInputStream(SegmentInputStream.of(tail.bytes)) else fileSystem.open(qualified)
     }
@@ -100,30 +108,22 @@ private[dstl] final class CheckpointFiles(
    * Creates the file exclusively. A file that exists with the same content counts as created by an earlier attempt, whose reply
    * was lost.
    *
-   * @throws FileAlreadyExistsException if something else is there
+   * @param taken the error if something else is there
    */
-  def create(file: Path, content: Array[Byte]): Unit =
-    creation(file, content) match {
-      case Creation.Ours =>
-      case _: Creation.Taken => throw new FileAlreadyExistsException(s"$file already exists")
-    }
-
-  /** As [[create]], with another error. */
-  def createOr(file: Path, content: Array[Byte])(taken: => Throwable): Unit =
-    creation(file, content) match {
+  def create(file: Path, content: Array[Byte])(
+      taken: => Throwable = new FileAlreadyExistsException(s"$file already exists")
+  ): Unit = {
+    val qualified = fileSystem.makeQualified(file)
+    val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
+    done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs))) match {
       case Creation.Ours =>
       case _: Creation.Taken => throw taken
     }
+  }
 
   /** Run and host of the driver whose claim of the checkpoint is the newest. */
   def newestClaimant(checkpoint: Checkpoint): Option[(UUID, String)] =
     waiting.on(Claims.newest(QueryStorage(checkpoint.location, storage, storage, timeoutMillis)))
-
-  private def creation(file: Path, content: Array[Byte]): Creation = {
-    val qualified = fileSystem.makeQualified(file)
-    val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
-    done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs)))
-  }
 
   private def done[T](file: Path, outcome: Outcome[T]): T = outcome match {
     case Outcome.Done(value) => value

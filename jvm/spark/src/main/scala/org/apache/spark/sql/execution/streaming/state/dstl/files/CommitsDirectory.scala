@@ -26,9 +26,9 @@ private[files] final class CommitsDirectory(
 
   override def create(entry: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     batchOf(entry).fold(super.create(entry, overwrite)) { batch =>
-      PublishedFileStream(
+      PublishedFile(
         commit(entry, batch, _),
-        () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFileStream.Limit} bytes")
+        () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFile.Limit} bytes")
       )
     }
 
@@ -42,7 +42,7 @@ private[files] final class CommitsDirectory(
     case None =>
       // Tasks have sealed changes of the batch with a run that is not the caller's.
       if (active.exists(_.coordinator.hasSeals(batch))) throw ProtocolErrors.unknownRun(batch)
-      files.create(entry, content)
+      files.create(entry, content)()
   }
 
   override def exists(entry: Path): Boolean =

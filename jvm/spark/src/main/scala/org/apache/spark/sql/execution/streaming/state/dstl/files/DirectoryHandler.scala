@@ -16,8 +16,8 @@ private[dstl] trait DirectoryHandler {
 /** A directory of plain files. The other handlers differ from it in what the log holds or decides. */
 private[dstl] class PlainDirectory(files: CheckpointFiles) extends DirectoryHandler {
   override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
-    PublishedFileStream(
-      content => if (overwrite) files.replace(file, content) else files.create(file, content),
+    PublishedFile(
+      content => if (overwrite) files.replace(file, content) else files.create(file, content)(),
       () => files.createLarge(file, overwrite)
     )
 

@@ -11,17 +11,8 @@ import sparkdstl.log.worker.RunWorker
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, PartitionDirectories}
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.RunOfTask
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, WorkedRun, WorkerSide}
-
-/**
- * Where the snapshots of a store are.
- *
- * @param logged    those in commit entries, in ascending order of versions
- * @param plainUpTo the store has no plain files above this version; 0 if it never had any
- * @param lowest    the lowest retained version; 0 if that is not known
- */
-private[dstl] final case class StoreSnapshots(logged: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
 
 /**
  * A store as the log has it, for one run. Where a driver coordinates the run, it answers what the store has in the log; else
@@ -32,10 +23,10 @@ private[dstl] final case class StoreSnapshots(logged: Vector[SnapshotPlace], pla
 private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory: String, workers: WorkerSide) {
 
   // Known to a task by the time it loads the store.
-  @volatile private var runId = RunOfTask.of(checkpoint.configuration)
+  @volatile private var runId = QueryShims.runIn(checkpoint.configuration)
 
   def run: WorkedRun = {
-    if (runId.isEmpty) runId = RunOfTask.of(checkpoint.configuration)
+    if (runId.isEmpty) runId = QueryShims.runIn(checkpoint.configuration)
     workers.of(checkpoint, runId.getOrElse(LoggedStore.NoRun))
   }
 
@@ -44,21 +35,19 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
   /** Whether changes of the store go to the log, once the driver has answered the run's first message. */
   def isLogged: Boolean = checkpoint.options.logsChanges && worker.exists(_.isCoordinated)
 
-  /** Where the store's snapshots are. */
-  def snapshots: StoreSnapshots = {
+  /** What the log has of the store; without a coordinated run its snapshots only, and no lowest version. */
+  def versions: FromDriver.Versions = {
     val from = run
-    versions(from) match {
-      case Some(FromDriver.Versions(_, snapshots, plainUpTo, lowest)) => StoreSnapshots(snapshots, plainUpTo, lowest)
-      case None =>
-        val all = from.waiting.on(from.reader.snapshots())
-        val own = all.held.filter(_.key.storeDirectory == directory).sortBy(_.key.version)
-        StoreSnapshots(own.map(SnapshotPlace.of), all.plainUpTo, 0)
+    versions(from).getOrElse {
+      val all = from.waiting.on(from.reader.snapshots())
+      val own = all.held.filter(_.key.storeDirectory == directory).sortBy(_.key.version)
+      FromDriver.Versions(Vector.empty, own.map(SnapshotPlace.of), all.plainUpTo, 0)
     }
   }
 
   /** The zip of a snapshot, if a commit entry holds it. */
   def snapshot(key: SegmentKey): Option[FoundSegment] =
-    snapshots.logged.find(place => place.version == key.version && place.id == key.checkpointId)
+    versions.snapshots.find(place => place.version == key.version && place.id == key.checkpointId)
       .flatMap(place => snapshot(key, place.batch))
 
   /** The zip of a snapshot, if the entry of `batch` holds it. */

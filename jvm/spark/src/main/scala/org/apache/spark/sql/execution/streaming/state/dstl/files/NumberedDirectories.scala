@@ -7,8 +7,8 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 import sparkdstl.log.error.ProtocolErrors
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
-import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, QueryStart}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, PartitionDirectories, ProcessResources}
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 /** A directory of entries that the query's thread creates one after another, each exclusively. */
@@ -31,10 +31,10 @@ private[files] abstract class NumberedDirectory(
   /** Creates an entry. If another driver has created it, `taken` makes the error, with that driver's run and host. */
   protected final def createNext(entry: Path)(taken: Option[(UUID, String)] => Throwable)
       : CancellableFSDataOutputStream =
-    PublishedFileStream(
+    PublishedFile(
       content => {
-        if (driven.isEmpty) files.create(entry, content)
-        else files.createOr(entry, content)(taken(newestClaimant))
+        if (driven.isEmpty) files.create(entry, content)()
+        else files.create(entry, content)(taken(newestClaimant))
         newest = newest.map(math.max(_, numberOf(entry).getOrElse(-1L)))
       },
       () => files.createLarge(entry, overwrite = false)
@@ -77,12 +77,18 @@ private[files] final class OffsetsDirectory(
     val listed = super.list(directory, filter)
     if (files.isOwn(directory)) {
       noteListed(listed)
-      if (listed.isEmpty && !QueryStart.ListsCommitsOfNew) driver.foreach(_.beginIfDriven(checkpoint))
+      if (listed.isEmpty && OffsetsDirectory.areAllThatIsListed) driver.foreach(_.beginIfDriven(checkpoint))
     }
     listed
   }
 
   override def delete(entry: Path): Unit = if (batchOf(entry).isEmpty) super.delete(entry) else files.deleteEntry(entry)
+}
+
+private object OffsetsDirectory {
+
+  /** Whether a query lists its offsets and not its commits before its first batch. */
+  val areAllThatIsListed: Boolean = Set("3.5", "4.0")(BuiltFor.Line)
 }
 
 /**

@@ -8,7 +8,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{Bypass, CurrentBatch, TaskLog}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{Bypass, CurrentBatch, EndingStream, TaskLog}
 
 /**
  * `<root>/state/<operator>/<partition>[/<store>]`: changelogs, their checksums and, with our own provider, snapshots are segments
@@ -25,8 +25,9 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     segmentOf(file) match {
       case Some(key) if isForLog(key) => segment(key).getOrElse(super.create(file, overwrite))
-      // The log has a checksum of its own.
-      case _ if SnapshotNames.isChecksum(file) && isInLog(SnapshotNames.zipOf(file)) => new DiscardingStream
+      // Spark's checksum of a snapshot: the log has one of its own.
+      case None if file.getName.endsWith(".crc") && isInLog(file.getName.stripSuffix(".crc")) =>
+        EndingStream.discarding()
       case _ =>
         Bypass.reasonFor(file.getName, configuration).foreach(why => store.run.worker.foreach(_.bypass(why)))
         super.create(file, overwrite)
@@ -36,9 +37,9 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
     if (!options.logsChanges) None
     else {
       val load = StoreLoad.current
-      val segment = TaskLog.begin(store.run, key, load.flatMap(_.base))
+      val segment = TaskLog.begin(store.run, key, load.flatMap(_.base), bytes => load.foreach(_.written += bytes))
       if (segment.isEmpty) Bypass.warnOnce(store.checkpoint.root)
-      segment.map(of => ChangelogStream(of, bytes => load.foreach(_.written += bytes)))
+      segment
     }
 
   override def open(file: Path): FSDataInputStream = LoadErrors.inFront {
@@ -89,8 +90,10 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
     if (key.isEmpty || listed.forall(_(file.getName))) super.delete(file)
   }
 
-  private def segmentOf(file: Path): Option[SegmentKey] =
-    SegmentKey.parse(store.directory, file.getName).filter(key => mayBeInLog(key.kind))
+  private def segmentOf(file: Path): Option[SegmentKey] = segmentOf(file.getName)
+
+  private def segmentOf(name: String): Option[SegmentKey] =
+    SegmentKey.parse(store.directory, name).filter(key => mayBeInLog(key.kind))
 
   /** Spark's own provider does not read snapshots through its file manager. */
   private def mayBeInLog(kind: SegmentKind): Boolean =
@@ -102,5 +105,5 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   /** A snapshot goes to the log where it is part of a commit: one that is not committed must never be found. */
   private def isForLog(key: SegmentKey): Boolean = isChangelog(key) || CurrentBatch.isAt(key.batch)
 
-  private def isInLog(zip: Path): Boolean = segmentOf(zip).exists(isForLog) && store.isLogged
+  private def isInLog(name: String): Boolean = segmentOf(name).exists(isForLog) && store.isLogged
 }

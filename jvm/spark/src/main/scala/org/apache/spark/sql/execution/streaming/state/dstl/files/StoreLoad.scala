@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
-import sparkdstl.log.read.{RecoveryProgress, SegmentInputStream}
+import sparkdstl.log.read.{Download, RecoveryProgress, SegmentInputStream}
 
 /**
  * One load of a version of a store: what it brings to the files that Spark opens meanwhile, and what is counted of these. Used by

@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.metrics
 
 import java.util.concurrent.TimeUnit
 
+import scala.collection.mutable
+
 import sparkdstl.log.transport.BarrierReport
 
 import org.apache.spark.TaskContext
@@ -23,6 +25,8 @@ import org.apache.spark.sql.execution.streaming.state.{
  * labels end with the key.
  */
 private[dstl] object LogMetrics {
+  private val declared = mutable.Buffer.empty[StateStoreCustomMetric]
+
   private val SealTime = timing("dstlSealTimeMs", "time to seal")
   private val BlockedTime = timing("dstlBackPressureTimeMs", "time tasks waited because too much was in flight")
   private val ReplayedSegments = sum("dstlReplayedSegments", "segments read for recovery")
@@ -39,22 +43,7 @@ private[dstl] object LogMetrics {
   private val SnapshotBytes =
     size("dstlSnapshotBytes", "bytes written for the snapshots new in the newest commit entry")
 
-  val all: Seq[StateStoreCustomMetric] = Seq(
-    SealTime,
-    BlockedTime,
-    ReplayedSegments,
-    ReplayedBytes,
-    ReplayedRecords,
-    InlineBytes,
-    UploadedBytes,
-    BarrierWait,
-    EntryTime,
-    EntryBytes,
-    Segments,
-    LogBytes,
-    Snapshots,
-    SnapshotBytes
-  )
+  val all: Seq[StateStoreCustomMetric] = declared.toVector
 
   /**
    * To be called on the task's thread, once the task has sealed.
@@ -101,9 +90,14 @@ private[dstl] object LogMetrics {
       found.add(value)
   }
 
-  private def sum(key: String, label: String) = StateStoreCustomSumMetric(key, labelled(key, label))
-  private def size(key: String, label: String) = StateStoreCustomSizeMetric(key, labelled(key, label))
-  private def timing(key: String, label: String) = StateStoreCustomTimingMetric(key, labelled(key, label))
+  private def sum(key: String, label: String) = declare(StateStoreCustomSumMetric(key, labelled(key, label)))
+  private def size(key: String, label: String) = declare(StateStoreCustomSizeMetric(key, labelled(key, label)))
+  private def timing(key: String, label: String) = declare(StateStoreCustomTimingMetric(key, labelled(key, label)))
+
+  private def declare(metric: StateStoreCustomMetric): StateStoreCustomMetric = {
+    declared += metric
+    metric
+  }
 
   private def labelled(key: String, label: String): String = s"log: $label${mark(key)}"
   private def mark(key: String): String = s" [$key]"

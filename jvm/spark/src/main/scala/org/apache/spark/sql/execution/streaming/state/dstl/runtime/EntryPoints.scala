@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
+import org.apache.hadoop.conf.Configuration
+
 import org.apache.spark.sql.internal.SQLConf
 
 /** The classes that Spark creates by name, and the settings that reach them with the configuration of a store. */
@@ -17,4 +19,11 @@ private[dstl] object EntryPoints {
 
   /** Set by a provider that finds snapshots in the log. */
   val LogsSnapshots: String = "sparkdstl.logsSnapshots"
+
+  /** Prepares the configuration that the tasks of an operator share for our provider. */
+  def configure(configuration: Configuration, fileManager: String): Unit = {
+    SparkVersion.check()
+    configuration.set(FileManagerClass, fileManager)
+    configuration.set(ChangelogCheckpointing, "true")
+  }
 }

@@ -13,16 +13,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
-import sparkdstl.log.read.{
-  DiskCache,
-  EntryFound,
-  EntryPlace,
-  MemoryCache,
-  RangePlace,
-  RecoveryProgress,
-  ReplayMetrics,
-  SharedRanges
-}
+import sparkdstl.log.read._
 import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._

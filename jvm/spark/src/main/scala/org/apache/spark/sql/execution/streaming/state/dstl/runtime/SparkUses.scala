@@ -15,17 +15,13 @@ private[dstl] object SparkUses {
   private val Spark = "org.apache.spark."
   private val Ours = "org.apache.spark.sql.execution.streaming.state.dstl."
 
-  // What each class with a logger has, from the Spark it was compiled against.
+  // Each class with a logger has the methods of the Spark it was compiled against.
   private val Unimportant = Set("org.apache.spark.internal.Logging")
-
-  // Scala gives each class with a logger methods of its own for it.
-  private lazy val LoggersOwn: Set[String] =
-    Unimportant.flatMap(name => load(name).getDeclaredMethods.map(_.getName))
 
   /** Forms of methods that lead to one that is overridden. */
   private val LeadToOthers = Set("list(org.apache.hadoop.fs.Path)")
 
-  private lazy val lines: Seq[Array[String]] =
+  private val lines: Seq[Array[String]] =
     Using.resource(scala.io.Source.fromInputStream(getClass.getResourceAsStream(Resource), UTF_8.name)) {
       _.getLines().map(_.split(' ')).toVector
     }
@@ -51,8 +47,8 @@ private[dstl] object SparkUses {
 
   /** What Spark would call in a class of ours past what that class overrides, or does not find in it. */
   private[dstl] def passedBy(ours: Class[_]): Seq[String] = {
-    val above = ancestors(ours).filter(of => isSparks(of) && !Unimportant(of.getName))
-    val mine = ancestors(ours).filter(_.getName.startsWith(Ours)).flatMap(declaredBy)
+    val above = ancestors(ours).filter(of => isSparks(of))
+    val mine = ancestors(ours).filter(isOurs).flatMap(declaredBy)
     val names = mine.map(_.getName).toSet
     val forms = mine.map(formOf).toSet
     val unmet = above.flatMap(declaredBy).filter(method => names(method.getName)).map(formOf).distinct
@@ -61,24 +57,6 @@ private[dstl] object SparkUses {
     val abstracts =
       if (isConcrete) ours.getMethods.toVector.filter(method => Modifier.isAbstract(method.getModifiers)) else Nil
     unmet ++ abstracts.map(method => s"${ours.getName} does not have ${formOf(method)}")
-  }
-
-  /** What Spark has in the classes above one of ours, and that one leaves as it is: forms with the class they are from. */
-  private[dstl] def inherited(ours: Class[_]): Seq[String] = {
-    val own = ancestors(ours).filter(_.getName.startsWith(Ours)).flatMap(declaredBy).map(formOf).toSet
-    for {
-      above <- ancestors(ours).filter(of => isSparks(of) && !Unimportant(of.getName))
-      method <- declaredBy(above)
-      if !isGenerated(method) && !own(formOf(method))
-    } yield s"${above.getSimpleName}.${formOf(method)}"
-  }
-
-  /** Classes of Spark's of which a class of ours is one, and of which it has another in a field: it wraps that. */
-  private[dstl] def wrapped(ours: Class[_]): Seq[Class[_]] = {
-    val fields = ancestors(ours).filter(_.getName.startsWith(Ours)).flatMap(_.getDeclaredFields).map(_.getType)
-    ancestors(ours).filter { above =>
-      isSparks(above) && !Unimportant(above.getName) && fields.exists(above.isAssignableFrom)
-    }
   }
 
   /** Looked up one by one: the types that all members of a class name need not be there. */
@@ -102,21 +80,22 @@ private[dstl] object SparkUses {
     } catch { case _: ReflectiveOperationException => false }
 
   /** What can be overridden, or overrides. */
-  private def declaredBy(of: Class[_]): Seq[Method] = of.getDeclaredMethods.toVector.filterNot { method =>
+  private[runtime] def declaredBy(of: Class[_]): Seq[Method] = of.getDeclaredMethods.toVector.filterNot { method =>
     val modifiers = method.getModifiers
     method.isSynthetic || Modifier.isPrivate(modifiers) || Modifier.isStatic(modifiers) || Modifier.isFinal(modifiers)
   }
 
-  /** Of a default argument, or of a trait with a logger. */
-  private def isGenerated(method: Method): Boolean = method.getName.contains("$") || LoggersOwn(method.getName)
-
-  private def formOf(method: Method): String =
+  private[runtime] def formOf(method: Method): String =
     s"${method.getName}(${method.getParameterTypes.map(_.getName).mkString(", ")})"
 
-  private def isSparks(of: Class[_]): Boolean = of.getName.startsWith(Spark) && !of.getName.startsWith(Ours)
+  /** Whether a class is Spark's, and not only a logger. */
+  private[runtime] def isSparks(of: Class[_]): Boolean =
+    of.getName.startsWith(Spark) && !isOurs(of) && !Unimportant(of.getName)
+
+  private[runtime] def isOurs(of: Class[_]): Boolean = of.getName.startsWith(Ours)
 
   /** The class, and all above it. */
-  private def ancestors(of: Class[_]): Seq[Class[_]] =
+  private[runtime] def ancestors(of: Class[_]): Seq[Class[_]] =
     (of +: (Option(of.getSuperclass).toVector ++ of.getInterfaces).flatMap(ancestors)).distinct
 
   private def load(name: String): Class[_] = Class.forName(name, false, getClass.getClassLoader)

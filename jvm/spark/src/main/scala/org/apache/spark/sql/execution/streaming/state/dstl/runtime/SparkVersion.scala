@@ -10,7 +10,7 @@ import org.apache.spark.internal.Logging
  * is used.
  */
 private[dstl] object SparkVersion extends Logging {
-  private lazy val verdict: Option[DstlException] = judge(org.apache.spark.SPARK_VERSION, SparkUses.lacking())
+  private val verdict: Option[DstlException] = judge(org.apache.spark.SPARK_VERSION, SparkUses.lacking())
 
   /** @throws sparkdstl.log.error.DstlException unless this process's Spark can be worked with */
   def check(): Unit = verdict.foreach(throw _)

@@ -5,17 +5,14 @@ import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.{
-  FSDataInputStream,
-  FSDataOutputStream,
-  FileAlreadyExistsException,
-  FileStatus,
-  FileSystem,
-  Path
-}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs._
 
 import sparkdstl.log.storage.{HadoopLogStorage, Payload}
 import sparkdstl.log.storage.StorageOperation.Create
+
+import org.apache.spark.SparkConf
+import org.apache.spark.deploy.SparkHadoopUtil
 
 /**
  * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
@@ -29,7 +26,6 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   private val fileSystem: FileSystem =
     HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(configuration))
   private val root = fileSystem.makeQualified(new Path(directory))
-  private lazy val log = HadoopLogStorage(configuration, root)
 
   /** What there is: `f` or `d`, bytes, and when it was written in milliseconds, separated by tabs; null if there is nothing. */
   def status(path: String): String =
@@ -54,7 +50,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Creates an object as the log creates commit entries, unless there is one; says whether it did. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
-      log.perform(Create(at(path), Payload(content)))
+      HadoopLogStorage(configuration, root).perform(Create(at(path), Payload(content)))
       true
     } catch { case _: FileAlreadyExistsException => false }
 
@@ -89,4 +85,12 @@ private[sql] final class ReadFile(stream: FSDataInputStream, val size: Long) {
   }
 
   def close(): Unit = stream.close()
+}
+
+/** How storage is accessed outside of any application. */
+private[tools] object StorageSettings {
+
+  /** @param settings of Spark, among them `spark.hadoop.` for the storage */
+  def of(settings: Map[String, String]): Configuration =
+    SparkHadoopUtil.newConfiguration(new SparkConf(loadDefaults = false).setAll(settings))
 }

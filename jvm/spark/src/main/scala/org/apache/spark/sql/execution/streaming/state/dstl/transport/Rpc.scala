@@ -23,8 +23,8 @@ import org.apache.spark.util.RpcUtils
  * `spark.jars`; the message itself is bytes.
  */
 private[dstl] object Rpc {
-  val DriverEndpoint = "DstlDriver"
-  val ExecutorEndpoint = "DstlExecutor"
+  val DriverName = "DstlDriver"
+  val ExecutorName = "DstlExecutor"
 
   /** To the driver: executor, checkpoint root, run, message, and where the executor can be reached. */
   type Asked = (String, String, String, Array[Byte], RpcEndpointRef)
@@ -32,7 +32,7 @@ private[dstl] object Rpc {
   /** To an executor: checkpoint root, run, message. */
   type Told = (String, String, Array[Byte])
 
-  /** Shorter than Spark's own: what is not answered is asked again. */
+  /** Shorter than Spark's own, because a message without an answer is sent again. */
   def askTimeout(env: SparkEnv): RpcTimeout = {
     val configured = RpcUtils.askRpcTimeout(env.conf)
     if (configured.duration <= AskAgainAfter) configured
@@ -50,8 +50,8 @@ private[dstl] object Rpc {
   def portable(error: Throwable): Throwable = new java.io.IOException(s"${error.getClass.getName}: ${error.getMessage}")
 }
 
-/** The driver's door: decodes what executors send, and hands it to the run that it is for. */
-private[dstl] final class DriverDoor(
+/** The driver's endpoint: decodes the messages of executors, and hands them to their run. */
+private[dstl] final class DriverEndpoint(
     override val rpcEnv: RpcEnv,
     answer: (String, RunId, ToDriver) => Future[FromDriver],
     runs: CoordinatedRuns,
@@ -59,7 +59,7 @@ private[dstl] final class DriverDoor(
     ended: () => Unit = () => ()
 ) extends RpcEndpoint with Logging {
 
-  /** Spark's environment ends, and what belongs to it here ends with it. */
+  /** The Spark environment ends. */
   override def onStop(): Unit = ended()
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
@@ -85,7 +85,7 @@ private[dstl] final class DriverDoor(
     }
 }
 
-/** Where the executors are that have asked something. Thread-safe. */
+/** The addresses of the executors that have sent a message. Thread-safe. */
 private[dstl] final class ExecutorDirectory extends ExecutorLink {
   private case class Known(endpoint: RpcEndpointRef, address: RpcAddress)
 
@@ -109,8 +109,8 @@ private[dstl] final class ExecutorDirectory extends ExecutorLink {
     }
 }
 
-/** An executor's door: what the driver has to say. */
-private[dstl] final class ExecutorDoor(override val rpcEnv: RpcEnv, receive: (RunId, ToExecutor) => Unit)
+/** An executor's endpoint: receives the driver's messages. */
+private[dstl] final class ExecutorEndpoint(override val rpcEnv: RpcEnv, receive: (RunId, ToExecutor) => Unit)
     extends RpcEndpoint {
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
@@ -122,7 +122,7 @@ private[dstl] final class ExecutorDoor(override val rpcEnv: RpcEnv, receive: (Ru
   }
 }
 
-/** An executor's way to the driver. */
+/** An executor's link to the driver. */
 private[dstl] final class RpcDriverLink(driver: RpcEndpointRef, self: RpcEndpointRef, timeout: RpcTimeout)
     extends DriverLink {
 

@@ -7,40 +7,17 @@ import scala.util.control.NonFatal
 import sparkdstl.log.error.SealRefusedException
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.SegmentKey
-import sparkdstl.log.transport.ToExecutor
-import sparkdstl.log.transport.FromDriver
-import sparkdstl.log.transport.SealedSegment
-import sparkdstl.log.worker.{RunWorker, SealedStore, SegmentWriter, TaskWriter}
+import sparkdstl.log.transport.{FromDriver, SealedSegment, ToExecutor}
+import sparkdstl.log.worker.{ChunkingOutputStream, RunWorker, SealedStore, SegmentWriter, TaskWriter}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.AttemptReports
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Waiting
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.AttemptReports
 
 /**
- * A changelog on its way into the log.
- *
- * @param chunkSize of what is added, in bytes
- * @param add       adds a chunk; waits for memory to hold it
- * @param end       the segment is complete with these last bytes
- * @param abort     it will not be completed
- */
-private[dstl] final case class OpenSegment(
-    chunkSize: Int,
-    add: Array[Byte] => Unit,
-    end: Array[Byte] => Unit,
-    abort: () => Unit
-)
-
-private object OpenSegment {
-  def apply(segment: SegmentWriter, waiting: Waiting)(end: Array[Byte] => Unit, abort: () => Unit): OpenSegment =
-    OpenSegment(segment.chunkSize, chunk => waiting.on(segment.add(chunk)), end, abort)
-}
-
-/**
- * Ties what stores write to the Spark task that writes it: everything that a task attempt has written is handed to the
- * driver in one ask when the task completes, and is given up when it fails.
+ * Ties changes of stores to the Spark task that makes them: when a task attempt completes, everything it has written is handed to
+ * the driver in one message; when it fails, that is dropped.
  */
 private[dstl] object TaskLog extends Logging {
 
@@ -48,70 +25,78 @@ private[dstl] object TaskLog extends Logging {
   private val tasks = new WeakHashMap[TaskContext, Map[RunWorker, TaskWriter]]
 
   /**
-   * Begins a changelog. None if the driver does not coordinate the run: it is to be a plain file.
+   * Begins a changelog. None if no driver coordinates the run: then it is a plain file.
    *
-   * @param base the task attempt that left the local state which the changes are based on
+   * @param base    the task attempt that left the local state which the changes are based on
+   * @param written called with the length of the complete changelog
    */
-  def begin(run: WorkedRun, key: SegmentKey, base: Option[Long]): Option[OpenSegment] =
+  def begin(run: WorkedRun, key: SegmentKey, base: Option[Long], written: Long => Unit): Option[EndingStream] =
     run.worker.flatMap { worker =>
       Option(TaskContext.get()) match {
         case Some(context) => writerOf(context, run, worker, key.batch).map { writer =>
             val segment = writer.segment(key, base)
-            OpenSegment(segment, run.waiting)(writer.end(segment, _), () => writer.abort(segment))
+            stream(run, segment, written)(writer.end(segment, _))(writer.abort(segment))
           }
-        case None => begunWithoutTask(worker, key, base, run.waiting)
+        case None => begunWithoutTask(run, worker, key, base, written)
       }
     }
+
+  /** Writing a chunk waits for memory to hold it. */
+  private def stream(run: WorkedRun, segment: SegmentWriter, written: Long => Unit)(
+      end: Array[Byte] => Unit
+  )(abort: => Unit): EndingStream = {
+    val chunks = new ChunkingOutputStream(segment.chunkSize, chunk => run.waiting.on(segment.add(chunk)))
+    new EndingStream(chunks)({
+      written(chunks.size)
+      end(chunks.takeRest())
+    })(abort)
+  }
 
   /** The seal of the current task, if it changes the store, may carry a snapshot of it. */
   def carryFor(worker: RunWorker, storeDirectory: String, store: SealedStore): Unit =
     current(worker).foreach(_.carryFor(storeDirectory, store))
 
-  /** The current task commits a file that is in data files already. False if it cannot. */
-  def addStored(worker: Option[RunWorker], segment: SealedSegment): Boolean =
-    worker.flatMap(current).fold(false) { writer =>
-      writer.addStored(segment)
-      true
-    }
+  /** The current task commits a segment that is in data files already. False if no task does. */
+  def addStored(worker: Option[RunWorker], segment: SealedSegment): Boolean = {
+    val writer = worker.flatMap(current)
+    writer.foreach(_.addStored(segment))
+    writer.nonEmpty
+  }
 
-  private def current(worker: RunWorker): Option[TaskWriter] =
-    Option(TaskContext.get()).flatMap(context => synchronized(Option(tasks.get(context)).flatMap(_.get(worker))))
+  private def current(worker: RunWorker): Option[TaskWriter] = Option(TaskContext.get()).flatMap(known(_, worker))
 
-  private def writerOf(
-      context: TaskContext,
-      run: WorkedRun,
-      worker: RunWorker,
-      batch: Long
-  ): Option[TaskWriter] = {
-    val known = synchronized(Option(tasks.get(context)).flatMap(_.get(worker)))
-    known.orElse {
+  private def known(context: TaskContext, worker: RunWorker): Option[TaskWriter] =
+    synchronized(Option(tasks.get(context)).flatMap(_.get(worker)))
+
+  private def writerOf(context: TaskContext, run: WorkedRun, worker: RunWorker, batch: Long): Option[TaskWriter] =
+    known(context, worker).orElse {
       run.waiting.on(worker.task(context.taskAttemptId(), batch, context.numPartitions())).map { writer =>
         synchronized {
-          tasks.put(
-            context,
-            Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter]) + (worker -> writer)
-          )
+          val others = Option(tasks.get(context)).getOrElse(Map.empty[RunWorker, TaskWriter])
+          tasks.put(context, others + (worker -> writer))
         }
         run.taskBegins()
         context.addTaskCompletionListener[Unit] { ended =>
-          try complete(ended, worker, writer, run.waiting)
+          try complete(ended, run, worker, writer)
           finally run.taskEnds()
         }: Unit
-        // A listener that runs after ours may still fail the task.
+        // A listener that runs after this one may still fail the task.
         context.addTaskFailureListener((_: TaskContext, _: Throwable) => giveUp(worker, writer)): Unit
         writer
       }
     }
-  }
 
-  private def complete(context: TaskContext, worker: RunWorker, writer: TaskWriter, waiting: Waiting): Unit =
+  private def complete(context: TaskContext, run: WorkedRun, worker: RunWorker, writer: TaskWriter): Unit =
     if (context.isFailed() || context.isInterrupted()) giveUp(worker, writer)
     else if (!writer.isEmpty) {
       val started = System.nanoTime()
       try {
         FailPoints.hit("executor.mid-task", writer.batch)
-        waiting.on(writer.seal())
-        report(context, worker, writer, waiting)
+        run.waiting.on(writer.seal())
+        run.waiting.on(worker.opened()) match {
+          case FromDriver.Opened(accumulator, _, _) => AttemptReports.report(context, accumulator, writer.batch)
+          case _ =>
+        }
         val sealNanos = System.nanoTime() - started
         LogMetrics.report(context, writer.storeDirectories, sealNanos, writer.blockedNanos, worker.lastBarrier)
       } catch {
@@ -119,7 +104,7 @@ private[dstl] object TaskLog extends Logging {
           logInfo(s"Task attempt ${writer.attempt} runs again: ${refused.getMessage}")
           giveUp(worker, writer)
           throw refused
-        // Spark throws away what a killed task ends with, but not before it has logged it as an error.
+        // Spark drops the error of a killed task, but logs it as an error first.
         case _: InterruptedException if context.isInterrupted() => giveUp(worker, writer)
         case NonFatal(_) if context.isInterrupted() => giveUp(worker, writer)
         case e: Throwable =>
@@ -129,46 +114,38 @@ private[dstl] object TaskLog extends Logging {
       FailPoints.hit("executor.after-seal", writer.batch)
     }
 
-  private def report(context: TaskContext, worker: RunWorker, writer: TaskWriter, waiting: Waiting): Unit =
-    waiting.on(worker.opened()) match {
-      case FromDriver.Opened(accumulator, _, _) => AttemptReports.report(context, accumulator, writer.batch)
-      case _ =>
-    }
-
-  /** What the attempt has written does not count, and what it left in its stores is not to be built on. */
+  /** What the attempt has written is dropped, and what it left in its stores is loaded again before anything is built on it. */
   private def giveUp(worker: RunWorker, writer: TaskWriter): Unit = {
     writer.giveUp()
     worker.receive(ToExecutor.Drop(writer.attempt, writer.storeDirectories))
   }
 
   /**
-   * On a thread that is not the task's: a wrapper of Spark's opens and closes files on a pool of its own. Nobody tells then when
-   * the task ends, so each segment is sealed for itself, as an attempt of its own.
+   * On a thread that is not a task's: a wrapper of Spark's opens and closes files on a pool of its own. There the end of the task
+   * is not known, so each segment is sealed at its end, as an attempt of its own.
    */
   private def begunWithoutTask(
+      run: WorkedRun,
       worker: RunWorker,
       key: SegmentKey,
       base: Option[Long],
-      waiting: Waiting
-  ): Option[OpenSegment] = {
+      written: Long => Unit
+  ): Option[EndingStream] = {
     val attempt = -1L - (java.util.concurrent.ThreadLocalRandom.current().nextLong() >>> 1)
-    waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
+    run.waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
       val segment = writer.segment(key, base)
-      OpenSegment(segment, waiting)(
-        rest => {
-          writer.end(segment, rest)
-          try waiting.on(writer.seal())
-          catch {
-            case e: Throwable =>
-              writer.giveUp()
-              throw e
-          }
-        },
-        () => writer.giveUp()
-      )
+      stream(run, segment, written) { rest =>
+        writer.end(segment, rest)
+        try run.waiting.on(writer.seal()): Unit
+        catch {
+          case e: Throwable =>
+            writer.giveUp()
+            throw e
+        }
+      }(writer.giveUp())
     }
   }
 
-  /** The stage's partitions are not known where there is no task: a large stage is assumed. */
+  /** The stage's partitions are not known without a task: a large stage is assumed. */
   private val PartitionsWithoutTask = 200
 }

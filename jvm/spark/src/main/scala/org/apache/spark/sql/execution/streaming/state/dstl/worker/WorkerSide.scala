@@ -20,7 +20,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources, Waiting}
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.{ExecutorDoor, Rpc, RpcDriverLink}
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.{ExecutorEndpoint, Rpc, RpcDriverLink}
 
 /**
  * A run as this process works for it: what it writes with, if the driver coordinates it, and what it reads with.
@@ -55,8 +55,9 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
   import WorkerSide._
 
   private val runs = new RememberedRuns[WorkedRun](RememberedIdleRuns, _.isIdle)
-  private lazy val door: RpcEndpointRef =
-    env.rpcEnv.setupEndpoint(Rpc.ExecutorEndpoint, new ExecutorDoor(env.rpcEnv, receive))
+
+  // Guarded by this; registered with the first run.
+  private var endpoint = Option.empty[RpcEndpointRef]
 
   // Changes that an executor has not uploaded are lost when it exits. Spark has no callback for a decommissioning. When a driver
   // exits, the batch ends anyway.
@@ -102,11 +103,11 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
       resources.sharedRanges(options),
       id.run
     )
-    val worker = driverDoor.map { driver =>
+    val worker = driverEndpoint.map { driver =>
       new RunWorker(
         id,
         resources.executorName,
-        new RpcDriverLink(driver, door, Rpc.askTimeout(env)),
+        new RpcDriverLink(driver, ownEndpoint(), Rpc.askTimeout(env)),
         epoch => uploader(id, epoch, storage, options, resources.uploadBudget(options)),
         epoch => uploader(id, epoch, storage, options, resources.snapshotUploads),
         options,
@@ -138,11 +139,17 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
     )
   }
 
+  private def ownEndpoint(): RpcEndpointRef = synchronized {
+    val made = endpoint.getOrElse(env.rpcEnv.setupEndpoint(Rpc.ExecutorName, new ExecutorEndpoint(env.rpcEnv, receive)))
+    endpoint = Some(made)
+    made
+  }
+
   /** The driver's endpoint, if one of its queries uses the log. */
-  private def driverDoor: Option[RpcEndpointRef] =
+  private def driverEndpoint: Option[RpcEndpointRef] =
     if (env == null) None
     else
-      try Some(RpcUtils.makeDriverRef(Rpc.DriverEndpoint, env.conf, env.rpcEnv))
+      try Some(RpcUtils.makeDriverRef(Rpc.DriverName, env.conf, env.rpcEnv))
       catch { case NonFatal(e) if Rpc.meansNoEndpoint(e) => None }
 }
 

@@ -28,7 +28,7 @@ class ChecksummedFilesSuite extends AnyFunSuite {
     def ours: CheckpointFileManager = {
       val configuration = new Configuration
       configuration.set(ChecksummedFiles.FileManager, classOf[NotedFiles].getName)
-      CheckpointFileManager.create(root, new TaskChecksums(stores(checksums = true)).configuration(configuration))
+      CheckpointFileManager.create(root, TaskChecksums.configuration(stores(checksums = true), configuration))
     }
 
     def sparks: CheckpointFileManager = new ChecksumCheckpointFileManager(
@@ -111,7 +111,7 @@ class ChecksummedFilesSuite extends AnyFunSuite {
 
   test("without checksums Spark's manager is given its files as they are") {
     val configuration = new Configuration
-    assert(new TaskChecksums(stores(checksums = false)).configuration(configuration) eq configuration)
+    assert(TaskChecksums.configuration(stores(checksums = false), configuration) eq configuration)
   }
 }
 

@@ -21,7 +21,7 @@ class PassedOnSuite extends AnyFunSuite {
   }
 
   test("a method that a wrapper has from above, and does not pass on, is named") {
-    assert(SparkUses.wrapped(classOf[Forgetful]) == Seq(classOf[CheckpointFileManager]))
+    assert(wrapped(classOf[Forgetful]) == Seq(classOf[CheckpointFileManager]))
     val closes = classOf[CheckpointFileManager].getMethods.exists(_.getName == "close")
     assert(
       lost(classOf[Forgetful]) ==
@@ -35,7 +35,7 @@ class PassedOnSuite extends AnyFunSuite {
     // What is below another of ours leaves no more than that does.
     val found =
       concrete.filterNot(of => concrete.contains(of.getSuperclass)).flatMap(ours =>
-        SparkUses.inherited(ours).map(form => s"${ours.getName.split('.').last}: $form")
+        inherited(ours).map(form => s"${ours.getName.split('.').last}: $form")
       ).map(withOneSeq).distinct.sorted
     val known = lookedAt.map(withOneSeq)
     val more = found.diff(known)
@@ -52,12 +52,34 @@ class PassedOnSuite extends AnyFunSuite {
     )
   }
 
+  // Scala gives each class with a logger methods of its own for it.
+  private val loggersOwn =
+    Class.forName("org.apache.spark.internal.Logging").getDeclaredMethods.map(_.getName).toSet
+
+  /** What Spark has in the classes above one of ours, and that one leaves as it is: forms with the class they are from. */
+  private def inherited(ours: Class[_]): Seq[String] = {
+    val own =
+      SparkUses.ancestors(ours).filter(SparkUses.isOurs).flatMap(SparkUses.declaredBy).map(SparkUses.formOf).toSet
+    for {
+      above <- SparkUses.ancestors(ours).filter(SparkUses.isSparks)
+      method <- SparkUses.declaredBy(above)
+      // Not of a default argument, or of a trait with a logger.
+      if !method.getName.contains("$") && !loggersOwn(method.getName) && !own(SparkUses.formOf(method))
+    } yield s"${above.getSimpleName}.${SparkUses.formOf(method)}"
+  }
+
+  /** Classes of Spark's of which a class of ours is one, and of which it has another in a field: it wraps that. */
+  private def wrapped(ours: Class[_]): Seq[Class[_]] = {
+    val fields = SparkUses.ancestors(ours).filter(SparkUses.isOurs).flatMap(_.getDeclaredFields).map(_.getType)
+    SparkUses.ancestors(ours).filter(above => SparkUses.isSparks(above) && fields.exists(above.isAssignableFrom))
+  }
+
   /** What is called Seq is another one in Scala 2.13 than in Scala 2.12. */
   private def withOneSeq(form: String): String = form.replace("scala.collection.immutable.Seq", "scala.collection.Seq")
 
   /** Methods of what is wrapped that the wrapper does not have itself, or that only a trait of Spark's has given it. */
   private def lost(ours: Class[_]): Seq[String] = (for {
-    above <- SparkUses.wrapped(ours)
+    above <- wrapped(ours)
     method <- above.getDeclaredMethods
     modifiers = method.getModifiers
     if !method.isSynthetic && !Modifier.isStatic(modifiers) && !Modifier.isPrivate(modifiers)

@@ -1,0 +1,129 @@
+package sparkdstl.log.read
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.ByteBuffer
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.StandardOpenOption.{CREATE_NEW, WRITE}
+
+import scala.collection.mutable
+import scala.concurrent.{ExecutionContext, Future}
+import scala.util.Using
+
+import org.apache.hadoop.fs.Path
+
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.request.StorageClient
+import sparkdstl.log.storage.StorageOperation.ReadRange
+
+/**
+ * A part of a file that is brought to the local disk.
+ *
+ * @param offset
+ *   in the file, in bytes
+ * @param fetch
+ *   reads it from storage
+ */
+final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
+
+/**
+ * A file that is brought to the local disk.
+ *
+ * @param to
+ *   replaced if it exists
+ * @param cached
+ *   the same file in a cache on the local disk
+ * @param pieces
+ *   all of it
+ */
+final case class Download(
+    to: LocalPath,
+    length: Long,
+    cached: () => Option[LocalPath],
+    pieces: () => Iterator[Piece]
+)
+
+/**
+ * Brings files from storage to the local disk, in pieces of which several are fetched at once.
+ *
+ * @param atOnce
+ *   pieces that are fetched, or wait to be written, at one time
+ * @param timeoutMillis
+ *   of a single request
+ * @param await
+ *   blocks the caller until a piece has arrived
+ * @param rangeLength
+ *   bytes of a piece of a plain file
+ */
+final class FileDownloads(
+    storage: StorageClient,
+    atOnce: Int,
+    timeoutMillis: Long,
+    await: Future[Array[Byte]] => Array[Byte],
+    rangeLength: Int = FileDownloads.RangeLength
+) {
+
+  /** A plain file of `length` bytes as a download. */
+  def ofFile(file: Path, length: Long, to: LocalPath): Download = Download(
+    to,
+    length,
+    () => None,
+    () =>
+      Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
+        val of = math.min(rangeLength.toLong, length - offset).toInt
+        Piece(offset, of, () => read(file, ReadRange(file, offset, of)))
+      }
+  )
+
+  private def read(file: Path, range: ReadRange): Future[Array[Byte]] =
+    storage.run(
+      range,
+      timeoutMillis
+    ).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))(ExecutionContext.parasitic)
+      .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))(ExecutionContext.parasitic)
+
+  /**
+   * Fetches all of them. Those that have arrived before one fails stay.
+   *
+   * @param progress
+   *   of the store that is loaded with them
+   */
+  def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
+    downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
+    val missing = downloads.filterNot(isLinked(_, progress))
+    missing.foreach(download => FileChannel.open(download.to, CREATE_NEW, WRITE).close())
+    val remaining = missing.iterator.flatMap(download => download.pieces().map(download.to -> _))
+    val underWay = mutable.Queue.empty[(LocalPath, Piece, Future[Array[Byte]])]
+    def startNext(): Unit =
+      remaining.nextOption().foreach { case (to, piece) => underWay.enqueue((to, piece, piece.fetch())) }
+    (1 to atOnce).foreach(_ => startNext())
+    while (underWay.nonEmpty) {
+      val (to, piece, bytes) = underWay.dequeue()
+      write(to, piece.offset, await(bytes))
+      progress.foreach(_.fetched(piece.length.toLong))
+      startNext()
+    }
+  }
+
+  /** A cached file may be evicted by now. */
+  private def isLinked(download: Download, progress: Option[RecoveryProgress#LoadingStore]): Boolean =
+    download.cached().exists { file =>
+      try {
+        Files.createLink(download.to, file): Unit
+        progress.foreach(_.foundLocally(download.length))
+        true
+      } catch { case _: IOException => false }
+    }
+
+  private def write(to: LocalPath, offset: Long, bytes: Array[Byte]): Unit =
+    Using.resource(FileChannel.open(to, WRITE)) { channel =>
+      val buffer = ByteBuffer.wrap(bytes)
+      while (buffer.hasRemaining) channel.write(buffer, offset + buffer.position())
+    }
+}
+
+object FileDownloads {
+
+  /** Large enough that the latency of a request does not matter. */
+  private val RangeLength: Int = 4 * 1024 * 1024
+}

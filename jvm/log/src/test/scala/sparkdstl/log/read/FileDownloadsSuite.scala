@@ -1,0 +1,95 @@
+package sparkdstl.log.read
+
+import java.io.FileNotFoundException
+import java.nio.file.Files
+
+import scala.concurrent.{Await, ExecutionContext}
+import scala.concurrent.duration._
+
+import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import sparkdstl.log.config.RetryPolicy
+import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
+import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
+
+class FileDownloadsSuite extends AnyFunSuite with Eventually {
+  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(20, Seconds), Span(10, Millis))
+
+  private val atOnce = 3
+  private val directory = Files.createTempDirectory("dstl-downloads")
+  directory.toFile.deleteOnExit()
+
+  private final class Storage {
+    val store = new ScriptedStore
+    private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
+    private val requests = Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
+    val downloads =
+      new FileDownloads(new StorageClient(store, requests), atOnce, 60000, Await.result(_, 1.minute), rangeLength = 10)
+
+    def put(name: String, length: Int): Download = {
+      store.memory.begin(Put(path(name), Payload(contentOf(length)))): Unit
+      wanted(name, length)
+    }
+
+    def wanted(name: String, length: Int): Download = {
+      val to = directory.resolve(name)
+      to.toFile.deleteOnExit()
+      downloads.ofFile(path(name), length.toLong, to)
+    }
+  }
+
+  private def path(name: String): Path = new Path(s"memory:/store/$name")
+
+  private def contentOf(length: Int): Array[Byte] = Array.tabulate(length)(_.toByte)
+
+  test("files arrive whole, whatever their length is to a range's, and replace what was there") {
+    val storage = new Storage
+    val lengths = Seq(0, 1, 9, 10, 11, 35)
+    val files = lengths.map(length => storage.put(s"whole$length", length))
+    files.foreach(file => Files.write(file.to, new Array[Byte](100)))
+    storage.downloads.fetch(files)
+    lengths.zip(files).foreach { case (length, file) =>
+      assert(Files.readAllBytes(file.to).toSeq == contentOf(length).toSeq)
+    }
+    assert(storage.store.count("readRange") == 1 + 1 + 1 + 2 + 4)
+  }
+
+  test("so many ranges are fetched at once, over all files, and no more") {
+    val storage = new Storage
+    val files = Seq(storage.put("many1", 25), storage.put("many2", 25))
+    val silent = Vector.fill(6)(new Hang)
+    storage.store.script("readRange", silent: _*)
+    val fetching = new Thread(() => storage.downloads.fetch(files))
+    fetching.start()
+    eventually(assert(storage.store.count("readRange") == atOnce))
+    // The second is not waited for before the first has been written.
+    silent(1).release()
+    assert(storage.store.count("readRange") == atOnce)
+    silent(0).release()
+    eventually(assert(storage.store.count("readRange") == atOnce + 2))
+    silent.drop(2).foreach { of =>
+      eventually(assert(storage.store.count("readRange") > silent.indexOf(of)))
+      of.release()
+    }
+    fetching.join()
+    files.foreach(file => assert(Files.readAllBytes(file.to).toSeq == contentOf(25).toSeq))
+  }
+
+  test("a file that is missing, shorter than it must be, or cannot be read is an error that names it") {
+    val storage = new Storage
+    assert(intercept[FileNotFoundException](storage.downloads.fetch(Seq(storage.wanted("missing", 5)))).getMessage
+      .contains("store/missing"))
+    storage.put("shorter", 12): Unit
+    val shorter = storage.wanted("shorter", 15)
+    assert(intercept[Exception](storage.downloads.fetch(Seq(shorter))).getMessage.contains("store/shorter"))
+    val file = storage.put("unreadable", 5)
+    storage.store.script("readRange", Fail())
+    assert(intercept[Exception](storage.downloads.fetch(Seq(file))).getMessage.contains("store/unreadable"))
+  }
+}

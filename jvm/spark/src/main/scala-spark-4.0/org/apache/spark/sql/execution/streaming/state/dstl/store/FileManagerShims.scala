@@ -1,0 +1,63 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.File
+
+import scala.collection.Map
+
+import org.apache.hadoop.fs.FileSystem
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * Spark's manager of a store's snapshots as it is made, saves and deletes.
+ *
+ * @param snapshotFiles the file system of SST files and zips
+ */
+private[store] abstract class FileManagerShims(
+    of: NewRocksDB,
+    localTempDir: File,
+    snapshotFiles: FileSystem
+) extends RocksDBFileManager(
+      of.dfsRootDir,
+      localTempDir,
+      of.hadoopConf,
+      of.conf.compressionCodec,
+      of.loggingId
+    ) with SnapshotHooks {
+  FileManagerShims.fileSystem.set(this, snapshotFiles)
+
+  override def saveCheckpointToDfs(
+      checkpointDir: File,
+      version: Long,
+      numKeys: Long,
+      numInternalKeys: Long,
+      fileMapping: SnapshotFileMap,
+      columnFamilyMapping: Option[Map[String, ColumnFamilyInfo]],
+      maxColumnFamilyId: Option[Short],
+      checkpointUniqueId: Option[String]
+  ): Unit = saving(checkpointDir, version, fileMapping) { files =>
+    super.saveCheckpointToDfs(
+      checkpointDir,
+      version,
+      numKeys,
+      numInternalKeys,
+      files,
+      columnFamilyMapping,
+      maxColumnFamilyId,
+      checkpointUniqueId
+    )
+  }
+
+  override def deleteOldVersions(retain: Int, minVersionsToDelete: Long): Unit =
+    deletingOld(() => super.deleteOldVersions(retain, minVersionsToDelete))
+}
+
+private object FileManagerShims {
+
+  // The constructor gets it from Hadoop, and has no argument for it. `reflection.uses` names it.
+  private val fileSystem = {
+    val field = classOf[RocksDBFileManager].getDeclaredField("fs")
+    field.setAccessible(true)
+    field
+  }
+}

@@ -1,0 +1,54 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.util.Utils
+
+/** Arguments of later lines. */
+private[dstl] final case class ToldOfStore()
+
+/** Spark's database as it is made. */
+private[store] abstract class RocksDBShims(of: NewRocksDB)
+    extends RocksDB(
+      of.dfsRootDir,
+      of.conf,
+      of.localRootDir,
+      of.hadoopConf,
+      of.loggingId,
+      of.useColumnFamilies,
+      of.enableStateStoreCheckpointIds,
+      of.partitionId
+    ) with RocksDBHooks with KeptCommit {
+
+  // Spark makes one of its own before, which stays unused: the first load is the first use.
+  override private[spark] val fileManager: RocksDBFileManager =
+    managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
+
+  override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean): RocksDB = {
+    isAsCommitted = false
+    super.load(version, stateStoreCkptId, readOnly)
+  }
+
+  override def commit(): Committed = {
+    val committed = super.commit()
+    isAsCommitted = true
+    committed
+  }
+}
+
+/** Counts the changes of Spark's database. */
+private[store] trait ChangeShims extends RocksDBHooks {
+  override def put(key: Bytes, value: Bytes, family: String, hasPrefix: Boolean): Unit = {
+    noteChange()
+    super.put(key, value, family, hasPrefix)
+  }
+
+  override def merge(key: Bytes, value: Bytes, family: String, hasPrefix: Boolean): Unit = {
+    noteChange()
+    super.merge(key, value, family, hasPrefix)
+  }
+
+  override def remove(key: Bytes, family: String, hasPrefix: Boolean): Unit = {
+    noteChange()
+    super.remove(key, family, hasPrefix)
+  }
+}

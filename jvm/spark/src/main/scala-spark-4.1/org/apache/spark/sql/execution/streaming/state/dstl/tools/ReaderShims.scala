@@ -1,0 +1,25 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import org.apache.spark.sql.connector.read.PartitionReaderFactory
+import org.apache.spark.sql.execution.datasources.v2.state.{StatePartitionReaderFactory, StateSourceOptions}
+import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
+import org.apache.spark.sql.types.StructType
+
+/** What makes Spark's readers of state. */
+private[tools] object ReaderShims {
+
+  def schema(options: StateSourceOptions, of: StoredTable): StructType =
+    SchemaUtil.getSourceSchema(options, of.family.keySchema, of.family.valueSchema, of.variable, Some(of.family))
+
+  def factory(read: ReadBatch, of: StoredTable, schema: StructType): PartitionReaderFactory =
+    new StatePartitionReaderFactory(
+      read.storeConf,
+      read.serializable,
+      schema,
+      of.encoder,
+      of.variable,
+      Some(of.family),
+      of.schemas,
+      of.familyOfMany
+    )
+}

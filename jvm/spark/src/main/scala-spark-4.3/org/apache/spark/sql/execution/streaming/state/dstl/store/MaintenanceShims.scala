@@ -1,0 +1,16 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+/** How Spark's database creates column families and is maintained. */
+private[store] trait MaintenanceShims extends RocksDBHooks {
+  override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean, readOnly: Boolean): Short = {
+    // Read-only callers create it locally; no snapshot is made.
+    if (!readOnly) beforeColumnFamily(colFamilyName)
+    super.createColFamilyIfAbsent(colFamilyName, isInternal, readOnly)
+  }
+
+  // Maintenance is two rounds: snapshots of all stores first, then deletions. `doMaintenance` is both.
+  override def doSnapshotMaintenance(): Unit = {
+    beforeUploads()
+    super.doSnapshotMaintenance()
+  }
+}

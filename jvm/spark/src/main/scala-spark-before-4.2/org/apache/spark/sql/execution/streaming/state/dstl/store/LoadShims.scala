@@ -1,0 +1,31 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+
+/** How Spark's database loads and commits versions. */
+private[store] trait LoadShims extends RocksDBHooks {
+  override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean): RocksDB =
+    loading(version, loadEmpty = false) { () =>
+      // Spark would take the lineage of the loaded version for that of the empty store, and replay changes of an attempt at the
+      // first batch that was not committed.
+      if (version == 0 && loadedVersion != 0) rollback()
+      super.load(version, stateStoreCkptId, readOnly)
+    }
+
+  override def commit(): Committed = committing { isSnapshotWanted =>
+    if (isSnapshotWanted) LoadShims.forced.get(this).asInstanceOf[AtomicBoolean].set(true)
+    super.commit()
+  }
+}
+
+private object LoadShims {
+
+  // Spark sets it for a snapshot of the next version, and has no method for that. `reflection.uses` names it.
+  private val forced = {
+    val field = classOf[RocksDB].getDeclaredField("shouldForceSnapshot")
+    field.setAccessible(true)
+    field
+  }
+}

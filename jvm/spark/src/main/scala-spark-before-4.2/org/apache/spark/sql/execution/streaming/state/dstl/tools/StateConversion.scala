@@ -1,0 +1,19 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.util.{Map => JavaMap}
+
+/** Converts checkpoints, which needs a writer that later lines of Spark have. */
+private[sql] final class StateConversion(
+    val root: String,
+    val target: String,
+    val settings: JavaMap[String, String],
+    val before: StateBatch,
+    val after: StateBatch
+) {
+  def convert(operator: Int, store: String, partition: Int, isThere: Boolean): ConvertedStore = new ConvertedStore(
+    0,
+    isSame = false,
+    s"Spark ${org.apache.spark.SPARK_VERSION} cannot write a state at a version of choice, Spark 4.2 and later can: store " +
+      s"'$store' of operator $operator, partition $partition, is ${if (isThere) "not compared" else "not written"}"
+  )
+}

@@ -1,0 +1,60 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.File
+
+import scala.collection.Map
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileSystem
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * Spark's manager of a store's snapshots as it is made, saves and deletes.
+ *
+ * @param snapshotFiles the file system of SST files and zips
+ */
+private[store] abstract class FileManagerShims(
+    of: NewRocksDB,
+    localTempDir: File,
+    snapshotFiles: FileSystem
+) extends RocksDBFileManager(
+      of.dfsRootDir,
+      localTempDir,
+      TaskChecksums.configuration(of.conf, of.hadoopConf),
+      of.conf.compressionCodec,
+      of.loggingId,
+      of.conf.stateStoreConf,
+      fileChecksumEnabled = TaskChecksums.isSparksOwn(of.conf),
+      fileChecksumThreadPoolSize = TaskChecksums.Threads
+    ) with SnapshotHooks {
+
+  override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = snapshotFiles
+
+  override def saveCheckpointToDfs(
+      checkpointDir: File,
+      version: Long,
+      numKeys: Long,
+      numInternalKeys: Long,
+      fileMapping: SnapshotFileMap,
+      columnFamilyMapping: Option[Map[String, ColumnFamilyInfo]],
+      maxColumnFamilyId: Option[Short],
+      checkpointUniqueId: Option[String],
+      verifyNonEmptyFilesInZip: Boolean
+  ): Unit = saving(checkpointDir, version, fileMapping) { files =>
+    super.saveCheckpointToDfs(
+      checkpointDir,
+      version,
+      numKeys,
+      numInternalKeys,
+      files,
+      columnFamilyMapping,
+      maxColumnFamilyId,
+      checkpointUniqueId,
+      verifyNonEmptyFilesInZip
+    )
+  }
+
+  override def deleteOldVersions(retain: Int, maxVersionsToDelete: Int, minVersionsToDelete: Long): Unit =
+    deletingOld(() => super.deleteOldVersions(retain, maxVersionsToDelete, minVersionsToDelete))
+}

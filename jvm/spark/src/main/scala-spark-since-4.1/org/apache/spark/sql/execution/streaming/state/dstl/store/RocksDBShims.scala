@@ -1,0 +1,40 @@
+package org.apache.spark.sql.execution.streaming.state.dstl.store
+
+import java.io.File
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * Arguments that earlier lines do not have.
+ *
+ * @param eventForwarder reports uploads of snapshots
+ * @param uniqueId       identifies the store in the accounts of memory
+ */
+private[dstl] final case class ToldOfStore(eventForwarder: Option[RocksDBEventForwarder], uniqueId: Option[String])
+
+/** Spark's database as it is made. */
+private[store] abstract class RocksDBShims(of: NewRocksDB)
+    extends RocksDB(
+      of.dfsRootDir,
+      of.conf,
+      of.localRootDir,
+      of.hadoopConf,
+      of.loggingId,
+      of.useColumnFamilies,
+      of.enableStateStoreCheckpointIds,
+      of.partitionId,
+      of.told.eventForwarder,
+      of.told.uniqueId
+    ) with RocksDBHooks {
+
+  override protected def createFileManager(
+      dfsRootDir: String,
+      localTempDir: File,
+      hadoopConf: Configuration,
+      codecName: String,
+      loggingId: String,
+      storeConf: StateStoreConf
+  ): RocksDBFileManager = managerOfFiles(localTempDir)
+}

@@ -1,0 +1,85 @@
+package org.apache.spark.sql.execution.streaming.state.dstl
+
+import java.nio.file.{Files, Path => LocalPath}
+
+import org.apache.hadoop.fs.Path
+
+/** A query continues after the deletion of commit entries as it does with stock Spark. */
+class RollbackSuite extends ComparisonSuite {
+  private val operator = Operator.totals
+
+  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  private def delete(checkpoint: LocalPath, names: String*): Unit = names.foreach { name =>
+    val file = checkpoint.resolve(name)
+    Files.delete(file)
+    Files.deleteIfExists(file.resolveSibling(s".${file.getFileName}.crc")): Unit
+  }
+
+  private def expected: Outcome = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
+
+  private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
+
+  // Without any commit entry stock Spark itself has no checkpoint id to go on from, so there is no second version of this.
+  for (contender <- Seq(ours, uploading, below))
+    test(
+      s"with all commit entries purged by the query's own log, the newest batch runs again on the state before it: " +
+        contender.name
+    ) {
+      val playing = new Playing(operator, contender, fresh("purged"))
+      val query = playing.start()
+      try batches.take(2).foreach(playing.feed(query, _))
+      finally query.stop()
+      val before = playing.output
+      execution(query).commitLog.purge(2)
+      assert(!Files.exists(playing.checkpoint.resolve("commits/1")), "the newest entry is there, so nothing runs again")
+      playing.catchUp()
+      assert(playing.output == before)
+      playing.play(batches.drop(2))
+      val outcome = Outcome(playing.output, operator.state.map(playing.readState))
+      assert(outcome == expected)
+    }
+
+  for (version <- Seq(1, 2); contender <- inFormat(version, ours, uploading, below))
+    test(s"a user who deletes the newest entries goes back to the batch before them: ${contender.name}") {
+      val at = fresh("back")
+      val first = new Playing(operator, contender, at)
+      // What is deleted here must leave no trace: these batches are not those that come in their place.
+      first.play(Seq(batches.head, batches(2), batches(2)))
+      // Nor must what somebody in this process has read of it.
+      operator.state.foreach(first.readState(_): Unit)
+      delete(at, "commits/2", "offsets/2", "commits/1", "offsets/1")
+      val second = new Playing(operator, contender, at)
+      second.add(batches.head)
+      second.play(batches.drop(1).take(1))
+      second.play(batches.drop(2))
+      val outcome = Outcome(
+        (first.output - 1L - 2L) ++ second.output,
+        operator.state.map(second.readState)
+      )
+      assert(outcome == second.readable(expected))
+    }
+
+  test("commit entries are listed the oldest first, whatever the order in which storage lists them") {
+    val commits = Files.createDirectories(fresh("listed").resolve("commits"))
+    (40 to 0 by -1).foreach(batch => Files.writeString(commits.resolve(batch.toString), "v1\n{}"))
+    val path = new Path(commits.toString)
+    val manager = new DstlCheckpointFileManager(path, spark.sessionState.newHadoopConf())
+    assert(manager.list(path).map(_.getPath.getName.toInt).toSeq == (0 to 40))
+  }
+
+  test("a user who deletes commit entries through the query's own log while it is stopped goes back too") {
+    val at = fresh("asked")
+    val first = new Playing(operator, ours, at)
+    val query = first.start()
+    try Seq(batches.head, batches(2), batches(2)).foreach(first.feed(query, _))
+    finally query.stop()
+    execution(query).commitLog.purgeAfter(0)
+    execution(query).offsetLog.purgeAfter(0)
+    assert(LoggedBatches.entries(at) == Seq(0))
+    val second = new Playing(operator, ours, at)
+    second.add(batches.head)
+    second.play(batches.drop(1))
+    assert(Outcome((first.output - 1L - 2L) ++ second.output, operator.state.map(second.readState)) == expected)
+  }
+}
