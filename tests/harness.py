@@ -159,7 +159,7 @@ class Run:
         if not HAS_CONNECT_SERVER:
             pytest.skip("this PySpark has no Spark Connect server in it")
         confs = {
-            **self.confs,
+            **self._interpreting(fail_points, self.confs),
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
             # Functions of clients are run by Python processes of the server.
@@ -184,6 +184,10 @@ class Run:
 
     def _points(self, fail_points: str) -> dict[str, str]:
         return {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
+
+    def _interpreting(self, fail_points: str, confs: Mapping[str, str]) -> dict[str, str]:
+        """The settings with the test jar, if there are fail points: a class in it interprets them."""
+        return {**confs, "spark.jars": f"{confs['spark.jars']},{os.environ[TEST_JAR]}"} if fail_points else dict(confs)
 
     def check(self) -> None:
         """Every query's sink holds exactly the result, each window once per batch."""
@@ -242,7 +246,7 @@ class Run:
         """Start `query_driver.py`; fail points reach the driver by its environment, executors by configuration."""
         points = self._points(fail_points)
         passed_on = {f"spark.executorEnv.{name}": value for name, value in points.items()}
-        path = self.write_spec(task, {**confs, **passed_on}, parent)
+        path = self.write_spec(task, {**self._interpreting(fail_points, confs), **passed_on}, parent)
         variables = {**points, "PYSPARK_PYTHON": launcher[0]} if Path(launcher[0]).name.startswith("python") else points
         return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], variables, self.work, path.stem)
 

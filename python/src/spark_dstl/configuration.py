@@ -85,8 +85,8 @@ def configure(
       object appears only when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS,
       ABFS, local disks). `auto` asks the file system. One of auto, direct, rename; by default auto.
     - `storage_require_exclusive_create`: Whether a query refuses to start where storage cannot create an object
-      exclusively. Without that, two drivers on one checkpoint may both commit a batch; when false, the query says so
-      at its start and looks again around each commit. True or false; by default false.
+      exclusively. Without that, two drivers on one checkpoint may both commit a batch; when false, the query warns at
+      its start and reads again around each commit. True or false; by default false.
     - `base_path`: Directory of the log. One query's log must not lie in another's. It may be on another file system
       than the checkpoint. Once a query has written to its log, changing this makes it unreadable until it is set back
       or the log's files are moved along. An absolute path, or a URI such as s3a://bucket/directory; by default
@@ -116,7 +116,7 @@ def configure(
       uploaded all the same. This is what may be lost with an executor while tasks still run. A duration such as 500ms,
       10s or 5min, or a number of milliseconds, at least 10ms, at most 1h; by default 1s.
     - `materialize_interval`: After how long a store that has changed is snapshotted, in the background, so that its
-      log can be let go. Each store begins at a time of its own. A duration such as 500ms, 10s or 5min, or a number of
+      log can be deleted. Each store begins at a time of its own. A duration such as 500ms, 10s or 5min, or a number of
       milliseconds, at least 1s, at most 24h; by default 10min.
     - `materialize_replay_cost`: How many bytes of a snapshot are loaded in the time in which one byte of the log is
       replayed. A store whose log would take longer to replay than its snapshot takes to load is snapshotted before its
@@ -124,8 +124,8 @@ def configure(
       the interval. A whole number, at least 0, at most 100000; by default 50.
     - `materialize_max_failures`: How many times in a row the snapshot of a store is tried before that is called a
       failure. The log is kept meanwhile. A whole number, at least 1, at most 1000; by default 3.
-    - `materialize_on_failure`: What comes of such a failure: `log` says so, and tries again with the next version;
-      `fail` fails the query. One of log, fail; by default log.
+    - `materialize_on_failure`: What comes of such a failure: `log` writes a warning, and tries again with the next
+      version; `fail` fails the query. One of log, fail; by default log.
     - `materialize_num_threads`: How many stores' snapshots a process uploads at once, for all queries together: the
       largest that any of them asks for. A whole number, at least 1, at most 64; by default 2.
     - `upload_num_threads`: How many requests a process makes at once to the storage of its logs, for all queries
@@ -136,9 +136,9 @@ def configure(
       that any of them asks for. A task that would go beyond waits. A size such as 512k, 100m or 1g, or a number of
       bytes, at least 1m, at most 64g; by default 100m.
     - `upload_retry_policy`: For every request to storage. `none`: one attempt, however long it takes. `fixed`: another
-      attempt after an error, and beside one that is silent for `upload_timeout`. `hedged`: another also as soon as the
-      newest is slower than 95 % of the recent ones of its kind were, for at most one request in ten. The first attempt
-      to succeed counts. One of none, fixed, hedged; by default hedged.
+      attempt after an error, and beside one without an answer after `upload_timeout`. `hedged`: another also as soon
+      as the newest is slower than 95 % of the recent ones of its kind were, for at most one request in ten. The first
+      attempt to succeed counts. One of none, fixed, hedged; by default hedged.
     - `upload_timeout`: After how long without an answer another attempt starts beside the newest; for `hedged` the
       upper bound. A duration such as 500ms, 10s or 5min, or a number of milliseconds, at least 1ms, at most 1h; by
       default 1s.
@@ -153,8 +153,8 @@ def configure(
     - `download_cache_max_size`: How many bytes of commit entries and of data files in which several stores have
       something an executor keeps in memory on recovery, so that each is fetched once for all its stores. A size such
       as 512k, 100m or 1g, or a number of bytes, at least 1m, at most 64g; by default 64m.
-    - `download_cache_idle_timeout`: How long what nobody reads stays in that memory. A duration such as 500ms, 10s or
-      5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
+    - `download_cache_idle_timeout`: How long entries that are not read stay in that memory. A duration such as 500ms,
+      10s or 5min, or a number of milliseconds, at least 1s, at most 24h; by default 1min.
     - `download_disk_cache_max_size`: How many bytes of the same an executor keeps on its local disk on recovery,
       beside those in memory, for the stores that come to them later. 0 keeps none. A size such as 512k, 100m or 1g, or
       a number of bytes, at least 0, at most 1024g; by default 1g.

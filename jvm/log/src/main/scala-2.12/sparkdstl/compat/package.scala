@@ -1,6 +1,6 @@
 package sparkdstl
 
-import scala.collection.{immutable, mutable}
+import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, ExecutionContextExecutor}
 import scala.util.{Random, Try}
 import scala.util.control.NonFatal
@@ -30,15 +30,10 @@ package object compat {
 
   implicit final class MutableMapOps[K, V](private val map: mutable.Map[K, V]) extends AnyVal {
     def filterInPlace(keep: (K, V) => Boolean): Unit = map.retain(keep): Unit
-    def mapValuesInPlace(f: (K, V) => V): Unit = map.transform(f): Unit
   }
 
   implicit final class MutableSetOps[A](private val set: mutable.Set[A]) extends AnyVal {
     def filterInPlace(keep: A => Boolean): Unit = set.retain(keep)
-  }
-
-  implicit final class TreeSetCompanionOps(private val companion: immutable.TreeSet.type) extends AnyVal {
-    def from[A: Ordering](elements: TraversableOnce[A]): immutable.TreeSet[A] = companion.empty[A] ++ elements
   }
 
   implicit final class ExecutionContextOps(private val companion: ExecutionContext.type) extends AnyVal {
@@ -71,11 +66,5 @@ package object compat {
   implicit final class ParsedStringOps(private val text: String) extends AnyVal {
     def toIntOption: Option[Int] = Try(text.toInt).toOption
     def toLongOption: Option[Long] = Try(text.toLong).toOption
-
-    def toBooleanOption: Option[Boolean] = text.toLowerCase match {
-      case "true" => Some(true)
-      case "false" => Some(false)
-      case _ => None
-    }
   }
 }

@@ -196,7 +196,7 @@ object Operation {
   case object Open extends Operation
   case object List extends Operation
 
-  /** A question for an object's existence or status. */
+  /** A read of an object's existence or status. */
   case object Head extends Operation
   case object Delete extends Operation
   case object Rename extends Operation

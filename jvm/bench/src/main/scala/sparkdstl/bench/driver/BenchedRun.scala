@@ -35,7 +35,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   val runs = new CoordinatedRuns
   private val client =
     new StorageClient(
-      new ForgetfulStore(new MemoryObjectStore(() => 0L)),
+      new ForgetfulStore(new MemoryObjectStore),
       new Requests(BenchedRun.OneAttempt, runtime, new RequestMetrics, new StorageHistory)
     )
 

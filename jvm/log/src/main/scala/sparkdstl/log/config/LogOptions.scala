@@ -128,7 +128,7 @@ object LogOptions {
     Flag,
     "false",
     "Whether a query refuses to start where storage cannot create an object exclusively. Without that, two drivers on one " +
-      "checkpoint may both commit a batch; when false, the query says so at its start and looks again around each commit."
+      "checkpoint may both commit a batch; when false, the query warns at its start and reads again around each commit."
   )
 
   val BasePath: LogOption[String] = declare(LogOption(
@@ -207,7 +207,7 @@ object LogOptions {
     "materialize.interval",
     Duration(Second, 24 * Hour),
     "10min",
-    "After how long a store that has changed is snapshotted, in the background, so that its log can be let go. Each store " +
+    "After how long a store that has changed is snapshotted, in the background, so that its log can be deleted. Each store " +
       "begins at a time of its own.",
     "state.changelog.periodic-materialize.interval"
   )
@@ -233,7 +233,7 @@ object LogOptions {
     "materialize.onFailure",
     Choice("log" -> false, "fail" -> true),
     "log",
-    "What comes of such a failure: `log` says so, and tries again with the next version; `fail` fails the query."
+    "What comes of such a failure: `log` writes a warning, and tries again with the next version; `fail` fails the query."
   )
 
   val MaterializeThreads: LogOption[Int] = option(
@@ -266,7 +266,7 @@ object LogOptions {
     Choice("none" -> RetryPolicy.NoRetry, "fixed" -> RetryPolicy.Fixed, "hedged" -> RetryPolicy.Hedged),
     "hedged",
     "For every request to storage. `none`: one attempt, however long it takes. `fixed`: another attempt after an error, " +
-      "and beside one that is silent for `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
+      "and beside one without an answer after `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
       "95 % of the recent ones of its kind were, for at most one request in ten. The first attempt to succeed counts.",
     "dstl.dfs.upload.retry-policy"
   )
@@ -316,7 +316,7 @@ object LogOptions {
     "download.cache.idleTimeout",
     Duration(Second, 24 * Hour),
     "1min",
-    "How long what nobody reads stays in that memory.",
+    "How long entries that are not read stay in that memory.",
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 

@@ -26,7 +26,11 @@ object OptionType {
   case object Flag extends OptionType[Boolean] {
     override val name = "boolean"
     override val allowed = "true or false"
-    override def parse(text: String): Option[Boolean] = text.toLowerCase(Locale.ROOT).toBooleanOption
+    override def parse(text: String): Option[Boolean] = text.toLowerCase(Locale.ROOT) match {
+      case "true" => Some(true)
+      case "false" => Some(false)
+      case _ => None
+    }
   }
 
   final case class Number(minimum: Int, maximum: Int) extends OptionType[Int] {
@@ -83,28 +87,16 @@ object OptionType {
 private[config] object Units {
   private val Quantity = """\s*(\d{1,18})\s*([a-zA-Z]*)\s*""".r
 
-  private val sizes: Map[String, Long] = Map(
-    "" -> 1L,
-    "b" -> 1L,
-    "k" -> (1L << 10),
-    "kb" -> (1L << 10),
-    "m" -> (1L << 20),
-    "mb" -> (1L << 20),
-    "g" -> (1L << 30),
-    "gb" -> (1L << 30),
-    "t" -> (1L << 40),
-    "tb" -> (1L << 40)
-  )
+  private val KiB = 1L << 10
+  private val MiB = 1L << 20
+  private val GiB = 1L << 30
+  private val TiB = 1L << 40
 
-  private val millis: Map[String, Long] = Map(
-    "" -> 1L,
-    "ms" -> 1L,
-    "s" -> 1000L,
-    "m" -> 60000L,
-    "min" -> 60000L,
-    "h" -> 3600000L,
-    "d" -> 86400000L
-  )
+  private val sizes: Map[String, Long] = Map("" -> 1L, "b" -> 1L, "k" -> KiB, "kb" -> KiB, "m" -> MiB, "mb" -> MiB) ++
+    Map("g" -> GiB, "gb" -> GiB, "t" -> TiB, "tb" -> TiB)
+
+  private val millis: Map[String, Long] =
+    Map("" -> 1L, "ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
 
   def parseSize(text: String): Option[Long] = parse(text, sizes)
 
@@ -118,7 +110,7 @@ private[config] object Units {
     case _ => None
   }
 
-  def showSize(bytes: Long): String = show(bytes, Seq("g" -> (1L << 30), "m" -> (1L << 20), "k" -> (1L << 10)), "")
+  def showSize(bytes: Long): String = show(bytes, Seq("g" -> GiB, "m" -> MiB, "k" -> KiB), "")
 
   def showMillis(value: Long): String = show(value, Seq("h" -> 3600000L, "min" -> 60000L, "s" -> 1000L), "ms")
 

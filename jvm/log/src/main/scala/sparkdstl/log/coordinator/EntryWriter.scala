@@ -29,7 +29,7 @@ private[coordinator] final class EntryWriter(
 
   /** The state store checkpoint ids that the entry names, as Spark wrote it. */
   def checkpointIds(batch: Long, content: Array[Byte]): Set[String] =
-    CommitEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
+    SparkEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 
   /**
    * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that it is unknown whether the entry counts;
@@ -47,21 +47,16 @@ private[coordinator] final class EntryWriter(
     for {
       previous <- entryBefore(batch)
       _ <- snapshots.known()
-      entry = encode(batch, content, segments, previous)
-      _ = refuseIfEnded()
-      _ <- decide(batch, entry, previous, math.max(1L, deadline.leftMillis))
+      link = EntryLink(storage.runtime.random.nextUuid(), previous)
+      list = state.get.view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments, listEvery)
+      entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
+      now = state.get
+      _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
+      _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
+      timeoutMillis = math.max(1L, deadline.leftMillis)
+      _ <- create(batch, entry, timeoutMillis)
+      _ <- if (now.exclusive) Future.unit else readAgain(batch, entry, timeoutMillis)
     } yield entry
-
-  private def encode(
-      batch: Long,
-      content: Array[Byte],
-      segments: Vector[CommittedSegment],
-      previous: Option[UUID]
-  ): EncodedEntry = {
-    val link = EntryLink(storage.runtime.random.nextUuid(), previous)
-    val list = SnapshotIndex.listFor(state.get.view, batch, segments, listEvery)
-    CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
-  }
 
   /**
    * The id of the entry that the one of `batch` is built on. An entry that appeared after this run had claimed its epoch is
@@ -75,17 +70,6 @@ private[coordinator] final class EntryWriter(
       case other => throw fencedBy(batch - 1, other)
     }
   }
-
-  private def refuseIfEnded(): Unit =
-    if (state.get.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
-
-  private def decide(batch: Long, entry: EncodedEntry, previous: Option[UUID], timeoutMillis: Long): Future[Unit] =
-    if (state.get.exclusive) create(batch, entry, timeoutMillis)
-    else for {
-      _ <- refuseIfReplaced(batch, previous)
-      _ <- create(batch, entry, timeoutMillis)
-      _ <- readAgain(batch, entry, timeoutMillis)
-    } yield ()
 
   /** Once the entry is there, an error means that it is unknown whether it counts. */
   private def readAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =

@@ -72,7 +72,11 @@ object RunFactory {
     val ledger = new AttemptLedger(driver.budget)
     ledger.forget(claimed.view.newest): Unit
     val snapshots = new SnapshotListing(state, entries, claimed.newest)
-    val cleanup = cleanupOf(storage, state, entries, limits, metrics)
+    val claims = new Claims(storage, state, limits.fencingRuns)
+    val deleter = new Deleter(storage, entries)
+    val rounds =
+      new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, metrics.deletionFailed)
+    val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
     val answers = new ExecutorAnswers(
       id,
       FromDriver.Opened(setup.accumulator, claimed.view.epoch, options.inlineMaxBatchSize),
@@ -93,19 +97,5 @@ object RunFactory {
       runtime
     )
     new RunCoordinator(id, state, ledger, answers, batches, cleanup, runtime)
-  }
-
-  private def cleanupOf(
-      storage: QueryStorage,
-      state: GuardedState,
-      entries: EntryReader,
-      limits: RunLimits,
-      metrics: CommitMetrics
-  ): Cleanup = {
-    val claims = new Claims(storage, state, limits.fencingRuns)
-    val deleter = new Deleter(storage, entries)
-    val rounds =
-      new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, metrics.deletionFailed)
-    new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
   }
 }

@@ -20,32 +20,27 @@ object LogErrors {
     )
 
   def damaged(file: Path, offset: Long, what: String, cause: Throwable = null): DamagedLogException =
-    new DamagedLogException(
-      Map("file" -> file.toString, "offset" -> offset.toString, "damage" -> what),
-      s"Log file $file is damaged at offset $offset: $what. Nothing of it was replayed. Restore the object from a " +
-        "backup or an older object version; or roll back to a batch before it by removing the later entries of " +
-        "commits/ and offsets/ of the checkpoint.",
-      cause
-    )
+    damage(s"Log file $file", file, offset, what, Map.empty, cause)
 
-  def damagedSegment(
+  def damagedSegment(file: Path, offset: Long, segment: String, version: Long, what: String): DamagedLogException = {
+    val named = Map("segment" -> segment, "version" -> version.toString)
+    damage(s"Segment $segment (state version $version) in log file $file", file, offset, what, named, null)
+  }
+
+  private def damage(
+      subject: String,
       file: Path,
       offset: Long,
-      segment: String,
-      version: Long,
-      what: String
+      what: String,
+      named: Map[String, String],
+      cause: Throwable
   ): DamagedLogException =
     new DamagedLogException(
-      Map(
-        "file" -> file.toString,
-        "offset" -> offset.toString,
-        "segment" -> segment,
-        "version" -> version.toString,
-        "damage" -> what
-      ),
-      s"Segment $segment (state version $version) in log file $file is damaged at offset $offset: $what. Nothing of " +
-        "it was replayed. Restore the object from a backup or an older object version; or roll back to a batch before " +
-        "it by removing the later entries of commits/ and offsets/ of the checkpoint."
+      Map("file" -> file.toString, "offset" -> offset.toString, "damage" -> what) ++ named,
+      s"$subject is damaged at offset $offset: $what. Nothing of it was replayed. Restore the object from a backup or an " +
+        "older object version; or roll back to a batch before it by removing the later entries of commits/ and offsets/ " +
+        "of the checkpoint.",
+      cause
     )
 
   def unsupportedFormat(file: Path, found: Int, supported: Int): DstlException =

@@ -128,13 +128,7 @@ private[log] final class ByteDecoder(in: ByteBuffer) {
     val count = number()
     if (count > in.remaining() / minimumSize)
       throw new MalformedBytesException(s"$count values announced where ${in.remaining()} bytes are left")
-    val values = Vector.newBuilder[T]
-    var index = 0L
-    while (index < count) {
-      values += read
-      index += 1
-    }
-    values.result()
+    Vector.fill(count.toInt)(read)
   }
 
   private def need(length: Int): Unit =

@@ -111,10 +111,6 @@ object CommitEntry {
         offset,
         s"it is not the object its name says, but the entry of batch ${index.batch.getOrElse("none")}"
       )
-
-  /** The state store checkpoint ids that Spark's second line names: operator, partition, id. */
-  def checkpointIds(entry: Path, sparkContent: Array[Byte]): Seq[(Long, Int, String)] =
-    SparkEntry.checkpointIds(entry, sparkContent)
 }
 
 /** What the end of a commit entry tells. */

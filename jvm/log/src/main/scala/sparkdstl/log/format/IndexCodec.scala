@@ -21,16 +21,18 @@ private[format] object IndexCodec {
   val SegmentsSection = 12
   val SnapshotsSection = 14
 
-  private val Known = Set[Long](
-    WriterSection,
-    EntrySection,
-    NameSection,
-    BaseSection,
-    FilesSection,
-    StoresSection,
-    SegmentsSection,
-    SnapshotsSection
-  )
+  private val Known: Set[Long] =
+    Set(
+      WriterSection,
+      EntrySection,
+      NameSection,
+      BaseSection,
+      FilesSection,
+      StoresSection,
+      SegmentsSection,
+      SnapshotsSection
+    )
+      .map(_.toLong)
 
   private val writer: Codec[(String, Writer)] =
     pair(utf8, of4(uuid, number, utf8, utf8)(Writer(_, _, _, _))(Writer.unapply))

@@ -17,24 +17,6 @@ import sparkdstl.log.storage.ObjectTail
 object LogFileReader {
 
   /**
-   * The index of a data file, or how many bytes from the file's end are needed to know it.
-   *
-   * @param name the file's, relative to the log's base path: the file must say that it is its own
-   * @throws sparkdstl.log.error.DstlException if the file is damaged, is another one, or needs a later release
-   */
-  def readDataFile(file: Path, name: String, tail: ObjectTail): Either[Int, LogFileIndex] = {
-    val trailer = readTrailer(file, tail)
-    val start = tail.length - trailer.logLength
-    if (start != 0) throw LogErrors.damaged(file, 0, s"it is a log of ${trailer.logLength} bytes after $start others")
-    readIndex(file, LogFileKind.DataFile, trailer, tail).map { index =>
-      index.name.filter(_ != name).foreach(found =>
-        throw LogErrors.damaged(file, trailer.indexOffset, s"it is not the object its name says, but $found")
-      )
-      index
-    }
-  }
-
-  /**
    * Throws unless `bytes` are those of `part`, a part of the segment `key`: a range that was read from `file`.
    *
    * @throws sparkdstl.log.error.DamagedLogException if they are not; it names file, offset, segment and version
@@ -64,34 +46,30 @@ object LogFileReader {
     if (!endsInTrailer(bytes))
       throw LogErrors.damaged(file, offset, "it does not end in a trailer; it was cut off, or is not a log file")
     val buffer = ByteBuffer.wrap(bytes, start, LogFile.TrailerLength)
-    val (logLength, indexOffset) = (buffer.getLong, buffer.getLong)
-    val (indexLength, bodyLength, indexCrc) = (buffer.getInt, buffer.getInt, buffer.getInt)
-    val entry = new UUID(buffer.getLong, buffer.getLong)
-    val (version, kindCode) = (buffer.getShort & 0xffff, buffer.getShort & 0xffff)
-    val (required, optional) = (buffer.getInt, buffer.getInt)
+    val trailer = LogTrailer(
+      logLength = buffer.getLong,
+      indexOffset = buffer.getLong,
+      indexLength = buffer.getInt,
+      bodyLength = buffer.getInt,
+      indexCrc = buffer.getInt,
+      entry = new UUID(buffer.getLong, buffer.getLong),
+      version = buffer.getShort & 0xffff,
+      kindCode = buffer.getShort & 0xffff,
+      requiredFlags = buffer.getInt,
+      optionalFlags = buffer.getInt
+    )
     if (buffer.getInt != Checksums.of(bytes, start, LogTrailer.ChecksumOffset))
       throw LogErrors.damaged(file, offset, "its trailer's checksum is wrong")
-    checkUnderstood(file, offset, version, required, kindCode)
-    val trailer = LogTrailer(
-      logLength,
-      indexOffset,
-      indexLength,
-      bodyLength,
-      indexCrc,
-      entry,
-      kindCode,
-      version,
-      required,
-      optional
-    )
+    checkUnderstood(file, offset, trailer)
     checkPlaces(file, tail.length, trailer)
     trailer
   }
 
-  private def checkUnderstood(file: Path, offset: Long, version: Int, requiredFlags: Int, kindCode: Int): Unit = {
+  private def checkUnderstood(file: Path, offset: Long, trailer: LogTrailer): Unit = {
+    import trailer.{kindCode, version}
     if (version > LogFile.FormatVersion) throw LogErrors.unsupportedFormat(file, version, LogFile.FormatVersion)
     if (version < LogFile.FormatVersion) throw LogErrors.damaged(file, offset, s"its format version is $version")
-    val unknown = requiredFlags & ~LogFile.KnownRequiredFlags
+    val unknown = trailer.requiredFlags & ~LogFile.KnownRequiredFlags
     if (unknown != 0) throw LogErrors.unsupportedFeature(file, f"the flags $unknown%08x", None)
     if (LogFileKind.fromCode(kindCode).isEmpty)
       throw LogErrors.unsupportedFeature(file, s"log files of kind $kindCode", None)

@@ -15,9 +15,6 @@ final class LogFileWriter(kind: LogFileKind) {
   private var content = Vector(LogFileWriter.header(kind.code))
   private var length = LogFile.HeaderLength.toLong
 
-  /** In bytes, so far. */
-  def size: Long = length
-
   /** Appends a part of the segment `key`; what is returned goes into the index. */
   def append(key: SegmentKey, bytes: Array[Byte]): SegmentPart = {
     val part = SegmentPart(None, length, bytes.length, Checksums.ofPart(key, bytes))
@@ -72,7 +69,6 @@ private[format] final case class LogTrailer(
 
 private[format] object LogTrailer {
   val ChecksumOffset = 56
-  val MagicOffset = 60
 
   /** What stands for the entry's id in a data file. */
   val NoEntry = new UUID(0, 0)

@@ -4,13 +4,6 @@ import java.util.UUID
 
 import scala.util.Try
 
-/** How a segment's checkpoint id is stored. */
-private[format] object IdKind {
-  val None = 0
-  val Uuid = 1
-  val Text = 2
-}
-
 /**
  * The sections that name segments, of one index, written or read once. What segments have in common is written once, or as
  * the difference from the segment before, so that a segment costs little more than its length and checksum.
@@ -97,6 +90,11 @@ private[format] final class SegmentsCodec(files: Vector[String], stores: Vector[
 private[format] object SegmentsCodec {
   import Codec._
 
+  // How a segment's checkpoint id is stored.
+  val NoId = 0
+  val UuidId = 1
+  val TextId = 2
+
   val files: Codec[Vector[String]] = vector(utf8)
   val stores: Codec[Vector[(Long, String)]] = vector(pair(number, utf8))
 
@@ -112,19 +110,19 @@ private[format] object SegmentsCodec {
 
   private val qualifier: Codec[Option[String]] = new Codec[Option[String]](1)((out, id) =>
     id match {
-      case None => out.byte(IdKind.None)
+      case None => out.byte(NoId)
       case Some(text) if text.length == 36 && Try(UUID.fromString(text).toString).toOption.contains(text) =>
-        out.byte(IdKind.Uuid)
+        out.byte(UuidId)
         out.uuid(UUID.fromString(text))
       case Some(text) =>
-        out.byte(IdKind.Text)
+        out.byte(TextId)
         out.text(text)
     }
   )(in =>
     in.byte() match {
-      case IdKind.None => None
-      case IdKind.Uuid => Some(in.uuid().toString)
-      case IdKind.Text => Some(in.text())
+      case NoId => None
+      case UuidId => Some(in.uuid().toString)
+      case TextId => Some(in.text())
       case other => throw new MalformedBytesException(s"unknown kind of checkpoint id $other")
     }
   )

@@ -15,7 +15,7 @@ import sparkdstl.log.error.LogErrors
  * The part of a commit entry before its log: the two lines that Spark writes and reads, and our note, which no program
  * needs.
  */
-private[format] object SparkEntry {
+private[log] object SparkEntry {
 
   /**
    * Spark's reader decodes up to so many characters behind the line that it wants. Bytes of a log are no text and would

@@ -108,7 +108,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
 
 private object DiskCache {
 
-  /** For so long a copy stays that nobody has read. Longer than it takes stores to come to it again. */
+  /** A copy stays for so long without a read: longer than other stores take to come to it. */
   private val IdleNanos = 60L * 1000 * 1000 * 1000
 
   /**

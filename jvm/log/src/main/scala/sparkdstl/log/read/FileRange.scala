@@ -23,7 +23,7 @@ object FileRange {
   /** A request takes as long as it takes to carry about so many bytes. */
   private[read] val MaxLength = 4 * 1024 * 1024
 
-  /** Bytes that nobody wants are read along, if they are fewer. */
+  /** Unwanted bytes between two parts are read as well, if they are fewer. */
   private[read] val MaxGap = 128 * 1024
 
   /**

@@ -45,12 +45,6 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
 
   override def available(): Int = math.min(length - position, Int.MaxValue.toLong).toInt
 
-  override def skip(count: Long): Long = {
-    val skipped = math.max(0L, math.min(count, length - position))
-    position += skipped
-    skipped
-  }
-
   override def getPos: Long = position
 
   override def seek(target: Long): Unit = {

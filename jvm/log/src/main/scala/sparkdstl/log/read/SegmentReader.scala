@@ -43,7 +43,7 @@ final class SegmentReader(
     ranges: SharedRanges,
     reader: UUID
 ) {
-  import SegmentReader._
+  private final val RememberedLinks = 1024
   import storage.{checkpoint, location, log, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
@@ -198,14 +198,9 @@ final class SegmentReader(
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
     client.run(ReadRange(path, offset, length), timeoutMillis).flatMap(_.orElseFail { error =>
-      if (endsBefore(error)) LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
+      // A stream that broke off is no answer.
+      if (Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]))
+        LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
       else ProtocolErrors.unreadable(path, error)
     }).map(_.getOrElse(throw LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo)))
-}
-
-private object SegmentReader {
-  private val RememberedLinks = 1024
-
-  /** Whether storage answered that the object is shorter. A stream that broke off is no such answer. */
-  private def endsBefore(error: Throwable): Boolean = Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
 }

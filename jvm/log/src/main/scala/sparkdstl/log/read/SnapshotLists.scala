@@ -20,24 +20,19 @@ object SnapshotLists {
   def of(existing: Vector[Long])(read: Long => Future[EntryFound])(implicit
       executor: ExecutionContext
   ): Future[SnapshotList] = {
+    def listed(existing: Vector[Long]): Future[SnapshotList] = existing.lastOption match {
+      case None => Future.successful(SnapshotList(-1L, Long.MaxValue, Vector.empty))
+      case Some(newest) =>
+        read(newest).recover { case _: DamagedLogException => EntryFound.Absent }
+          .map(_.logged.flatMap(_.index.snapshots)).flatMap {
+            case Some(list) if list.complete == newest => Future.successful(list)
+            case Some(list) =>
+              listed(existing.takeWhile(_ <= list.complete)).map(before => list.copy(held = before.held ++ list.held))
+            // Without a list: its own version may be a plain file.
+            case None => listed(existing.init).map(_.copy(plainUpTo = newest + 1))
+          }
+    }
     val exists = existing.toSet
-    listed(existing)(read).map(found => found.copy(held = found.held.filter(snapshot => exists(snapshot.batch))))
-  }
-
-  private def listed(existing: Vector[Long])(read: Long => Future[EntryFound])(implicit
-      executor: ExecutionContext
-  ): Future[SnapshotList] = existing.lastOption match {
-    case None => Future.successful(SnapshotList(-1L, Long.MaxValue, Vector.empty))
-    case Some(newest) =>
-      read(newest).recover { case _: DamagedLogException => EntryFound.Absent }
-        .map(_.logged.flatMap(_.index.snapshots)).flatMap {
-          case Some(list) if list.complete == newest => Future.successful(list)
-          case Some(list) =>
-            listed(existing.takeWhile(_ <= list.complete))(read).map(before =>
-              list.copy(held = before.held ++ list.held)
-            )
-          // Without a list: its own version may be a plain file.
-          case None => listed(existing.init)(read).map(_.copy(plainUpTo = newest + 1))
-        }
+    listed(existing).map(found => found.copy(held = found.held.filter(snapshot => exists(snapshot.batch))))
   }
 }

@@ -78,9 +78,7 @@ private[request] object AttemptReason {
   case object Retry extends AttemptReason
 }
 
-/**
- * @param abortedNanos when it was aborted, if it was
- */
+/** @param abortedNanos when it was aborted, if it was */
 private[request] final case class RequestAttempt(
     reason: AttemptReason,
     begunNanos: Long,

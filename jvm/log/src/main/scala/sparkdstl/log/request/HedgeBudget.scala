@@ -2,17 +2,17 @@ package sparkdstl.log.request
 
 /**
  * Bounds how many attempts are started early, so that a storage that is slow as a whole is not asked several times as
- * much: each request earns a share of an early attempt, and some are saved for a bad moment. Thread-safe.
- *
- * @param share early attempts earned by each request
- * @param burst how many may be saved; they are there from the start
+ * much: each request earns a tenth of an early attempt, and ten at most are saved for a bad moment. Thread-safe.
  */
-final class HedgeBudget(share: Double = 0.1, burst: Double = 10) {
+final class HedgeBudget {
+  private final val Share = 0.1
+  private final val Burst = 10.0
+
   // Guarded by this.
-  private var saved = burst
+  private var saved = Burst
 
   /** A request was made. */
-  def earn(): Unit = synchronized { saved = math.min(burst, saved + share) }
+  def earn(): Unit = synchronized { saved = math.min(Burst, saved + Share) }
 
   /** Whether an attempt may be started early; it is counted if so. */
   def take(): Boolean = synchronized {

@@ -7,11 +7,6 @@ import scala.concurrent.Future
  * taken effect.
  */
 sealed trait Outcome[+T] {
-  def map[U](f: T => U): Outcome[U] = this match {
-    case Outcome.Done(value) => Outcome.Done(f(value))
-    case failed: Outcome.Failed => failed
-    case unknown: Outcome.Unknown => unknown
-  }
 
   /** As a future, for callers to whom failed and unknown are the same: both leave them without an answer. */
   def asFuture: Future[T] = orElseFail(identity)

@@ -8,7 +8,7 @@ import sparkdstl.log.error.{Causes, DstlException}
 final class RequestFailed(name: String, attempts: Int, last: Throwable)
     extends IOException(s"$name failed, in $attempts attempt(s): ${Causes.describe(last)}", last)
 
-/** Nobody waits for the request any more, or nobody serves it. */
+/** The requests were closed, or the timer was. */
 final class RequestEnded(name: String, why: String, last: Option[Throwable])
     extends IOException(
       s"$name was given up: $why${last.fold("")(e => s"; last error: ${Causes.describe(e)}")}",
@@ -19,7 +19,7 @@ final class RequestEnded(name: String, why: String, last: Option[Throwable])
 private[request] final case class AttemptErrors(last: Option[Throwable] = None, earlier: Vector[Throwable] = Vector()) {
 
   def +(error: Throwable): AttemptErrors =
-    AttemptErrors(Some(error), (earlier ++ last).takeRight(AttemptErrors.Remembered))
+    AttemptErrors(Some(error), (earlier ++ last).takeRight(5))
 
   /** The error of a request that has no attempt under way, of which there were some. */
   def conclusion(name: String, attempts: Int): Throwable = last match {
@@ -33,8 +33,4 @@ private[request] final case class AttemptErrors(last: Option[Throwable] = None, 
     earlier.foreach(error.addSuppressed)
     error
   }
-}
-
-private object AttemptErrors {
-  val Remembered = 5
 }

@@ -9,16 +9,6 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.Attempt
 
-/** A request under way. */
-trait PendingRequest[T] {
-
-  /** Never fails. */
-  def outcome: Future[Outcome[T]]
-
-  /** Ends the request at once, unless it has ended. A write that may have taken effect ends unknown. */
-  def cancel(): Unit
-}
-
 /**
  * Makes requests: each has a deadline and as many attempts as it takes.
  *
@@ -40,8 +30,8 @@ trait PendingRequest[T] {
 final class Requests(
     val options: RequestOptions,
     val runtime: ProtocolRuntime,
-    val metrics: RequestMetrics,
-    private[request] val history: StorageHistory,
+    val metrics: RequestMetrics = new RequestMetrics,
+    private[request] val history: StorageHistory = new StorageHistory,
     warn: String => Unit = Requests.logger.warn(_)
 ) extends AutoCloseable {
 
@@ -54,13 +44,13 @@ final class Requests(
   private var closed = false
 
   /**
-   * Starts a request. Does not throw.
+   * Starts a request. Does not throw, and the future does not fail.
    *
    * @param name what is requested of what, for errors: "put of s3a://..."
    * @param timeoutMillis until the deadline, in milliseconds
    * @param attempt starts the attempt of that number, from 1 on, without blocking
    */
-  def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): PendingRequest[T] = {
+  def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): Future[Outcome[T]] = {
     val request = new RunningRequest[T](kind, name, timeoutMillis, attempt, this)
     history.hedges.earn()
     val accepted = synchronized {
@@ -68,7 +58,7 @@ final class Requests(
       !closed
     }
     if (accepted) request.start() else request.giveUp(Requests.Closed)
-    request
+    request.outcome
   }
 
   /**
@@ -121,11 +111,7 @@ final class Requests(
   private[request] def decided(request: RunningRequest[_]): Unit = synchronized(undecided -= request): Unit
 }
 
-object Requests {
+private object Requests {
   private val logger = LoggerFactory.getLogger(classOf[Requests])
   private val Closed = "no more requests are made here"
-
-  /** With a history of its own. */
-  def apply(options: RequestOptions, runtime: ProtocolRuntime): Requests =
-    new Requests(options, runtime, new RequestMetrics, new StorageHistory)
 }

@@ -16,7 +16,7 @@ private[request] final class RunningRequest[T](
     timeoutMillis: Long,
     attempt: Int => Attempt[T],
     requests: Requests
-) extends PendingRequest[T] {
+) {
   import AttemptReason._
   import requests.{history, options, runtime}
 
@@ -33,9 +33,7 @@ private[request] final class RunningRequest[T](
 
   counters.requests()
 
-  override def outcome: Future[Outcome[T]] = promise.future
-
-  override def cancel(): Unit = giveUp("its caller has cancelled it")
+  def outcome: Future[Outcome[T]] = promise.future
 
   /** Starts the first attempt. Called once. */
   def start(): Unit = if (timeoutMillis <= 0) expire() else proceed(_ => Right(First))

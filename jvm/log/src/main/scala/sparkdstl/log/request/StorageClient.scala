@@ -43,7 +43,12 @@ final class StorageClient(
     val requests: Requests,
     pause: Option[StorageOperation[_] => Future[Unit]] = None
 ) {
-  import StorageClient._
+
+  /** What an exclusive create reads back, in bytes. */
+  private final val TailLength = 64 * 1024
+
+  /** Requests of one deletion that are under way at a time. */
+  private final val DeletionLanes = 4
 
   private implicit val executor: ExecutionContext = requests.runtime.executor
 
@@ -86,7 +91,7 @@ final class StorageClient(
       val attempt = if (number == 1) first else trial()
       tried.add(attempt.path): Unit
       store.begin(attempt)
-    }.outcome
+    }
     // An object that is not deleted here, or written late, is deleted by the sweep of a later run.
     answer.onComplete(_ => delete(tried.asScala.toVector, timeoutMillis))
     answer
@@ -96,9 +101,20 @@ final class StorageClient(
    * Deletes many objects, with a request for as many as storage takes in one: the hedge of a slow one repeats no other.
    * All are tried, whatever the outcome of the others.
    */
-  def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] =
-    if (paths.isEmpty) Future.successful(Outcome.Done(()))
-    else new PagedDeletion(paths.grouped(store.deletionPageSize).toVector, timeoutMillis).begin()
+  def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] = {
+    val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
+    val pages = paths.grouped(store.deletionPageSize).toVector
+    val next = new AtomicInteger
+    def deletePage(page: Delete): Future[Outcome[Unit]] =
+      if (deadline.leftMillis > 0) request(page, deadline.leftMillis)
+      else Future.successful(Outcome.Failed(LogErrors.requestTimeout(page.toString, timeoutMillis, 0, None)))
+    def lane(before: Outcome[Unit]): Future[Outcome[Unit]] = pages.lift(next.getAndIncrement()) match {
+      case None => Future.successful(before)
+      case Some(page) => deletePage(Delete(page)).flatMap(outcome => lane(worse(before, outcome)))
+    }
+    val lanes = Vector.fill(math.min(pages.size, DeletionLanes))(lane(Outcome.Done(())))
+    Future.sequence(lanes).map(_.foldLeft[Outcome[Unit]](Outcome.Done(()))(worse))
+  }
 
   private def paused[A](operation: StorageOperation[_])(request: => Future[Outcome[A]]): Future[Outcome[A]] =
     pause.fold(request) { before =>
@@ -117,41 +133,21 @@ final class StorageClient(
         result.recoverWith { case error => operation.answerOf(error).fold[Try[A]](Failure(error))(Success(_)) }
       }
       new Attempt(result, () => attempt.cancel())
-    }.outcome
+    }
 
   private def kindOf(operation: StorageOperation[_]): RequestKind = {
     val repeatable = operation match {
       case _: Replace => store.replacesAtomically
       case _ => true
     }
-    RequestKind.of(operation.kind, operation.bytes, repeatable)
+    RequestKind(operation.kind, operation.bytes, repeatable)
   }
 
-  private final class PagedDeletion(pages: Vector[Seq[Path]], timeoutMillis: Long) {
-    private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
-    private val next = new AtomicInteger
-
-    def begin(): Future[Outcome[Unit]] =
-      Future.sequence(Vector.fill(math.min(pages.size, DeletionLanes))(lane(Outcome.Done(())))).map(_.reduce(worse))
-
-    private def lane(before: Outcome[Unit]): Future[Outcome[Unit]] = pages.lift(next.getAndIncrement()) match {
-      case None => Future.successful(before)
-      case Some(page) => delete(Delete(page)).flatMap(outcome => lane(worse(before, outcome)))
-    }
-
-    private def delete(page: Delete): Future[Outcome[Unit]] = {
-      val left = deadline.leftMillis
-      if (left <= 0)
-        Future.successful(Outcome.Failed(LogErrors.requestTimeout(page.toString, timeoutMillis, 0, None)))
-      else request(page, left)
-    }
-
-    private def worse(one: Outcome[Unit], other: Outcome[Unit]): Outcome[Unit] = (one, other) match {
-      case (unknown: Outcome.Unknown, _) => unknown
-      case (_, unknown: Outcome.Unknown) => unknown
-      case (failed: Outcome.Failed, _) => failed
-      case _ => other
-    }
+  private def worse(one: Outcome[Unit], other: Outcome[Unit]): Outcome[Unit] = (one, other) match {
+    case (unknown: Outcome.Unknown, _) => unknown
+    case (_, unknown: Outcome.Unknown) => unknown
+    case (failed: Outcome.Failed, _) => failed
+    case _ => other
   }
 
   /**
@@ -177,8 +173,7 @@ final class StorageClient(
       request(ReadTail(operation.path, TailLength), deadline.leftMillis).flatMap {
         case Outcome.Done(Some(tail)) => Future.successful(judge(tail))
         case Outcome.Done(None) => again(number, conflict)
-        case Outcome.Failed(error) => Future.successful(Outcome.Unknown(unread(error, conflict)))
-        case Outcome.Unknown(error) => Future.successful(Outcome.Unknown(unread(error, conflict)))
+        case other => other.asFuture.failed.map(error => Outcome.Unknown(unread(error, conflict)))
       }
 
     private def judge(found: ObjectTail): Outcome[Creation] =
@@ -205,13 +200,4 @@ final class StorageClient(
       cause
     }
   }
-}
-
-private object StorageClient {
-
-  /** What an exclusive create reads back, in bytes. */
-  val TailLength: Int = 64 * 1024
-
-  /** Requests of one deletion that are under way at a time. */
-  private val DeletionLanes = 4
 }

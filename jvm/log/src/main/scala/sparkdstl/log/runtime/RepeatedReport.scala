@@ -17,7 +17,7 @@ final class RepeatedReport(timer: Timer)(report: () => Unit) {
   def start(): Unit = synchronized {
     if (!ended)
       try next = Some(timer.schedule(EveryMillis)(() => due()))
-      catch { case NonFatal(_) => () } // The process ends: nobody is left to be told.
+      catch { case NonFatal(_) => () } // The process ends.
   }
 
   /** It has ended; from now on no report begins. */

@@ -25,9 +25,7 @@ final class ScheduledTimer(threads: ThreadFactory) extends Timer with AutoClosea
 
   override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = {
     val scheduled = executor.schedule((() => action()): Runnable, delayMillis, TimeUnit.MILLISECONDS)
-    () => {
-      val _ = scheduled.cancel(false)
-    }
+    () => scheduled.cancel(false): Unit
   }
 
   override def nowNanos: Long = System.nanoTime()

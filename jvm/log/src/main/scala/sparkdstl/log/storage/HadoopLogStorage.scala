@@ -95,8 +95,7 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
       val statuses = listing
       while (statuses.hasNext) {
         val status = statuses.next()
-        if (status.isFile && isWanted(status.getPath)) found +=
-          StoredObject(status.getPath, status.getLen, status.getModificationTime)
+        if (status.isFile && isWanted(status.getPath)) found += StoredObject(status.getPath, status.getLen)
       }
       found.toVector
     } catch {
@@ -136,35 +135,25 @@ object HadoopLogStorage {
   def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage = {
     val fileSystem = withoutChecksums(base.getFileSystem(configuration))
     val qualified = fileSystem.makeQualified(base)
-    new HadoopLogStorage(fileSystem, publisher(configuration, fileSystem, qualified, mode), qualified)
+    def rename = AtomicRename.of(fileSystem, qualified, configuration)
+    val publisher =
+      if (publishesDirectly(fileSystem, qualified, mode)) new DirectPublisher(fileSystem)
+      else new RenamePublisher(fileSystem, rename, () => UUID.randomUUID().toString)
+    new HadoopLogStorage(fileSystem, publisher, qualified)
   }
 
   /** How an object comes to appear on the file system of `base`, in words for a log. */
   def mannerOf(configuration: Configuration, base: Path, mode: PublishMode): String = {
     val fileSystem = withoutChecksums(base.getFileSystem(configuration))
-    val manner = resolved(fileSystem, fileSystem.makeQualified(base), mode) match {
-      case PublishMode.Direct => "written under its name, where it appears when it is complete"
-      case _ => "written to a hidden file and renamed"
-    }
+    val manner =
+      if (publishesDirectly(fileSystem, fileSystem.makeQualified(base), mode))
+        "written under its name, where it appears when it is complete"
+      else "written to a hidden file and renamed"
     s"${fileSystem.getClass.getSimpleName}, where an object is $manner"
   }
 
-  private def publisher(
-      configuration: Configuration,
-      fileSystem: FileSystem,
-      base: Path,
-      mode: PublishMode
-  ): ObjectPublisher = resolved(fileSystem, base, mode) match {
-    case PublishMode.Direct => new DirectPublisher(fileSystem)
-    case _ =>
-      val rename = AtomicRename.of(fileSystem, base, configuration)
-      new RenamePublisher(fileSystem, rename, () => UUID.randomUUID().toString)
-  }
-
-  private def resolved(fileSystem: FileSystem, base: Path, mode: PublishMode): PublishMode = mode match {
-    case PublishMode.Auto => if (publishesOnClose(fileSystem, base)) PublishMode.Direct else PublishMode.Rename
-    case chosen => chosen
-  }
+  private def publishesDirectly(fileSystem: FileSystem, base: Path, mode: PublishMode): Boolean =
+    mode == PublishMode.Direct || mode == PublishMode.Auto && publishesOnClose(fileSystem, base)
 
   /** Whether objects of `fileSystem` appear when their stream is closed, not before. */
   def publishesOnClose(fileSystem: FileSystem, path: Path): Boolean =

@@ -14,15 +14,11 @@ import sparkdstl.log.error.LogErrors
 /**
  * Keeps objects in memory, for tests and for trying out: nothing outlives the process. Every attempt has ended when it
  * is returned.
- *
- * @param nowMillis stamps objects, in milliseconds since 1970
  */
-final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
+final class MemoryObjectStore extends ObjectStore {
   import StorageOperation._
 
-  private case class Entry(content: Array[Byte], modifiedMillis: Long)
-
-  private val entries = new ConcurrentHashMap[Path, Entry]
+  private val contents = new ConcurrentHashMap[Path, Array[Byte]]
 
   override def replacesAtomically: Boolean = true
 
@@ -34,7 +30,7 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
     case Put(path, content) => publish(path, content)
     case Replace(path, content) => publish(path, content)
     case Create(path, content) =>
-      if (entries.putIfAbsent(path, Entry(content.toArray, nowMillis())) != null)
+      if (contents.putIfAbsent(path, content.toArray) != null)
         throw StorageErrors.alreadyExists(path, null)
       None
     case TryCreation(path) =>
@@ -54,18 +50,17 @@ final class MemoryObjectStore(nowMillis: () => Long) extends ObjectStore {
     case ListObjects(directory) => objects(_.getParent == directory)
     case ListRecursively(directory) => objects(isBelow(directory, _))
     case ListUnpublished(_) => Nil
-    case Delete(paths) => paths.foreach(entries.remove(_))
+    case Delete(paths) => paths.foreach(contents.remove(_))
   }
 
-  private def publish(path: Path, content: Payload): Unit =
-    entries.put(path, Entry(content.toArray, nowMillis())): Unit
+  private def publish(path: Path, content: Payload): Unit = contents.put(path, content.toArray): Unit
 
   private def contentOf(path: Path): Array[Byte] =
-    Option(entries.get(path)).map(_.content).getOrElse(throw new FileNotFoundException(s"$path does not exist"))
+    Option(contents.get(path)).getOrElse(throw new FileNotFoundException(s"$path does not exist"))
 
   private def objects(wanted: Path => Boolean): Seq[StoredObject] =
-    entries.asScala.iterator.collect {
-      case (path, entry) if wanted(path) => StoredObject(path, entry.content.length.toLong, entry.modifiedMillis)
+    contents.asScala.iterator.collect {
+      case (path, content) if wanted(path) => StoredObject(path, content.length.toLong)
     }.toVector
 
   private def isBelow(directory: Path, path: Path): Boolean =

@@ -60,9 +60,8 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
  * An object as a listing shows it.
  *
  * @param length in bytes
- * @param modifiedMillis when it was published, in milliseconds since 1970 by the clock of storage
  */
-final case class StoredObject(path: Path, length: Long, modifiedMillis: Long)
+final case class StoredObject(path: Path, length: Long)
 
 /** What a storage can do. */
 trait StorageTraits {

@@ -16,7 +16,8 @@ import org.slf4j.LoggerFactory
  * cached file is verified before it is returned. Thread-safe.
  */
 final class SstCache(links: LinkedFiles) {
-  import SstCache._
+  private val logger = LoggerFactory.getLogger(classOf[SstCache])
+  private case class Cached(path: Path, length: Long)
 
   // Guarded by this; the least recently used stores first.
   private val stores = mutable.LinkedHashMap.empty[String, Map[String, Cached]]
@@ -85,10 +86,4 @@ final class SstCache(links: LinkedFiles) {
   private def remove(cached: Cached): Unit =
     try links.delete(cached.path)
     catch { case error: IOException => logger.warn(s"The unneeded file ${cached.path} could not be deleted", error) }
-}
-
-private object SstCache {
-  private val logger = LoggerFactory.getLogger(classOf[SstCache])
-
-  final case class Cached(path: Path, length: Long)
 }

@@ -1,7 +1,6 @@
 package sparkdstl.log.storage
 
 import java.io.{EOFException, FileNotFoundException, IOException}
-import java.lang.reflect.InvocationTargetException
 import java.nio.file.NoSuchFileException
 
 import scala.util.Try
@@ -27,7 +26,7 @@ object StorageErrors {
   private val StatusInMessage = """Status Code: (\d{3})""".r.unanchored
 
   // Of the statuses that refuse a request, those that tell nothing about an earlier one: it came too late, met another
-  // one under way, or nobody waited for the answer.
+  // one under way, or its caller had ended.
   private val TellsNothing = Set(408, Conflict, 499)
 
   /** Whether the same request may succeed when made again. Unknown errors may: most are passing ones. */
@@ -84,7 +83,7 @@ object StorageErrors {
 
   private def statusByMethod(error: Throwable): Option[Int] =
     try Some(error.getClass.getMethod("statusCode").invoke(error)).collect { case status: Integer => status.intValue }
-    catch { case _: ReflectiveOperationException | _: InvocationTargetException => None }
+    catch { case _: ReflectiveOperationException => None }
 
   private def statusByMessage(error: Throwable): Option[Int] = error.getMessage match {
     case StatusInMessage(status) => Try(status.toInt).toOption

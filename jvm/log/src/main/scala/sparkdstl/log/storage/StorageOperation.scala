@@ -24,11 +24,13 @@ object OperationKind {
 
 /**
  * What the log needs of storage, as a value: an [[ObjectStore]] makes an attempt at it, and
- * [[sparkdstl.log.request.StorageClient]] a request of many. `toString` names it in errors.
+ * [[sparkdstl.log.request.StorageClient]] a request of many.
  *
+ * @param name that it has in errors
  * @param bytes that are sent or expected, or the number of objects that are deleted
  */
-sealed abstract class StorageOperation[A](val kind: OperationKind, val bytes: Long = 0) {
+sealed abstract class StorageOperation[A](val kind: OperationKind, name: => String, val bytes: Long = 0) {
+  override def toString: String = name
 
   /** The answer that an attempt's error stands for, if it is one. */
   def answerOf(error: Throwable): Option[A] = None
@@ -37,27 +39,23 @@ sealed abstract class StorageOperation[A](val kind: OperationKind, val bytes: Lo
 object StorageOperation {
 
   /** A read of one object; `None` when nothing is there. An attempt then fails with `FileNotFoundException`. */
-  sealed abstract class ReadOperation[A](kind: OperationKind, bytes: Long)
-      extends StorageOperation[Option[A]](kind, bytes) {
+  sealed abstract class ReadOperation[A](kind: OperationKind, name: => String, bytes: Long)
+      extends StorageOperation[Option[A]](kind, name, bytes) {
     override def answerOf(error: Throwable): Option[Option[A]] =
       Option.when(StorageErrors.meansMissing(error))(None)
   }
 
   /** Publishes at a name that no other writer uses. It may be repeated, and take effect late. */
   final case class Put(path: Path, content: Payload)
-      extends StorageOperation[Unit](OperationKind.Put, content.length) {
+      extends StorageOperation[Unit](OperationKind.Put, s"put of $path", content.length) {
 
     /** An object that is already there comes from an earlier attempt. */
     override def answerOf(error: Throwable): Option[Unit] = Option.when(StorageErrors.meansAlreadyExists(error))(())
-
-    override def toString: String = s"put of $path"
   }
 
   /** Publishes, replacing what is there; see [[StorageTraits.replacesAtomically]]. */
   final case class Replace(path: Path, content: Payload)
-      extends StorageOperation[Unit](OperationKind.Replace, content.length) {
-    override def toString: String = s"replacement of $path"
-  }
+      extends StorageOperation[Unit](OperationKind.Replace, s"replacement of $path", content.length)
 
   /**
    * Publishes if nothing is there. The answer is `None`, or the error that refused it; an attempt then fails with Hadoop's
@@ -65,11 +63,9 @@ object StorageOperation {
    * lost: only the content shows whose it is.
    */
   final case class Create(path: Path, content: Payload)
-      extends StorageOperation[Option[Throwable]](OperationKind.Create, content.length) {
+      extends StorageOperation[Option[Throwable]](OperationKind.Create, s"creation of $path", content.length) {
     override def answerOf(error: Throwable): Option[Option[Throwable]] =
       Option.when(StorageErrors.meansAlreadyExists(error) || StorageErrors.meansConcurrentRequest(error))(Some(error))
-
-    override def toString: String = s"creation of $path"
   }
 
   /**
@@ -77,50 +73,45 @@ object StorageOperation {
    * a client that looks first and then overwrites also refuses the later of two that follow each other. It may leave an
    * object behind.
    */
-  final case class TryCreation(path: Path) extends StorageOperation[Boolean](OperationKind.Create) {
-    override def toString: String = "trial of exclusive creation"
-  }
+  final case class TryCreation(path: Path)
+      extends StorageOperation[Boolean](OperationKind.Create, "trial of exclusive creation")
 
   /** The whole object. Fails if it is longer than `maxLength`. */
   final case class Read(path: Path, maxLength: Long)
-      extends ReadOperation[Array[Byte]](OperationKind.Read, maxLength) {
-    override def toString: String = s"read of $path"
-  }
+      extends ReadOperation[Array[Byte]](OperationKind.Read, s"read of $path", maxLength)
 
   /** The last `maxLength` bytes, or all. */
   final case class ReadTail(path: Path, maxLength: Int)
-      extends ReadOperation[ObjectTail](OperationKind.ReadTail, maxLength.toLong) {
-    override def toString: String = s"read of the end of $path"
-  }
+      extends ReadOperation[ObjectTail](OperationKind.ReadTail, s"read of the end of $path", maxLength.toLong)
 
   /** Exactly `length` bytes; fails with `EOFException` if the object ends before. */
   final case class ReadRange(path: Path, offset: Long, length: Int)
-      extends ReadOperation[Array[Byte]](OperationKind.ReadRange, length.toLong) {
-    override def toString: String = s"read of $length bytes from $offset of $path"
-  }
+      extends ReadOperation[Array[Byte]](
+        OperationKind.ReadRange,
+        s"read of $length bytes from $offset of $path",
+        length.toLong
+      )
 
   /** The objects directly in `directory`, in no particular order; none when the directory is missing. */
-  final case class ListObjects(directory: Path) extends StorageOperation[Seq[StoredObject]](OperationKind.List) {
-    override def toString: String = s"listing of $directory"
-  }
+  final case class ListObjects(directory: Path)
+      extends StorageOperation[Seq[StoredObject]](OperationKind.List, s"listing of $directory")
 
   /** The objects in `directory` and below, in no particular order; none when the directory is missing. */
   final case class ListRecursively(directory: Path)
-      extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively) {
-    override def toString: String = s"listing of $directory and below"
-  }
+      extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively, s"listing of $directory and below")
 
   /** What writers have begun but not published in `directory` and below. */
   final case class ListUnpublished(directory: Path)
-      extends StorageOperation[Seq[StoredObject]](OperationKind.ListUnpublished) {
-    override def toString: String = s"listing of unfinished objects below $directory"
-  }
+      extends StorageOperation[Seq[StoredObject]](
+        OperationKind.ListUnpublished,
+        s"listing of unfinished objects below $directory"
+      )
 
   /** Deletes objects, in as few requests as storage allows; missing ones are fine. Tries all before it fails. */
-  final case class Delete(paths: Seq[Path]) extends StorageOperation[Unit](OperationKind.Delete, paths.size.toLong) {
-    override def toString: String =
-      paths.headOption.fold("deletion of nothing")(first =>
-        s"deletion of $first${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}"
+  final case class Delete(paths: Seq[Path])
+      extends StorageOperation[Unit](
+        OperationKind.Delete,
+        s"deletion of ${paths.head}${if (paths.size > 1) s" and ${paths.size - 1} more" else ""}",
+        paths.size.toLong
       )
-  }
 }

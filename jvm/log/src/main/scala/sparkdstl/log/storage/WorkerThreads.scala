@@ -148,7 +148,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
 private[storage] object WorkerThreads {
 
   /**
-   * S3A ends a silent connection after 200 s, and a request replaces an attempt every 30 s at most: with so many lingering,
+   * S3A ends a connection without an answer after 200 s, and a request replaces an attempt every 30 s at most: with so many lingering,
    * dead connections alone never keep other work waiting.
    */
   val LingeringPerThread = 8

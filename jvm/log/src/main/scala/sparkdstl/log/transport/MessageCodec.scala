@@ -17,6 +17,8 @@ object MessageCodec {
   def decodeFromDriver(bytes: Array[Byte]): FromDriver = fromDriver.decode(bytes)
   def decodeToExecutor(bytes: Array[Byte]): ToExecutor = toExecutor.decode(bytes)
 
+  private val texts: Codec[Vector[String]] = vector(text)
+
   private val part: Codec[SegmentPart] = of4(text, signed, fixed32, fixed32)((file, offset, length, crc) =>
     SegmentPart(Some(file).filter(_.nonEmpty), offset, length, crc)
   )(part => Some((part.file.getOrElse(""), part.offset, part.length, part.crc)))
@@ -53,47 +55,40 @@ object MessageCodec {
     kind(text.as(ToDriver.Bypass(_))(_.why))
   )
 
+  private val four = pair(pair(signed, signed), pair(signed, signed))
+
   private val barrier: Codec[BarrierReport] =
-    pair(
-      pair(
-        of4(signed, signed, signed, signed)((_, _, _, _))(Some(_)),
-        of4(signed, signed, signed, signed)((_, _, _, _))(Some(_))
-      ),
-      pair(fixed32, fixed32)
-    ).as { case (((batch, wait, write, entry), (inline, uploaded, log, snapshot)), (segments, snapshots)) =>
-      BarrierReport(batch, wait, write, entry, inline, uploaded, log, snapshot, segments, snapshots)
+    pair(pair(four, four), pair(fixed32, fixed32)).as {
+      case ((((batch, wait), (write, entry)), ((inline, uploaded), (log, snapshot))), (segments, snapshots)) =>
+        BarrierReport(batch, wait, write, entry, inline, uploaded, log, snapshot, segments, snapshots)
     } { of =>
-      val times = (of.batch, of.waitMillis, of.writeMillis, of.entryBytes)
-      ((times, (of.inlineBytes, of.uploadedBytes, of.logBytes, of.snapshotBytes)), (of.segments, of.snapshots))
+      val times = ((of.batch, of.waitMillis), (of.writeMillis, of.entryBytes))
+      val bytes = ((of.inlineBytes, of.uploadedBytes), (of.logBytes, of.snapshotBytes))
+      ((times, bytes), (of.segments, of.snapshots))
     }
 
   private val snapshot: Codec[SnapshotPlace] =
     of3(signed, option(text), signed)(SnapshotPlace(_, _, _))(SnapshotPlace.unapply)
 
+  private val versions: Codec[FromDriver.Versions] =
+    of4(vector(signed), vector(snapshot), signed, signed)(FromDriver.Versions(_, _, _, _))(FromDriver.Versions.unapply)
+
   private val fromDriver: Codec[FromDriver] = oneOf[FromDriver](
     kind(of3(signed, signed, signed)(FromDriver.Opened(_, _, _))(FromDriver.Opened.unapply)),
     only(FromDriver.NotCoordinated),
     only(FromDriver.Superseded),
-    kind(of2(
-      option(barrier),
-      vector(pair(text, vector(text)))
-    )(FromDriver.Accepted(_, _))(FromDriver.Accepted.unapply)),
+    kind(of2(option(barrier), vector(pair(text, texts)))(FromDriver.Accepted(_, _))(FromDriver.Accepted.unapply)),
     only(FromDriver.OverBudget),
-    kind(of2(text, vector(text))(FromDriver.Refused(_, _))(FromDriver.Refused.unapply)),
+    kind(of2(text, texts)(FromDriver.Refused(_, _))(FromDriver.Refused.unapply)),
     kind(boolean.as(FromDriver.Withdrawal(_))(_.mayBeCommitted)),
-    kind(of4(
-      vector(signed),
-      vector(snapshot),
-      signed,
-      signed
-    )(FromDriver.Versions(_, _, _, _))(FromDriver.Versions.unapply)),
+    kind(versions),
     only(FromDriver.Noted),
     kind(vector(signed).as(FromDriver.Unwanted(_))(_.tickets))
   )
 
   private val toExecutor: Codec[ToExecutor] = oneOf[ToExecutor](
     only(ToExecutor.Flush),
-    kind(of2(signed, vector(text))(ToExecutor.Drop(_, _))(ToExecutor.Drop.unapply))
+    kind(of2(signed, texts)(ToExecutor.Drop(_, _))(ToExecutor.Drop.unapply))
   )
 
   /** The seal, if each snapshot that it carries is one zip of an earlier version, and files, all inline or stored. */

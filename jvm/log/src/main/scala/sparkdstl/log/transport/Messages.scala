@@ -33,7 +33,7 @@ object SealedPart {
  *
  * @param base
  *   the task attempt whose commit left the local state that these changes are based on; None if that state was read
- *   from storage, or if nobody knows
+ *   from storage, or if it is unknown
  */
 final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vector[SealedPart]) {
 
@@ -141,8 +141,8 @@ object FromDriver {
   case object Noted extends FromDriver
 
   /**
-   * Of the uploads that were told, nobody knows these any more, and no commit names them: they are to be discarded. Only
-   * the executor can do that, because it alone knows what else is in their files.
+   * Of the uploads that were reported, these are unknown, and no commit names them: the executor discards them. The driver
+   * cannot, because it does not know what else is in their files.
    */
   final case class Unwanted(tickets: Vector[Long]) extends FromDriver
 }

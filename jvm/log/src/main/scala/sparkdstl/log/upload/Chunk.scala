@@ -32,16 +32,11 @@ trait PendingChunk {
 
 /** A file could not be uploaded, or may not be there; `cause` is the request's. */
 final class UploadFailed(file: String, labels: Seq[String], cause: Throwable)
-    extends IOException(UploadFailed.message(file, labels, cause), cause)
-
-private object UploadFailed {
-  private val Shown = 3
-
-  private def message(file: String, labels: Seq[String], cause: Throwable): String = {
-    val more = if (labels.size > Shown) ", ..." else ""
-    s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(Shown).mkString(", ")}$more): ${Causes.describe(cause)}"
-  }
-}
+    extends IOException(
+      s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(3).mkString(", ")}" +
+        s"${if (labels.size > 3) ", ..." else ""}): ${Causes.describe(cause)}",
+      cause
+    )
 
 /** The chunk was discarded before it was durable. */
 final class ChunkDiscarded(label: String) extends IOException(s"$label was discarded")

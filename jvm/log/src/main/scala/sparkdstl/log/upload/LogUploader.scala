@@ -78,9 +78,7 @@ final class LogUploader(
   /** Bytes of this uploader that wait for their group or are being uploaded. */
   def bytesInFlight: Long = held.get
 
-  /**
-   * Takes no more chunks, and fails those that wait for memory or for their group. Completes when uploads have ended.
-   */
+  /** Takes no more chunks, and fails those that wait for memory or for their group. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     val (last, refused) = synchronized {
       val last = Option.when(!closed)(takeOpenGroup())

@@ -1,12 +1,13 @@
 package sparkdstl.log.upload
 
 import scala.collection.mutable
+import scala.concurrent.ExecutionContext
 import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.request.{Outcome, StorageClient}
+import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
@@ -28,6 +29,7 @@ final class ObjectDiscarder(
   private final val FirstDelayMillis = 1000L
   private final val MaxDelayMillis = 300000L
   private final val UnknownMillis = 60000L
+  private implicit val executor: ExecutionContext = runtime.executor
 
   // All guarded by this. An object is in at most one of the first three.
   private val waiting = mutable.LinkedHashSet.empty[Path]
@@ -66,20 +68,16 @@ final class ObjectDiscarder(
         underWay
       } else Nil
     }
-    if (paths.nonEmpty)
-      storage.delete(paths, timeoutMillis).onComplete(result => ended(paths, result.get))(runtime.executor)
-  }
-
-  private def ended(paths: Seq[Path], outcome: Outcome[Unit]): Unit = {
-    synchronized { underWay = Nil }
-    outcome match {
-      case Outcome.Done(_) =>
-        metrics.discardedObjects(paths.size.toLong)
-        synchronized { failuresInARow = 0 }
-      case Outcome.Failed(error) => notDeleted(paths, error)
-      case Outcome.Unknown(error) => notDeleted(paths, error)
+    if (paths.nonEmpty) storage.delete(paths, timeoutMillis).flatMap(_.asFuture).onComplete { result =>
+      synchronized { underWay = Nil }
+      result match {
+        case Success(_) =>
+          metrics.discardedObjects(paths.size.toLong)
+          synchronized { failuresInARow = 0 }
+        case Failure(error) => notDeleted(paths, error)
+      }
+      deleteWhatWaits()
     }
-    deleteWhatWaits()
   }
 
   private def notDeleted(paths: Seq[Path], error: Throwable): Unit = {
@@ -96,20 +94,17 @@ final class ObjectDiscarder(
         (if (givenUp > 0) s"; $givenUp will be left in storage" else "; they are tried again"),
       error
     )
-    after(math.min(MaxDelayMillis, FirstDelayMillis << math.min(failures - 1, 20)))(() => tryAgain())
-  }
-
-  private def tryAgain(): Unit = {
-    synchronized {
-      waiting ++= failed
-      failed.clear()
+    after(math.min(MaxDelayMillis, FirstDelayMillis << math.min(failures - 1, 20))) { () =>
+      synchronized {
+        waiting ++= failed
+        failed.clear()
+      }
+      deleteWhatWaits()
     }
-    deleteWhatWaits()
   }
 
-  private def after(delayMillis: Long)(action: () => Unit): Unit =
-    runtime.after(delayMillis).onComplete {
-      case Success(_) => if (!synchronized(closed)) action()
-      case Failure(error) => log.warn("Unneeded objects are left in storage", error)
-    }(runtime.executor)
+  private def after(delayMillis: Long)(action: () => Unit): Unit = runtime.after(delayMillis).onComplete {
+    case Success(_) => if (!synchronized(closed)) action()
+    case Failure(error) => log.warn("Unneeded objects are left in storage", error)
+  }
 }

@@ -21,7 +21,10 @@ private[worker] final class SegmentUploads(
     timeoutMillis: Long,
     runtime: ProtocolRuntime
 ) {
-  import SegmentUploads._
+  private val logger = LoggerFactory.getLogger(classOf[SegmentUploads])
+
+  /** The ask itself was repeated for long: no hurry. */
+  private final val SendAgainMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
 
   // From an arbitrary number on: the driver may still know tickets of an earlier instance.
@@ -87,6 +90,9 @@ private[worker] final class SegmentUploads(
     def discardUnlessPlaced(): Unit = if (!isPlaced) discard()
   }
 
+  /** How an upload has ended. */
+  private case class Report(ticket: Long, result: Either[String, SegmentPart], upload: Upload)
+
   private def sendNext(): Unit = {
     val message = synchronized {
       val ready = !sending && unsent.nonEmpty
@@ -125,14 +131,4 @@ private[worker] final class SegmentUploads(
   private def sendAgainLater(error: Throwable): Unit =
     try runtime.timer.schedule(SendAgainMillis)(() => sendNext()): Unit
     catch { case NonFatal(_) => logger.warn("The ends of uploads are no longer reported to the driver", error) }
-}
-
-private object SegmentUploads {
-  private val logger = LoggerFactory.getLogger(classOf[SegmentUploads])
-
-  /** The ask itself was repeated for long: no hurry. */
-  private val SendAgainMillis = 1000L
-
-  /** How an upload has ended. */
-  private final case class Report(ticket: Long, result: Either[String, SegmentPart], upload: SegmentUploads#Upload)
 }

@@ -33,17 +33,13 @@ final class SegmentWriter private[worker] (
   def add(chunk: Array[Byte]): Future[Unit] = {
     val started = runtime.timer.nowNanos
     uploads().put(key, chunk).map { upload =>
-      synchronized(waited += runtime.timer.nowNanos - started)
-      take(upload)
+      val late = synchronized {
+        waited += runtime.timer.nowNanos - started
+        if (!discarded) uploading += upload
+        discarded
+      }
+      if (late) upload.discard()
     }
-  }
-
-  private def take(upload: SegmentUploads#Upload): Unit = {
-    val late = synchronized {
-      if (!discarded) uploading += upload
-      discarded
-    }
-    if (late) upload.discard()
   }
 
   /** The segment ends with these bytes. */

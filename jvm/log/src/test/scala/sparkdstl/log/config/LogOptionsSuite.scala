@@ -15,37 +15,40 @@ class LogOptionsSuite extends AnyFunSuite {
   private def parse(options: (String, String)*): LogOptions =
     LogOptions.parse(options.map { case (key, value) => (LogOptions.Prefix + key, value) })
 
+  // Each option: its field, its default as documented, another value as a user writes it, and that value.
+  private val documented = Seq[(String, LogOptions => Any, Any, String, Any)](
+    ("enabled", _.enabled, true, "false", false),
+    ("storage", _.inMemory, false, "memory", true),
+    ("storage.publish", _.publish, PublishMode.Auto, "rename", PublishMode.Rename),
+    ("storage.requireExclusiveCreate", _.requireExclusiveCreate, false, "true", true),
+    ("basePath", _.basePath, None, "s3a://bucket/log", Some("s3a://bucket/log")),
+    ("commit.mode", _.commitAsync, true, "sync", false),
+    ("commit.timeout", _.commitTimeoutMs, 600000, "1h", 3600000),
+    ("inline.maxSegmentSize", _.inlineMaxSegmentSize, 128 * 1024, "1k", 1024),
+    ("inline.maxBatchSize", _.inlineMaxBatchSize, 16 * MiB, "2k", 2048),
+    ("preemptivePersistThreshold", _.preemptivePersistThreshold, 5 * MiB, "65k", 65 * 1024),
+    ("batch.persistSizeThreshold", _.persistSizeThreshold, 10 * MiB, "66k", 66 * 1024),
+    ("batch.persistDelay", _.persistDelayMs, 1000, "67ms", 67),
+    ("upload.numThreads", _.uploadThreads, 5, "11", 11),
+    ("upload.maxInFlight", _.uploadMaxInFlight, 100 * MiB, "3m", 3 * MiB),
+    ("upload.retryPolicy", _.retryPolicy, RetryPolicy.Hedged, "fixed", RetryPolicy.Fixed),
+    ("upload.timeout", _.uploadTimeoutMs, 1000, "12ms", 12),
+    ("upload.maxAttempts", _.uploadMaxAttempts, 3, "13", 13),
+    ("upload.nextAttemptDelay", _.nextAttemptDelayMs, 500, "14", 14),
+    ("download.numThreads", _.downloadThreads, 8, "16", 16),
+    ("download.cache.maxSize", _.cacheMaxSize, 64 * MiB, "4m", 4 * MiB),
+    ("download.cache.idleTimeout", _.cacheIdleTimeoutMs, 60000, "17s", 17000),
+    ("download.diskCache.maxSize", _.diskCacheMaxSize, 1024 * MiB, "18m", 18 * MiB),
+    ("localRecovery.maxSize", _.localRecoveryMaxSize, 4096 * MiB, "23m", 23 * MiB),
+    ("materialize.interval", _.materializeIntervalMs, 600000, "19s", 19000),
+    ("materialize.replayCost", _.materializeReplayCost, 50, "20", 20),
+    ("materialize.maxFailures", _.materializeMaxFailures, 3, "21", 21),
+    ("materialize.onFailure", _.materializeFailsQuery, false, "fail", true),
+    ("materialize.numThreads", _.materializeThreads, 2, "22", 22)
+  )
+
   test("the defaults are the documented ones") {
-    val options = LogOptions.default
-    import options._
-    assert(enabled)
-    assert(!inMemory)
-    assert(publish == PublishMode.Auto)
-    assert(!requireExclusiveCreate)
-    assert(basePath == None)
-    assert(commitAsync)
-    assert(commitTimeoutMs == 600000)
-    assert(inlineMaxSegmentSize == 128 * 1024)
-    assert(inlineMaxBatchSize == 16 * MiB)
-    assert(preemptivePersistThreshold == 5 * MiB)
-    assert(persistSizeThreshold == 10 * MiB)
-    assert(persistDelayMs == 1000)
-    assert(materializeIntervalMs == 600000)
-    assert(materializeReplayCost == 50)
-    assert(materializeMaxFailures == 3)
-    assert(!materializeFailsQuery)
-    assert(materializeThreads == 2)
-    assert(uploadThreads == 5)
-    assert(uploadMaxInFlight == 100 * MiB)
-    assert(retryPolicy == RetryPolicy.Hedged)
-    assert(uploadTimeoutMs == 1000)
-    assert(uploadMaxAttempts == 3)
-    assert(nextAttemptDelayMs == 500)
-    assert(downloadThreads == 8)
-    assert(cacheMaxSize == 64 * MiB)
-    assert(cacheIdleTimeoutMs == 60000)
-    assert(diskCacheMaxSize == 1024 * MiB)
-    assert(localRecoveryMaxSize == 4096 * MiB)
+    documented.foreach { case (key, field, default, _, _) => assert(field(LogOptions.default) == default, key) }
   }
 
   LogOptions.all.foreach { option =>
@@ -73,67 +76,9 @@ class LogOptionsSuite extends AnyFunSuite {
   }
 
   test("each option sets its own field") {
-    val values = Map(
-      "enabled" -> "false",
-      "storage" -> "memory",
-      "storage.publish" -> "rename",
-      "storage.requireExclusiveCreate" -> "true",
-      "basePath" -> "s3a://bucket/log",
-      "commit.mode" -> "sync",
-      "commit.timeout" -> "1h",
-      "inline.maxSegmentSize" -> "1k",
-      "inline.maxBatchSize" -> "2k",
-      "preemptivePersistThreshold" -> "65k",
-      "batch.persistSizeThreshold" -> "66k",
-      "batch.persistDelay" -> "67ms",
-      "upload.numThreads" -> "11",
-      "upload.maxInFlight" -> "3m",
-      "upload.retryPolicy" -> "fixed",
-      "upload.timeout" -> "12ms",
-      "upload.maxAttempts" -> "13",
-      "upload.nextAttemptDelay" -> "14",
-      "download.numThreads" -> "16",
-      "download.cache.maxSize" -> "4m",
-      "download.cache.idleTimeout" -> "17s",
-      "download.diskCache.maxSize" -> "18m",
-      "localRecovery.maxSize" -> "23m",
-      "materialize.interval" -> "19s",
-      "materialize.replayCost" -> "20",
-      "materialize.maxFailures" -> "21",
-      "materialize.onFailure" -> "fail",
-      "materialize.numThreads" -> "22"
-    )
-    assert(values.keySet == LogOptions.all.map(_.key).toSet, "an option is missing here")
-    val options = parse(values.toSeq: _*)
-    import options._
-    assert(!enabled)
-    assert(inMemory)
-    assert(publish == PublishMode.Rename)
-    assert(requireExclusiveCreate)
-    assert(basePath == Some("s3a://bucket/log"))
-    assert(!commitAsync)
-    assert(commitTimeoutMs == 3600000)
-    assert(inlineMaxSegmentSize == 1024)
-    assert(inlineMaxBatchSize == 2048)
-    assert(preemptivePersistThreshold == 65 * 1024)
-    assert(persistSizeThreshold == 66 * 1024)
-    assert(persistDelayMs == 67)
-    assert(materializeIntervalMs == 19000)
-    assert(materializeReplayCost == 20)
-    assert(materializeMaxFailures == 21)
-    assert(materializeFailsQuery)
-    assert(materializeThreads == 22)
-    assert(uploadThreads == 11)
-    assert(uploadMaxInFlight == 3 * MiB)
-    assert(retryPolicy == RetryPolicy.Fixed)
-    assert(uploadTimeoutMs == 12)
-    assert(uploadMaxAttempts == 13)
-    assert(nextAttemptDelayMs == 14)
-    assert(downloadThreads == 16)
-    assert(cacheMaxSize == 4 * MiB)
-    assert(cacheIdleTimeoutMs == 17000)
-    assert(diskCacheMaxSize == 18 * MiB)
-    assert(localRecoveryMaxSize == 23 * MiB)
+    assert(documented.map(_._1).toSet == LogOptions.all.map(_.key).toSet, "an option is missing here")
+    val options = parse(documented.map { case (key, _, _, text, _) => key -> text }: _*)
+    documented.foreach { case (key, field, _, _, value) => assert(field(options) == value, key) }
   }
 
   test("each retry policy has its name") {

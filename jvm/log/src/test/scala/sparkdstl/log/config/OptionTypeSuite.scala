@@ -10,59 +10,27 @@ class OptionTypeSuite extends AnyFunSuite {
 
   test("sizes are read in Spark's notation, plain numbers as bytes") {
     val MiB = 1048576L
-    Seq(
-      "0" -> 0L,
-      "17" -> 17L,
-      "1b" -> 1L,
-      "3k" -> 3072L,
-      "3kb" -> 3072L,
-      "5m" -> 5 * MiB,
-      "5MB" -> 5 * MiB,
-      "2g" -> 2048 * MiB,
-      "2gb" -> 2048 * MiB,
-      "1t" -> MiB * MiB,
-      " 10m " -> 10 * MiB
-    ).foreach { case (text, bytes) =>
+    val plain = Seq("0" -> 0L, "17" -> 17L, "1b" -> 1L, "3k" -> 3072L, "3kb" -> 3072L)
+    val large = Seq("5m" -> 5 * MiB, "5MB" -> 5 * MiB, "2g" -> 2048 * MiB, "2gb" -> 2048 * MiB, "1t" -> MiB * MiB)
+    (plain ++ large :+ " 10m " -> 10 * MiB).foreach { case (text, bytes) =>
       assert(size.parse(text).contains(bytes), text)
     }
   }
 
   test("durations are read in Spark's notation, plain numbers as milliseconds") {
-    Seq(
-      "0" -> 0L,
-      "250" -> 250L,
-      "250ms" -> 250L,
-      "3s" -> 3000L,
-      "2m" -> 120000L,
-      "2min" -> 120000L,
-      "1h" -> 3600000L,
-      "1d" -> 86400000L,
-      "10 s" -> 10000L
-    ).foreach { case (text, millis) =>
+    val short = Seq("0" -> 0L, "250" -> 250L, "250ms" -> 250L, "3s" -> 3000L, "10 s" -> 10000L)
+    val long = Seq("2m" -> 120000L, "2min" -> 120000L, "1h" -> 3600000L, "1d" -> 86400000L)
+    (short ++ long).foreach { case (text, millis) =>
       assert(duration.parse(text).contains(millis), text)
     }
   }
 
   test("what is not a size or a duration is refused") {
-    Seq(
-      "",
-      " ",
-      "m",
-      "-1",
-      "-1m",
-      "1.5m",
-      "1x",
-      "0x10",
-      "1 m b",
-      "1e3",
-      "９",
-      "9999999999999999999",
-      "99999999999999999t"
-    )
-      .foreach { text =>
-        assert(size.parse(text).isEmpty, text)
-        assert(duration.parse(text.replace("t", "d")).isEmpty, text)
-      }
+    val malformed = Seq("", " ", "m", "-1", "-1m", "1.5m", "1x", "0x10", "1 m b", "1e3", "９")
+    (malformed :+ "9999999999999999999" :+ "99999999999999999t").foreach { text =>
+      assert(size.parse(text).isEmpty, text)
+      assert(duration.parse(text.replace("t", "d")).isEmpty, text)
+    }
     assert(size.parse("5s").isEmpty)
     assert(duration.parse("5k").isEmpty)
   }

@@ -139,7 +139,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     answer(run, seal(1, 2, 0, inline(1)))
     val error = failure(run.commit(2, content, Seq(1)))
     assert(error.isInstanceOf[FencedException] && error.getMessage.contains(otherRun.toString))
-    // What it knows to be the newest entry is not: whoever goes back by it would take the other driver's base away.
+    // What it knows to be the newest entry is not: a rollback by it would delete what the other driver has built on.
     assert(!run.isAtWork && condition(run.deleteEntry(1)) == "DSTL_RUN_ENDED")
     answer(run, ToDriver.Release(Vector("0/0" -> 100L)))
     assert(fixture.batches == Seq(0, 1, 2))

@@ -53,7 +53,7 @@ final class RunFixture(
     RunFixture.result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
 
   private def storageOf(of: ObjectStore): QueryStorage = {
-    val client = new StorageClient(of, Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    val client = new StorageClient(of, new Requests(RequestOptions(policy, 100000, 3, 500), runtime))
     QueryStorage(location, client, client, 60000)
   }
 

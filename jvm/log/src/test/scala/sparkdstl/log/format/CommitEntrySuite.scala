@@ -200,11 +200,11 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("the checkpoint ids are those of Spark's second line") {
     val json = """{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a","b"],["c","d"]],"12":[["e"]]}}"""
     val expected = Seq((0L, 0, "a"), (0L, 0, "b"), (0L, 1, "c"), (0L, 1, "d"), (12L, 0, "e"))
-    assert(CommitEntry.checkpointIds(file, ascii(s"v2\n$json")) == expected)
-    assert(CommitEntry.checkpointIds(file, encodeAfter(s"v2\n$json", someSegment)) == expected)
-    assert(CommitEntry.checkpointIds(file, ascii(spark)).isEmpty)
+    assert(SparkEntry.checkpointIds(file, ascii(s"v2\n$json")) == expected)
+    assert(SparkEntry.checkpointIds(file, encodeAfter(s"v2\n$json", someSegment)) == expected)
+    assert(SparkEntry.checkpointIds(file, ascii(spark)).isEmpty)
     Seq("", "v1", "v1\n{", "v1\nx", "v2\n{\"stateUniqueIds\":{\"a\":[[\"b\"]]}}").foreach { content =>
-      intercept[DamagedLogException](CommitEntry.checkpointIds(file, ascii(content)))
+      intercept[DamagedLogException](SparkEntry.checkpointIds(file, ascii(content)))
     }
   }
 }

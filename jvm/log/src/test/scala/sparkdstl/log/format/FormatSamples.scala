@@ -66,7 +66,7 @@ object FormatSamples {
     }
 
   def readData(content: Array[Byte], name: String = dataPath): LogFileIndex =
-    LogFileReader.readDataFile(new Path(name), name, whole(content))
+    DataFileReader.read(new Path(name), name, whole(content))
       .getOrElse(throw new IllegalStateException("it is whole"))
 
   /** Reads everything there is to read of a commit entry and verifies it: header, trailer, index and every part. */

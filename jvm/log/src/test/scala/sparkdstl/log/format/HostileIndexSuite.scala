@@ -208,7 +208,7 @@ class HostileIndexSuite extends AnyFunSuite {
         out.number(snapshots.size.toLong)
         snapshots.foreach { case (store, version, ago) =>
           Seq(store, 0L, version).foreach(out.number)
-          out.byte(IdKind.None)
+          out.byte(SegmentsCodec.NoId)
           Seq(ago, 0L).foreach(out.number)
         }
       }

@@ -35,7 +35,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("a data file asks for so much of its end as holds its index") {
     val content = small.others(dataPath)
     def read(size: Int) =
-      LogFileReader.readDataFile(file, dataPath, ObjectTail(content.takeRight(size), content.length.toLong))
+      DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(size), content.length.toLong))
     val needed = read(LogFile.TrailerLength).left.toOption.get
     for (size <- LogFile.TrailerLength to content.length)
       assert(read(size) == (if (size < needed) Left(needed) else Right(readData(content))))
@@ -75,7 +75,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val content = small.others(dataPath)
     for (length <- 0 until LogFile.TrailerLength)
       intercept[DamagedLogException](
-        LogFileReader.readDataFile(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong))
+        DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong))
       )
   }
 

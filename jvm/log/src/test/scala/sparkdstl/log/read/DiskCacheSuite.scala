@@ -81,7 +81,7 @@ class DiskCacheSuite extends AnyFunSuite {
   test("a copy that was changed or has gone is fetched again") {
     val f = new Fixture(100)
     f.get(1)
-    f.files.files.mapValuesInPlace((_, bytes) => bytes.updated(3, 99.toByte))
+    f.files.files.toVector.foreach { case (name, bytes) => f.files.files.put(name, bytes.updated(3, 99.toByte)) }
     assert(f.get(1).toSeq == Seq.fill(10)(1.toByte))
     f.files.files.clear()
     assert(f.get(1).toSeq == Seq.fill(10)(1.toByte))

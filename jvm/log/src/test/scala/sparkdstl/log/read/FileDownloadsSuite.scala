@@ -28,7 +28,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
   private final class Storage {
     val store = new ScriptedStore
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
-    private val requests = Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
+    private val requests = new Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
     val downloads =
       new FileDownloads(new StorageClient(store, requests), atOnce, 60000, Await.result(_, 1.minute), rangeLength = 10)
 

@@ -24,7 +24,7 @@ class RequestStateSuite extends AnyFunSuite {
 
   test("a request that has its outcome has no other, and begins nothing") {
     val decided =
-      RequestState(RequestKind.of(OperationKind.Read), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
+      RequestState(RequestKind(OperationKind.Read), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
     intercept[IllegalStateException](decided.decided(6))
     intercept[IllegalStateException](decided.begin(AttemptReason.Retry, 6, None))
     assert(decided.wakeNanos.isEmpty && decided.attempts.head.state == Aborted)
@@ -43,9 +43,9 @@ class RequestStateSuite extends AnyFunSuite {
   )
 
   private val kind = Gen.oneOf(
-    RequestKind.of(OperationKind.Read),
-    RequestKind.of(OperationKind.Put),
-    RequestKind.of(OperationKind.Replace, 1, concurrent = false)
+    RequestKind(OperationKind.Read),
+    RequestKind(OperationKind.Put),
+    RequestKind(OperationKind.Replace, 1, concurrent = false)
   )
 
   private def holds(name: String)(check: Driven => Boolean): Unit = test(name) {
@@ -84,7 +84,7 @@ class RequestStateSuite extends AnyFunSuite {
   }
 
   test("while the oldest is aborted for another, the attempts waited for are the newest") {
-    val begun = (1 to 5).foldLeft(RequestState(RequestKind.of(OperationKind.Read), options)) { (state, number) =>
+    val begun = (1 to 5).foldLeft(RequestState(RequestKind(OperationKind.Read), options)) { (state, number) =>
       state.begin(if (number == 1) AttemptReason.First else AttemptReason.Slow, number.toLong, None)
     }
     assert(begun.attempts.map(_.state) == Seq(Aborted, Aborted, Running, Running, Running))

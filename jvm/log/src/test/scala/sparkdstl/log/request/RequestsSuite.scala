@@ -2,6 +2,8 @@ package sparkdstl.log.request
 
 import java.io.{FileNotFoundException, IOException}
 
+import scala.concurrent.Future
+
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
@@ -16,9 +18,9 @@ class RequestsSuite extends AnyFunSuite {
   private val fixed = hedged.copy(policy = RetryPolicy.Fixed)
   private val none = hedged.copy(policy = RetryPolicy.NoRetry)
 
-  private val write = RequestKind.of(OperationKind.Put)
-  private val read = RequestKind.of(OperationKind.Read)
-  private val cautious = RequestKind.of(OperationKind.Replace, 1, concurrent = false)
+  private val write = RequestKind(OperationKind.Put)
+  private val read = RequestKind(OperationKind.Read)
+  private val cautious = RequestKind(OperationKind.Replace, 1, concurrent = false)
 
   private val denied = new AccessControlException("denied")
 
@@ -31,9 +33,9 @@ class RequestsSuite extends AnyFunSuite {
 
     final class Running(kind: RequestKind, timeoutMillis: Long) {
       val attempts = new ScriptedAttempts
-      val pending: PendingRequest[String] = requests.run(kind, "put of /x", timeoutMillis)(attempts)
+      val pending: Future[Outcome[String]] = requests.run(kind, "put of /x", timeoutMillis)(attempts)
 
-      def outcome: Option[Outcome[String]] = pending.outcome.value.map(_.get)
+      def outcome: Option[Outcome[String]] = pending.value.map(_.get)
 
       def failure: Throwable = outcome match {
         case Some(Outcome.Failed(error)) => error
@@ -168,7 +170,7 @@ class RequestsSuite extends AnyFunSuite {
 
   test("a large object is given the time that its bytes take on a slow line") {
     val f = new Fixture
-    val running = f.run(RequestKind.of(OperationKind.Put, 60000000))
+    val running = f.run(RequestKind(OperationKind.Put, 60000000))
     f.timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
@@ -199,7 +201,7 @@ class RequestsSuite extends AnyFunSuite {
 
   test("a request whose next attempt is just being started is not over") {
     val timer = new TimerOfAnotherThread
-    val requests = Requests(hedged, TestRuntime(timer))
+    val requests = new Requests(hedged, TestRuntime(timer))
     val attempts = new ScriptedAttempts
     val pending = requests.run(write, "put of /x", 600000)(attempts)
     // Each attempt is accounted for with this lock: the other thread comes no further than there until the error is dealt with.
@@ -208,12 +210,12 @@ class RequestsSuite extends AnyFunSuite {
       attempts.fail(1, new IOException("lost"))
     }
     timer.finish()
-    assert(attempts.begun == 2 && pending.outcome.value.isEmpty)
+    assert(attempts.begun == 2 && pending.value.isEmpty)
     attempts.succeed(2)
-    assert(pending.outcome.value.map(_.get).contains(Outcome.Done("answer 2")))
+    assert(pending.value.map(_.get).contains(Outcome.Done("answer 2")))
   }
 
-  test("an attempt that has failed is not silent: the next one waits for its delay") {
+  test("an attempt that has failed has not timed out: the next one waits for its delay") {
     val f = new Fixture(fixed.copy(timeoutMillis = 100))
     val running = f.run()
     running.attempts.fail(1)
@@ -225,11 +227,11 @@ class RequestsSuite extends AnyFunSuite {
 
   test("without retries an attempt has until the deadline, and an error ends the request") {
     val f = new Fixture(none)
-    val silent = f.run()
+    val unanswered = f.run()
     f.timer.advance(500000)
-    assert(silent.attempts.begun == 1)
-    silent.attempts.succeed(1)
-    assert(silent.outcome.contains(Outcome.Done("answer 1")))
+    assert(unanswered.attempts.begun == 1)
+    unanswered.attempts.succeed(1)
+    assert(unanswered.outcome.contains(Outcome.Done("answer 1")))
     val failing = f.run(read)
     failing.attempts.fail(1)
     assert(failing.failure.getMessage.contains("injected"))
@@ -240,7 +242,7 @@ class RequestsSuite extends AnyFunSuite {
   test("a hedge starts once an attempt is slower than recent ones of its kind and size") {
     val f = new Fixture
     f.observe(RequestOptions.MinSamples, 40)
-    val other = f.run(RequestKind.of(OperationKind.Put, 1000000))
+    val other = f.run(RequestKind(OperationKind.Put, 1000000))
     val running = f.run()
     f.timer.advance(79)
     assert(running.attempts.begun == 1)
@@ -308,7 +310,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.unknown.getSuppressed.exists(_.getMessage == "reset"))
   }
 
-  test("a write that was refused while another attempt is silent waits for that one until the deadline") {
+  test("a write that was refused while another attempt is unanswered waits for that one until the deadline") {
     for (answers <- Seq(true, false)) {
       val f = new Fixture
       val running = f.run()
@@ -327,7 +329,7 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("a write that is silent until the deadline is unknown, and nothing is started afterwards") {
+  test("a write without an answer until the deadline is unknown, and nothing is started afterwards") {
     val f = new Fixture
     val running = f.run(timeoutMillis = 2500)
     f.timer.advance(2500)
@@ -362,11 +364,11 @@ class RequestsSuite extends AnyFunSuite {
 
   test("what may take effect twice to bad effect has no hedge, and no attempt after one without an answer") {
     val f = new Fixture
-    val silent = f.run(cautious, timeoutMillis = 60000)
+    val unanswered = f.run(cautious, timeoutMillis = 60000)
     f.timer.advance(59999)
-    assert(silent.attempts.begun == 1)
+    assert(unanswered.attempts.begun == 1)
     f.timer.advance(1)
-    silent.unknown
+    unanswered.unknown
     val failing = f.run(cautious)
     failing.attempts.fail(1, new IOException("reset"))
     failing.unknown
@@ -392,7 +394,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(f.metrics(read).failures.value == 1)
   }
 
-  test("a read whose error no attempt would mend fails at once, though another attempt is silent") {
+  test("a read whose error no attempt would mend fails at once, though another attempt is unanswered") {
     val f = new Fixture
     val running = f.run(read)
     f.timer.advance(1000)
@@ -424,8 +426,8 @@ class RequestsSuite extends AnyFunSuite {
         attempts.refusal = None
         f.timer.advance(500)
         attempts.succeed(2)
-        assert(pending.outcome.value.get.get == Outcome.Done("answer 2"))
-      } else assert(pending.outcome.value.get.get.isInstanceOf[Outcome.Failed])
+        assert(pending.value.get.get == Outcome.Done("answer 2"))
+      } else assert(pending.value.get.get.isInstanceOf[Outcome.Failed])
     }
   }
 
@@ -435,9 +437,9 @@ class RequestsSuite extends AnyFunSuite {
       override def schedule(delayMillis: Long)(action: () => Unit): Cancellable =
         throw new java.util.concurrent.RejectedExecutionException("shut down")
     }
-    val requests = Requests(hedged, TestRuntime(noTimer))
+    val requests = new Requests(hedged, TestRuntime(noTimer))
     val attempts = new ScriptedAttempts
-    val outcome = requests.run(write, "put of /x", 1000)(attempts).outcome
+    val outcome = requests.run(write, "put of /x", 1000)(attempts)
     assert(outcome.value.get.get.isInstanceOf[Outcome.Failed] && attempts.begun == 0)
   }
 
@@ -450,26 +452,19 @@ class RequestsSuite extends AnyFunSuite {
 
   // The end.
 
-  test("a cancelled write is unknown, a cancelled read has failed, and later answers change nothing") {
+  test(
+    "closing ends all requests at once and starts none: a write is unknown, a read has failed, and later answers change nothing"
+  ) {
     val f = new Fixture
-    val (writing, asking) = (f.run(), f.run(read))
-    Seq(writing, asking).foreach(_.pending.cancel())
-    writing.unknown
-    asking.failure
-    assert(writing.attempts.isCancelled(1) && f.timer.pending == 0)
-    writing.attempts.succeed(1)
-    writing.unknown
-  }
-
-  test("closing ends all requests at once and starts none") {
-    val f = new Fixture
-    val silent = f.run()
-    val retrying = f.run()
+    val (writing, reading, retrying) = (f.run(), f.run(read), f.run())
     retrying.attempts.fail(1, new FileNotFoundException("no bucket"))
     f.requests.close()
     f.requests.close()
-    silent.unknown
-    retrying.failure
+    writing.unknown
+    Seq(reading, retrying).foreach(_.failure)
+    assert(writing.attempts.isCancelled(1))
+    writing.attempts.succeed(1)
+    writing.unknown
     val late = f.run()
     assert(late.failure.isInstanceOf[RequestEnded] && late.attempts.begun == 0)
     f.timer.advance(1000000)
@@ -495,8 +490,8 @@ class RequestsSuite extends AnyFunSuite {
 
   test("an answer that is there before the request knows its attempt counts") {
     val f = new Fixture
-    val done = f.requests.run(write, "put of /x", 1000)(_ => Attempt(scala.concurrent.Future.successful("now")))
-    assert(done.outcome.value.get.get == Outcome.Done("now") && f.timer.pending == 0)
+    val done = f.requests.run(write, "put of /x", 1000)(_ => Attempt(Future.successful("now")))
+    assert(done.value.get.get == Outcome.Done("now") && f.timer.pending == 0)
   }
 
   test("requests are counted by operation, with their latencies") {

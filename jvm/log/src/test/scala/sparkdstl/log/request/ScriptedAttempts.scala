@@ -7,7 +7,7 @@ import scala.concurrent.Promise
 
 import sparkdstl.log.storage.Attempt
 
-/** Attempts each of which is silent until the test ends it. Results are strings. */
+/** Attempts without an answer until the test ends them. Results are strings. */
 final class ScriptedAttempts extends (Int => Attempt[String]) {
   private val promises = mutable.ArrayBuffer.empty[Promise[String]]
   private val cancelled = mutable.Set.empty[Int]

@@ -14,7 +14,7 @@ import sparkdstl.log.storage._
 final class ScriptedStore(override val replacesAtomically: Boolean = true) extends ObjectStore {
   import ScriptedStore._
 
-  val memory = new MemoryObjectStore(() => 0L)
+  val memory = new MemoryObjectStore
   val asked = mutable.ArrayBuffer.empty[String]
   private val scripts = mutable.Map.empty[String, mutable.Queue[Behaviour]]
   private val always = mutable.Map.empty[String, Behaviour]
@@ -62,7 +62,7 @@ object ScriptedStore {
     }
   }
 
-  /** Is silent, until [[release]]d, and takes effect then. */
+  /** Does not answer until [[release]]d, and takes effect then. */
   final class Hang extends Behaviour {
     private var waiting = Option.empty[() => Unit]
     var cancelled = false

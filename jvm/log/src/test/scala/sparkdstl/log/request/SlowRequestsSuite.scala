@@ -20,7 +20,7 @@ class SlowRequestsSuite extends AnyFunSuite {
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts
-    requests.run(RequestKind.of(OperationKind.Read), name, timeoutMillis)(attempts): Unit
+    requests.run(RequestKind(OperationKind.Read), name, timeoutMillis)(attempts): Unit
     attempts
   }
 

@@ -26,7 +26,7 @@ class StorageClientSuite extends AnyFunSuite {
   private class Fixture(atomic: Boolean = true) {
     val timer = new ManualTimer
     val store = new ScriptedStore(atomic)
-    val requests = Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), TestRuntime(timer))
+    val requests = new Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), TestRuntime(timer))
     val storage = new StorageClient(store, requests)
 
     def create(timeoutMillis: Long = 600000): Future[Outcome[Creation]] =
@@ -89,15 +89,15 @@ class StorageClientSuite extends AnyFunSuite {
     assert(f.content == "theirs")
   }
 
-  test("what is another's stays another's though an attempt of ours is silent") {
+  test("another writer's object stays, although an attempt of ours is unanswered") {
     val f = new Fixture
-    val silent = new Hang
-    f.store.script("create", silent)
+    val unanswered = new Hang
+    f.store.script("create", unanswered)
     val creation = f.create()
     f.put("theirs")
     f.timer.advance(1000)
-    assert(outcome(creation).isInstanceOf[Outcome.Done[_]] && silent.cancelled)
-    silent.release()
+    assert(outcome(creation).isInstanceOf[Outcome.Done[_]] && unanswered.cancelled)
+    unanswered.release()
     assert(f.content == "theirs")
   }
 
@@ -194,8 +194,8 @@ class StorageClientSuite extends AnyFunSuite {
   test("a replacement is hedged only where storage replaces in one step") {
     for (atomic <- Seq(true, false)) {
       val f = new Fixture(atomic)
-      val silent = new Hang
-      f.store.script("replace", silent)
+      val unanswered = new Hang
+      f.store.script("replace", unanswered)
       val replacement = f.storage.run(Replace(path, ours), 5000)
       f.timer.advance(1000)
       assert(replacement.isCompleted == atomic)
@@ -220,7 +220,7 @@ class StorageClientSuite extends AnyFunSuite {
     val slow = new Hang
     f.store.script("delete", slow)
     val deletion = f.storage.delete(paths, 60000)
-    // All but the silent one are gone meanwhile.
+    // All but the unanswered one are deleted meanwhile.
     assert(f.store.count("delete") == 6 && f.left.size == 1)
     f.timer.advance(2000)
     assert(outcome(deletion) == Outcome.Done(()) && f.store.count("delete") == 7)
@@ -275,17 +275,17 @@ class StorageClientSuite extends AnyFunSuite {
   test("what is longer or shorter than it must be fails at once") {
     val f = new Fixture
     f.put("123456")
-    for (question <- Seq(f.storage.run(Read(path, 5), 1000), f.storage.run(ReadRange(path, 3, 4), 1000)))
-      assert(outcome(question).isInstanceOf[Outcome.Failed])
+    for (read <- Seq(f.storage.run(Read(path, 5), 1000), f.storage.run(ReadRange(path, 3, 4), 1000)))
+      assert(outcome(read).isInstanceOf[Outcome.Failed])
     assert(f.timer.pending == 0)
   }
 
-  test("every question survives an error, and silence") {
+  test("every read is retried after an error and after a timeout") {
     val f = new Fixture
     f.put("content")
     val operations = Seq("read", "readTail", "readRange", "list", "listRecursively", "listUnpublished")
     operations.foreach(f.store.script(_, Fail(), new Hang))
-    val questions = Seq(
+    val reads = Seq(
       f.storage.run(Read(path, 10), 60000),
       f.storage.run(ReadTail(path, 10), 60000),
       f.storage.run(ReadRange(path, 0, 7), 60000),
@@ -295,6 +295,6 @@ class StorageClientSuite extends AnyFunSuite {
     )
     f.timer.advance(500)
     f.timer.advance(1000)
-    questions.foreach(question => assert(outcome(question).isInstanceOf[Outcome.Done[_]]))
+    reads.foreach(read => assert(outcome(read).isInstanceOf[Outcome.Done[_]]))
   }
 }

@@ -10,62 +10,62 @@ import org.scalatest.funsuite.AnyFunSuite
 class SstCacheSuite extends AnyFunSuite {
 
   private class Fixture {
-    val disk: Path = Files.createTempDirectory("kept")
+    val disk: Path = Files.createTempDirectory("cached")
     val owned: Path = Files.createDirectory(disk.resolve("owned"))
-    val files = new SstCache(new HardLinks(near => Files.createDirectory(near.resolve("made"))))
+    val cache = new SstCache(new HardLinks(near => Files.createDirectory(near.resolve("made"))))
 
     def write(name: String, length: Int): (String, Path) =
       name -> Files.write(owned.resolve(name), Array.fill(length)(name.head.toByte))
 
-    def keep(owner: String, maxBytes: Long, of: (String, Path)*): Unit = files.put(owner, of.toMap, disk, maxBytes)
+    def put(store: String, maxBytes: Long, of: (String, Path)*): Unit = cache.put(store, of.toMap, disk, maxBytes)
 
-    def find(owner: String, name: String): Option[Path] = files.find(owner, name)(_ => true)
+    def find(store: String, name: String): Option[Path] = cache.find(store, name)(_ => true)
 
     def onDisk: Int = Using.resource(Files.list(disk.resolve("made")))(_.iterator.asScala.size)
   }
 
-  test("what is kept is there when its owner's is gone, until the owner keeps others") {
+  test("a cached file stays when the store deletes its own, until the store caches others") {
     val fixture = new Fixture
     import fixture._
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
-    keep("one", 100, a, b)
+    put("one", 100, a, b)
     Seq(a, b).foreach(of => Files.delete(of._2))
-    assert(Files.readString(find("one", "a").get) == "aaa" && files.bytes == 7)
+    assert(Files.readString(find("one", "a").get) == "aaa" && cache.bytes == 7)
     assert(find("two", "a").isEmpty && find("one", "c").isEmpty)
     // What is there already need not be there anew.
-    keep("one", 100, b, c)
+    put("one", 100, b, c)
     assert(find("one", "a").isEmpty && Files.readString(find("one", "b").get) == "bbbb")
-    assert(files.bytes == 9 && onDisk == 2)
+    assert(cache.bytes == 9 && onDisk == 2)
   }
 
-  test("what is not what it should be, or is gone, is kept no more") {
+  test("a damaged or missing file is evicted") {
     val fixture = new Fixture
     import fixture._
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
-    keep("one", 100, a, b, c)
+    put("one", 100, a, b, c)
     def isWhole(content: String)(stream: java.io.InputStream) = new String(stream.readAllBytes()) == content
-    assert(files.find("one", "b")(isWhole("bbbb")).nonEmpty)
+    assert(cache.find("one", "b")(isWhole("bbbb")).nonEmpty)
     Files.writeString(b._2, "bbb!")
-    assert(files.find("one", "b")(isWhole("bbbb")).isEmpty && files.bytes == 8 && onDisk == 2)
+    assert(cache.find("one", "b")(isWhole("bbbb")).isEmpty && cache.bytes == 8 && onDisk == 2)
     Files.delete(find("one", "c").get)
-    assert(find("one", "c").isEmpty && files.bytes == 3 && find("one", "a").nonEmpty)
+    assert(find("one", "c").isEmpty && cache.bytes == 3 && find("one", "a").nonEmpty)
   }
 
-  test("of those who used theirs least recently all goes, and one who has too much keeps nothing") {
+  test("the least recently used stores are evicted first, and a store with too many bytes caches none") {
     val fixture = new Fixture
     import fixture._
-    Seq("a", "b", "c").foreach(name => keep(name, 30, write(name, 10)))
+    Seq("a", "b", "c").foreach(name => put(name, 30, write(name, 10)))
     assert(find("a", "a").nonEmpty)
-    keep("d", 30, write("d", 10))
+    put("d", 30, write("d", 10))
     assert(Seq("a", "b", "c", "d").map(name => find(name, name).nonEmpty) == Seq(true, false, true, true))
-    keep("a", 30, write("a", 10), write("e", 25))
-    assert(files.bytes == 0 && onDisk == 0)
+    put("a", 30, write("a", 10), write("e", 25))
+    assert(cache.bytes == 0 && onDisk == 0)
   }
 
   test("a file that cannot be linked is not cached") {
     val fixture = new Fixture
     import fixture._
-    keep("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))
+    put("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))
     assert(find("one", "gone").isEmpty && find("one", "a").nonEmpty)
     val nowhere = new SstCache(new HardLinks(_ => throw new java.io.IOException("No space left on device")))
     nowhere.put("one", Map(write("b", 3)), disk, 100)

@@ -50,7 +50,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     val timer = new ManualTimer
     private val continuations = Executors.newFixedThreadPool(2)
     private val runtime = new ProtocolRuntime(timer, new Chance(seed), ExecutionContext.fromExecutor(continuations))
-    val requests: Requests = Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), runtime)
+    val requests: Requests = new Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), runtime)
     private val storage = new StorageClient(store, requests)
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)

@@ -167,7 +167,7 @@ class LogUploaderSuite extends AnyFunSuite {
     f.located("a", 10, chunk)
   }
 
-  test("an upload whose attempts are all silent waits, and a late success counts") {
+  test("an upload whose attempts are all unanswered waits, and a late success counts") {
     val (f, hangs) = hanging(count = 10)
     val chunk = f.put("a")
     f.uploader.flush()

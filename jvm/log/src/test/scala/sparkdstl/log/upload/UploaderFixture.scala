@@ -22,7 +22,7 @@ final class UploaderFixture(
   val budget = new MemoryBudget(maxInFlight)
   private val runtime = TestRuntime(timer)
   private val options = RequestOptions(RetryPolicy.Hedged, 1000, 3, 500)
-  val requests: Requests = Requests(options, runtime)
+  val requests: Requests = new Requests(options, runtime)
   private val storage = new StorageClient(store, requests)
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
   val uploader: LogUploader = newUploader("a")

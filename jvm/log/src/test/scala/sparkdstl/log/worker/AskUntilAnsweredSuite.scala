@@ -23,7 +23,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     val ask = new AskUntilAnswered(link, "1", run, TestRuntime(timer))
   }
 
-  test("an ask is repeated ever less often until it is answered, and says how often there was silence") {
+  test("an ask is repeated ever less often until it is answered, and counts its timeouts") {
     val fixture = new Fixture()(count =>
       if (count < 4) Future.failed(new IOException("no answer")) else Future.successful(FromDriver.Noted)
     )

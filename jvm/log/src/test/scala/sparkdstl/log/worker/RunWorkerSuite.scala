@@ -7,7 +7,7 @@ import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver, ToExecutor}
 class RunWorkerSuite extends AnyFunSuite {
   import WorkerFixture._
 
-  test("what retention lets go is told in the background, the highest of each store, and again if it was not heard") {
+  test("releases are sent in the background, the highest version of each store, and again after a failure") {
     val fixture = new WorkerFixture
     import fixture._
     worker.release("0/0", 3)
@@ -17,7 +17,7 @@ class RunWorkerSuite extends AnyFunSuite {
     timer.advance(1000)
     assert(asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/0" -> 3L, "0/1" -> 7L))) ||
       asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/1" -> 7L, "0/0" -> 3L))))
-    // The link is silent until the deadline: the marks are not forgotten.
+    // The link does not answer until the deadline: the marks are not forgotten.
     timer.advance(60000)
     worker.release("0/2", 1)
     timer.advance(1000)
@@ -42,7 +42,7 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(asks.size == 2 && !worker.isCoordinated)
   }
 
-  test("tasks of a run that another has replaced are not written past the log") {
+  test("tasks of a run that another has replaced do not bypass the log") {
     val fixture = new WorkerFixture
     import fixture._
     answers = { case ToDriver.Open => FromDriver.Superseded }

@@ -49,7 +49,7 @@ class TaskWriterSuite extends AnyFunSuite {
     stayAway()
     timer.advance(1000)
     assert(seals.size == 3)
-    // From now on the link is silent for ever.
+    // From now on the link never answers.
     timer.advance(60000)
     assert(failure(seal).getMessage.contains("DSTL_SEAL_UNANSWERED"))
     assert(withdrawals == 1 && objects.size == 1)

@@ -13,7 +13,7 @@ import sparkdstl.log.storage.StorageOperation.ListRecursively
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
 
-/** An executor whose driver is the test: every ask is silent until the test answers it. */
+/** An executor whose driver is the test: no ask is answered until the test does. */
 final class WorkerFixture(maxInFlight: Long = 10000) {
   val timer = new ManualTimer
   val store = new ScriptedStore
@@ -27,7 +27,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
     .updated(LogOptions.PersistDelay, 5000L)
   val asks: mutable.ArrayBuffer[(ToDriver, Promise[FromDriver])] = mutable.ArrayBuffer.empty
 
-  /** What the driver answers at once; else it is silent. */
+  /** What the driver answers at once; else there is no answer. */
   var answers: PartialFunction[ToDriver, FromDriver] = PartialFunction.empty
 
   val link: DriverLink = (_, _, message) => {
@@ -38,7 +38,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   }
 
   private val storage =
-    new StorageClient(store, Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 3, 500), runtime))
+    new StorageClient(store, new Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 3, 500), runtime))
   val metrics = new UploadMetrics
   val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
   var uploader: Option[LogUploader] = None

@@ -189,8 +189,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
   private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
     objects.below(directory.toString, deep).collect {
-      case (path, stored) if which(path) =>
-        StoredObject(server.pathOf(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
+      case (path, stored) if which(path) => StoredObject(server.pathOf(path), stored.bytes.length.toLong)
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {

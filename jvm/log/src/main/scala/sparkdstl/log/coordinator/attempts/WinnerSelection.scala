@@ -7,9 +7,7 @@ private[coordinator] final case class Candidate(attempt: Long, segments: Vector[
   def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
 }
 
-/**
- * The attempts that may count for a store, or for one segment of it; the last is preferred. Once settled, it stays settled.
- */
+/** The attempts that may count for a store, or for one segment of it; the last is preferred. Once settled, it stays settled. */
 private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
 
   /** The one that counts, if any does. */

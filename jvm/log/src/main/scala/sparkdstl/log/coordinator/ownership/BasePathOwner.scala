@@ -25,11 +25,13 @@ import sparkdstl.log.storage.StorageOperation.{Read, Replace}
  * @param checkpointAt the storage that holds another checkpoint
  */
 final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageClient) {
-  import BasePathOwner._
+  private val logger = LoggerFactory.getLogger(classOf[BasePathOwner])
+  private final val MaxLength = 64L * 1024
+  private val mapper = new ObjectMapper
   import storage.{location, log, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  private val file = location.file(FileName)
+  private val file = location.file("owner.json")
   private val here = location.root.toString
 
   /** Fails if the base path belongs to another checkpoint or cannot be written to. */
@@ -75,27 +77,19 @@ final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageCl
 
   private def read(): Future[Option[Owner]] =
     log.run(Read(file, MaxLength), timeoutMillis).flatMap(_.asFuture)
-      .map(_.map(content =>
-        Owner(field(content, "query").getOrElse(throw missing("query")), field(content, "checkpoint"))
-      ))
+      .map(_.map(content => Owner(required(content, "query"), field(content, "checkpoint"))))
       .recoverWith { case NonFatal(e) => Future.failed(ProtocolErrors.unusableBasePath(location.base, e)) }
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryId(checkpoint: Path): Future[Option[String]] =
     checkpointAt(checkpoint).run(Read(new Path(checkpoint, "metadata"), MaxLength), timeoutMillis).flatMap(_.asFuture)
-      .map(_.map(content => field(content, "id").getOrElse(throw missing("id"))))
-}
-
-private object BasePathOwner {
-  private val logger = LoggerFactory.getLogger(classOf[BasePathOwner])
-  private val FileName = "owner.json"
-  private val MaxLength = 64L * 1024
-  private val mapper = new ObjectMapper
-
-  private final case class Owner(query: String, checkpoint: Option[String])
+      .map(_.map(required(_, "id")))
 
   private def field(content: Array[Byte], name: String): Option[String] =
     Option(mapper.readTree(content).get(name)).map(_.asText)
 
-  private def missing(name: String): IOException = new IOException(s"it has no field $name")
+  private def required(content: Array[Byte], name: String): String =
+    field(content, name).getOrElse(throw new IOException(s"it has no field $name"))
+
+  private case class Owner(query: String, checkpoint: Option[String])
 }

@@ -29,7 +29,9 @@ private[coordinator] final class OrphanSweep(
     claims: Claims,
     state: GuardedState
 ) {
-  import OrphanSweep._
+  private val logger = LoggerFactory.getLogger(classOf[OrphanSweep])
+  private final val FirstDelayMillis = 10000L
+  private final val LongestDelayMillis = 600000L
   import storage.{location, runtime}
   private implicit val executor: ExecutionContext = runtime.executor
 
@@ -99,12 +101,6 @@ private[coordinator] final class OrphanSweep(
           .recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
       )
     })
-}
 
-private object OrphanSweep {
-  private val logger = LoggerFactory.getLogger(classOf[OrphanSweep])
-  private val FirstDelayMillis = 10000L
-  private val LongestDelayMillis = 600000L
-
-  private final class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)
+  private class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)
 }

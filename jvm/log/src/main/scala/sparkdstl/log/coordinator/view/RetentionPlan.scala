@@ -20,9 +20,7 @@ private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: 
  */
 private[coordinator] object RetentionPlan {
 
-  /**
-   * @param limits how much one round may do
-   */
+  /** @param limits how much one round may do */
   def of(view: LogView, limits: RetentionLimits): RetentionPlan = {
     val candidates = view.requested.iterator.filter(isCandidate(view))
     if (candidates.isEmpty) RetentionPlan(Vector.empty, Vector.empty)

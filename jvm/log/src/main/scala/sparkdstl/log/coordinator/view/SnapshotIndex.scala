@@ -21,13 +21,17 @@ private[coordinator] final case class SnapshotIndex private (
   def of(store: String): Vector[HeldSnapshot] = byStore.getOrElse(store, Vector.empty)
 
   /**
-   * The list that the entry of `batch` is to carry.
+   * The list for the entry of `batch` that carries these segments.
    *
-   * @param own snapshots that it holds itself
-   * @param hasChanges whether it has changes of stores
    * @param completeEvery one entry in so many lists all snapshots, and those after it continue its list
    */
-  def listFor(batch: Long, own: Vector[HeldSnapshot], hasChanges: Boolean, completeEvery: Long): SnapshotList = {
+  def listFor(batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
+    val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
+    val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
+      val files = ofSnapshots(zip.storeDirectory).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
+      HeldSnapshot(zip, batch, files.toVector.distinct.sorted)
+    }
+    val hasChanges = segments.exists(_.key.kind == SegmentKind.Changelog)
     val plain = if (!hasChanges) batch + 1 else if (batch == 0) 0 else math.min(plainUpTo, batch)
     val continued = complete.filter(of => batch > of && batch - of < completeEvery)
     val before = continued.fold(byBatch.valuesIterator)(of => byBatch.valuesIteratorFrom(of + 1))
@@ -62,17 +66,6 @@ private[coordinator] final case class SnapshotIndex private (
 
 private[coordinator] object SnapshotIndex {
   val empty: SnapshotIndex = new SnapshotIndex(Map.empty, TreeMap.empty, Long.MaxValue, None)
-
-  /** The list for the entry of `batch` that carries these segments. */
-  def listFor(view: LogView, batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
-    val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
-    val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
-      val files = ofSnapshots(zip.storeDirectory).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
-      HeldSnapshot(zip, batch, files.toVector.distinct.sorted)
-    }.toVector
-    view.snapshots.getOrElse(empty)
-      .listFor(batch, own, segments.exists(_.key.kind == SegmentKind.Changelog), completeEvery)
-  }
 
   /** What the entries that existed at the start list. */
   def of(list: SnapshotList): SnapshotIndex =

@@ -59,7 +59,7 @@ class LogViewSuite extends AnyFunSuite {
   test("entries without a list of their own continue one, and one in so many lists all") {
     val lists = (0L to 5L).scanLeft((empty.listed(none), SnapshotList(-1, 0, Vector.empty))) {
       case ((view, _), batch) =>
-        val list = SnapshotIndex.listFor(view, batch, segments(batch), 3)
+        val list = view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments(batch), 3)
         (view.committed(batch, index(batch, Some(list)), 1), list)
     }.drop(1).map(_._2)
     assert(lists.map(_.complete) == Seq(0, 0, 0, 3, 3, 3))

@@ -16,7 +16,7 @@ import org.json4s.jackson.JsonMethods
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
-import sparkdstl.log.failpoints.Stops
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.HadoopLogStorage
@@ -128,7 +128,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val reports = new AttemptReports(context)
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
-    val coordinator = waiting.on(RunFactory.begin(Stops.beforeCommitEntries(storage), setup, shared))
+    val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
+    val coordinator = waiting.on(RunFactory.begin(stopping, setup, shared))
     new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(runtime.executor)
     QueryShims.noteRun(context, run)

@@ -81,10 +81,10 @@ private[dstl] final class CheckpointFiles(
 
   /** Deletes a file, or a directory with all that is in it. */
   def delete(file: Path): Unit = {
-    val request = requests.run(RequestKind.of(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
+    val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
     )
-    waiting.answer(request.outcome, ProtocolErrors.notDeleted(file, _)): Unit
+    waiting.answer(request, ProtocolErrors.notDeleted(file, _)): Unit
   }
 
   /** Deletes a file that is no directory: with one request, where storage deletes in batches. */
@@ -136,9 +136,9 @@ private[dstl] final class CheckpointFiles(
     def answer(): Either[Throwable, T] =
       try Right(read)
       catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
-    val outcome = requests.run(RequestKind.of(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
+    val outcome = requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
       store.attempt(operation -> about)(answer())
-    ).outcome
+    )
     waiting.answer(about, outcome).fold(throw _, identity)
   }
 }

@@ -61,9 +61,9 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
   }
 
   private def request[T](operation: OperationKind, directory: Path, timeoutMillis: Long)(attempt: => T): Future[T] =
-    requests.run(RequestKind.of(operation), s"${operation.name} of $directory", timeoutMillis) { _ =>
+    requests.run(RequestKind(operation), s"${operation.name} of $directory", timeoutMillis) { _ =>
       store.attempt(operation -> directory)(attempt)
-    }.outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
+    }.flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
 }
 
 private object PartitionDirectories {

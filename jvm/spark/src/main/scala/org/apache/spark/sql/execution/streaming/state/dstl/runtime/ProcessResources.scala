@@ -55,7 +55,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   val requestMetrics = new RequestMetrics
   private val histories = new StorageHistories
   private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
-  private val memory = new MemoryObjectStore(() => System.currentTimeMillis())
+  private val memory = new MemoryObjectStore
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
   val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.util.control.NonFatal
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.failpoints.Stops
+import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.Writer
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.request.QueryStorage
@@ -128,7 +128,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
     val instance = resources.runtime.random.nextUuid().toString.take(8)
     val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), resources.application)
     new LogUploader(
-      Stops.beforeUploads(storage),
+      FailPoints.ofTests.fold(storage.log)(_.beforeUploads(storage)),
       storage.location.base,
       new DataFiles(writer, resources.executorName, instance),
       memory,
