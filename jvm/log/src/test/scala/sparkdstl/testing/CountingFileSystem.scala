@@ -1,6 +1,5 @@
 package sparkdstl.testing
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 /** Counts the requests made to it, over all instances in this JVM. Set up by [[CountingFileSystem.configure]]. */
@@ -10,11 +9,7 @@ final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.
   override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
 
-object CountingFileSystem {
-  val Scheme = "counting"
-
-  /** The configuration entry that makes Hadoop find this file system. */
-  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[CountingFileSystem].getName
+object CountingFileSystem extends FileSystemScheme("counting", classOf[CountingFileSystem]) {
 
   /** What has been asked for since the last reset, in order. */
   final case class Counts(requests: Vector[(Operation, Path)]) {
@@ -32,11 +27,6 @@ object CountingFileSystem {
 
   // Guarded by this.
   private var requests = Vector.empty[(Operation, Path)]
-
-  def configure(configuration: Configuration): Configuration = {
-    configuration.set(entry._1, entry._2)
-    configuration
-  }
 
   def snapshot(): Counts = synchronized(Counts(requests))
 

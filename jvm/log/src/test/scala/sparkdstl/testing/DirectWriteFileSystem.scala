@@ -19,7 +19,7 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   private val root = URI.create(s"$scheme:///")
 
   /** Called before each operation does anything. */
-  protected def before(operation: Operation, path: Path): Unit
+  protected def before(operation: Operation, path: Path): Unit = ()
 
   /** Publishes an object of that size by calling `publish`, or does something worse. */
   protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit
@@ -184,6 +184,18 @@ object DirectWriteFileSystem {
           Thread.currentThread().interrupt()
           throw new InterruptedIOException("interrupted while a request was under way").initCause(e)
       }
+}
+
+/** How Hadoop finds one of these file systems: by the scheme of its paths. */
+abstract class FileSystemScheme(val Scheme: String, implementation: Class[_ <: FileSystem]) {
+
+  /** The configuration entry that makes Hadoop find it. */
+  val entry: (String, String) = s"fs.$Scheme.impl" -> implementation.getName
+
+  def configure(configuration: Configuration): Configuration = {
+    configuration.set(entry._1, entry._2)
+    configuration
+  }
 }
 
 /** What a file system is asked to do, as requests to storage are counted. */

@@ -62,8 +62,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
     if (medianMillis == 0) 0 else math.round(medianMillis * math.exp(0.79 * random.nextGaussian()))
 }
 
-object FaultyFileSystem {
-  val Scheme = "faulty"
+object FaultyFileSystem extends FileSystemScheme("faulty", classOf[FaultyFileSystem]) {
 
   /** Share of publications that fail without effect, 0 to 1. */
   val FailRatio = "fs.faulty.fail.ratio"
@@ -82,12 +81,4 @@ object FaultyFileSystem {
 
   /** Regular expression that the whole path, without scheme, must match. */
   val Paths = "fs.faulty.paths"
-
-  /** The configuration entry that makes Hadoop find this file system. */
-  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[FaultyFileSystem].getName
-
-  def configure(configuration: Configuration): Configuration = {
-    configuration.set(entry._1, entry._2)
-    configuration
-  }
 }

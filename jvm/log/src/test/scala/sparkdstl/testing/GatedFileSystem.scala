@@ -11,11 +11,7 @@ final class GatedFileSystem extends DirectWriteFileSystem(GatedFileSystem.Scheme
   override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
 
-object GatedFileSystem {
-  val Scheme = "gated"
-
-  /** The configuration entry that makes Hadoop find this file system. */
-  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[GatedFileSystem].getName
+object GatedFileSystem extends FileSystemScheme("gated", classOf[GatedFileSystem]) {
 
   // All guarded by this.
   private var trigger = Option.empty[Regex]

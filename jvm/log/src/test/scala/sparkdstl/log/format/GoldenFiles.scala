@@ -38,16 +38,11 @@ object GoldenFiles {
   )
 
   /** One inline segment in the first batch of a query: the example of the specification. */
-  val oneSegment: Golden = entry(
-    "one-segment.entry",
-    3,
-    """{"nextBatchWatermarkMs":0}""",
-    None,
-    CommittedSegment(key(0, 1, "", 4), 17, inline("a change"))
-  )
+  val oneSegment: Golden =
+    entry("one-segment.entry", 3)(CommittedSegment(key(0, 1, "", 4), 17, inline("a change")))
 
   /** A batch without any state change. */
-  val noSegment: Golden = entry("no-segment.entry", 0, """{"nextBatchWatermarkMs":0}""", None)
+  val noSegment: Golden = entry("no-segment.entry", 0)()
 
   /** A data file with one segment in two parts, another's part between them. */
   val data: Golden = {
@@ -68,24 +63,18 @@ object GoldenFiles {
     Golden("data.log", dataPath, index, log.finish(index).toArray)
   }
 
+  private def inOther(offset: Long) = SegmentPart(Some(otherPath), offset, 1048576, 0xdeadbeef)
+
   private val inData = data.index.entries.map(_.parts.map(part => Right(part.copy(file = Some(dataPath)))))
 
   /** What a commit entry of a query without checkpoint ids can name. */
-  val plainIds: Golden = entry(
-    "without-ids.entry",
-    7,
-    """{"nextBatchWatermarkMs":1760000000000}""",
-    None,
+  val plainIds: Golden = entry("without-ids.entry", 7, """{"nextBatchWatermarkMs":1760000000000}""")(
     CommittedSegment(key(0, 0, "", 8), 39, inline("inline changes")),
     CommittedSegment(key(1, 0, "left-keyToNumValues", 8), 40, inData(1)),
     CommittedSegment(key(1, 199, "Zähler ☃", 8), -1, inline("odd names")),
     CommittedSegment(key(300, 0, "", 8), 44, inline("")),
     CommittedSegment(key(300, 1, "", 8), 45, Vector.empty),
-    CommittedSegment(
-      key(300, 2, "", 8),
-      46,
-      Vector(Right(SegmentPart(Some(otherPath), 5000000000L, 1048576, 0xdeadbeef)))
-    )
+    CommittedSegment(key(300, 2, "", 8), 46, Vector(Right(inOther(5000000000L))))
   )
 
   /** The same with checkpoint ids, checksum files, and a base path. */
@@ -93,7 +82,8 @@ object GoldenFiles {
     "with-ids.entry",
     7,
     s"""{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["${firstId.get}"],["${secondId.get}"]]}}""",
-    Some("s3a://bucket/log ☃"),
+    Some("s3a://bucket/log ☃")
+  )(
     CommittedSegment(key(0, 0, "", 8, firstId), 39, inline("inline changes")),
     CommittedSegment(key(0, 0, "", 8, firstId, SegmentKind.Checksum), 39, inline("its checksum")),
     CommittedSegment(key(0, 1, "", 8, secondId), 41, inData(0) ++ inline("an inline tail")),
@@ -107,62 +97,30 @@ object GoldenFiles {
   val snapshots: Golden = {
     val (own, earlier) = (key(0, 0, "", 8, kind = SegmentKind.Snapshot), key(0, 1, "", 7, kind = SegmentKind.Snapshot))
     val file = key(0, 1, "", 7, Some("000012-d0d0d0d0-0000-4000-8000-00000000000c"), SegmentKind.SnapshotFile)
-    entryTelling(
-      Some(SnapshotList(
-        5,
-        2,
-        Vector(
-          HeldSnapshot(key(1, 0, "left", 6, kind = SegmentKind.Snapshot), 6, Vector(dataPath, otherPath)),
-          HeldSnapshot(own, 7, Vector.empty),
-          HeldSnapshot(earlier, 7, Vector(otherPath))
-        )
-      )),
-      "snapshots.entry",
-      7,
-      """{"nextBatchWatermarkMs":0}""",
-      None,
+    val held = Vector(
+      HeldSnapshot(key(1, 0, "left", 6, kind = SegmentKind.Snapshot), 6, Vector(dataPath, otherPath)),
+      HeldSnapshot(own, 7, Vector.empty),
+      HeldSnapshot(earlier, 7, Vector(otherPath))
+    )
+    entry("snapshots.entry", 7, snapshots = Some(SnapshotList(5, 2, held)))(
       CommittedSegment(key(0, 0, "", 8), 39, inline("changes")),
       CommittedSegment(own, 39, inline("a snapshot")),
       CommittedSegment(earlier, 31, inline("a snapshot of what was before")),
-      CommittedSegment(file, 31, Vector(Right(SegmentPart(Some(otherPath), 24, 1048576, 0xdeadbeef))))
+      CommittedSegment(file, 31, Vector(Right(inOther(24))))
     )
   }
 
-  /** With a section and flags that nobody knows, and nobody needs to. */
-  val optionalSection: Golden =
-    oneSegment.copy(fileName = "optional.entry", content = remade(oneSegment, section = Some(13), optionalFlags = 6))
+  /** With a section and flags that no release knows, and none needs to. */
+  val optionalSection: Golden = remade("optional.entry", None, section = Some(13), optionalFlags = 6)
 
-  val requiredSection: Golden = oneSegment.copy(
-    fileName = "required-section.entry",
-    content = remade(oneSegment, section = Some(16)),
-    unsupported = Some("section 16")
-  )
+  val requiredSection: Golden = remade("required-section.entry", Some("section 16"), section = Some(16))
 
-  val requiredFlag: Golden = oneSegment.copy(
-    fileName = "required-flag.entry",
-    content = remade(oneSegment, requiredFlags = 2),
-    unsupported = Some("flags 00000002")
-  )
+  val requiredFlag: Golden = remade("required-flag.entry", Some("flags 00000002"), requiredFlags = 2)
 
-  val laterVersion: Golden = oneSegment.copy(
-    fileName = "later-version.entry",
-    content = remade(oneSegment, version = 3),
-    unsupported = Some("version 3")
-  )
+  val laterVersion: Golden = remade("later-version.entry", Some("version 3"), version = 3)
 
-  val all: Seq[Golden] =
-    Seq(
-      oneSegment,
-      noSegment,
-      data,
-      plainIds,
-      withIds,
-      snapshots,
-      optionalSection,
-      requiredSection,
-      requiredFlag,
-      laterVersion
-    )
+  val all: Seq[Golden] = Seq(oneSegment, noSegment, data, plainIds, withIds, snapshots) ++
+    Seq(optionalSection, requiredSection, requiredFlag, laterVersion)
 
   def main(arguments: Array[String]): Unit = {
     val directory = Paths.get(arguments(0)).resolve(Directory)
@@ -179,19 +137,10 @@ object GoldenFiles {
   private def entry(
       fileName: String,
       batch: Long,
-      json: String,
-      base: Option[String],
-      segments: CommittedSegment*
-  ): Golden = entryTelling(None, fileName, batch, json, base, segments: _*)
-
-  private def entryTelling(
-      snapshots: Option[SnapshotList],
-      fileName: String,
-      batch: Long,
-      json: String,
-      base: Option[String],
-      segments: CommittedSegment*
-  ): Golden = {
+      json: String = """{"nextBatchWatermarkMs":0}""",
+      base: Option[String] = None,
+      snapshots: Option[SnapshotList] = None
+  )(segments: CommittedSegment*): Golden = {
     val id = new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch)
     val link = EntryLink(id, Option.when(batch > 3)(new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch - 1)))
     val spark = bytes(s"v1\n$json")
@@ -203,22 +152,24 @@ object GoldenFiles {
     Golden(fileName, batch.toString, index, own.head ++ log)
   }
 
-  /** A file with things in it that no release knows. */
+  /** The first of these with things in it that no release knows. */
   private def remade(
-      golden: Golden,
+      fileName: String,
+      unsupported: Option[String],
       section: Option[Int] = None,
       requiredFlags: Int = 0,
       optionalFlags: Int = 0,
       version: Int = LogFile.FormatVersion
-  ): Array[Byte] = {
-    val logStart = golden.content.indexOfSlice(LogFile.HeaderMagic)
-    val segments = golden.content.slice(logStart + LogFile.HeaderLength, logStart + LogFile.HeaderLength + 8)
+  ): Golden = {
+    val Golden(_, _, index, content, _) = oneSegment
+    val logStart = content.indexOfSlice(LogFile.HeaderMagic)
+    val segments = content.slice(logStart + LogFile.HeaderLength, logStart + LogFile.HeaderLength + 8)
     val more = new ByteEncoder
     section.foreach(more.section(_)(_.text("from the future")))
-    val header = LogFileWriter.header(golden.index.kind.code, version, requiredFlags, optionalFlags)
-    val body = IndexCodec.encode(golden.index) ++ more.result
-    golden.content.take(logStart) ++
-      remadeLog(Vector(header, segments), golden.index, body, requiredFlags, optionalFlags, version)
+    val header = LogFileWriter.header(index.kind.code, version, requiredFlags, optionalFlags)
+    val body = IndexCodec.encode(index) ++ more.result
+    val log = remadeLog(Vector(header, segments), index, body, requiredFlags, optionalFlags, version)
+    oneSegment.copy(fileName = fileName, content = content.take(logStart) ++ log, unsupported = unsupported)
   }
 
   private def remadeLog(
@@ -256,6 +207,5 @@ object GoldenFiles {
       version: Long,
       id: Option[String] = None,
       kind: SegmentKind = SegmentKind.Changelog
-  ): SegmentKey =
-    SegmentKey(operator, partition, store, version, id, kind)
+  ): SegmentKey = SegmentKey(operator, partition, store, version, id, kind)
 }

@@ -54,40 +54,22 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a commit entry's log is not a data file, and the other way round") {
-    intercept[DamagedLogException](readData(small.content))
-    intercept[DamagedLogException](readEntry(small.others(dataPath)))
-    intercept[DamagedLogException](CommitEntry.entryId(file, whole(small.others(dataPath))))
+    damaged(readData(small.content))
+    damaged(readEntry(small.others(dataPath)))
+    damaged(CommitEntry.entryId(file, whole(small.others(dataPath))))
   }
 
-  test("a data file with something before it is damaged") {
-    intercept[DamagedLogException](readData(ascii("x") ++ small.others(dataPath)))
-  }
-
-  test("every truncation of a data file is reported as damage") {
+  test("a data file that is cut at either end, or goes on at either end, is reported as damage") {
     val content = small.others(dataPath)
-    for (length <- 0 until content.length)
-      withClue(s"the first $length bytes: ") {
-        intercept[DamagedLogException](readData(content.take(length)))
-      }
-  }
-
-  test("a tail that is shorter than a trailer is reported as damage") {
-    val content = small.others(dataPath)
+    val cut = content.indices.map(content.take) ++ (1 until LogFile.HeaderLength).map(content.drop)
+    val extended = Seq(ascii("x") ++ content, content :+ 0.toByte)
+    (cut ++ extended).foreach(changed => withClue(s"${changed.length} bytes: ")(damaged(readData(changed))))
     for (length <- 0 until LogFile.TrailerLength)
-      intercept[DamagedLogException](
-        DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong))
-      )
+      damaged(DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong)))
   }
 
-  test("bytes after the trailer are reported as damage") {
-    intercept[DamagedLogException](readData(small.others(dataPath) :+ 0.toByte))
-  }
-
-  test("a file whose beginning is missing is reported as damage, though its end is whole") {
-    for (missing <- 1 until LogFile.HeaderLength) {
-      intercept[DamagedLogException](readData(small.others(dataPath).drop(missing)))
-      intercept[DamagedLogException](readEntry(small.content.drop(missing)))
-    }
+  test("an entry's log whose beginning is missing is reported as damage, though its end is whole") {
+    (1 until LogFile.HeaderLength).foreach(missing => damaged(readEntry(small.content.drop(missing))))
   }
 
   test("every single flipped bit, in the log of an entry or in a data file that it names, is reported as damage") {
@@ -96,19 +78,13 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val start = content.length - log.length
     assert(readAll(content, others)._2 == Vector("firstsecond", "third", "a large segment"))
     for (bit <- start * 8 until content.length * 8)
-      withClue(s"bit $bit of the entry: ") {
-        intercept[DamagedLogException](readAll(flip(content, bit), others))
-      }
+      withClue(s"bit $bit of the entry: ")(damaged(readAll(flip(content, bit), others)))
     val (path, data) = others.head
     val segment = LogFile.HeaderLength until LogFile.HeaderLength + "a large segment".length
     for (bit <- segment.start * 8 until segment.end * 8)
-      withClue(s"bit $bit of the data file: ") {
-        intercept[DamagedLogException](readAll(content, Map(path -> flip(data, bit))))
-      }
+      withClue(s"bit $bit of the data file: ")(damaged(readAll(content, Map(path -> flip(data, bit)))))
     for (bit <- 0 until data.length * 8 if !segment.contains(bit / 8))
-      withClue(s"bit $bit of the data file, read by itself: ") {
-        intercept[DamagedLogException](readData(flip(data, bit)))
-      }
+      withClue(s"bit $bit of the data file, read by itself: ")(damaged(readData(flip(data, bit))))
   }
 
   test("damage names the file, the offset and, for a segment, store and version") {
@@ -126,14 +102,9 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val bytes = ascii("the same bytes")
     val part = SegmentPart(None, 24, bytes.length, Checksums.ofPart(key(), bytes))
     LogFileReader.verify(file, key(), part, bytes)
-    Seq(
-      key(partition = 1),
-      key(storeName = "a"),
-      key(version = 9),
-      key(id = Some("a")),
-      key(kind = SegmentKind.Checksum),
-      key().copy(operator = 1)
-    ).foreach(other => intercept[DamagedLogException](LogFileReader.verify(file, other, part, bytes)))
+    val ofStores = Seq(key().copy(operator = 1), key(partition = 1), key(storeName = "a"))
+    (ofStores ++ Seq(key(version = 9), key(id = Some("a")), key(kind = SegmentKind.Checksum)))
+      .foreach(other => damaged(LogFileReader.verify(file, other, part, bytes)))
   }
 
   test("a segment's name and its bytes do not run into each other") {
@@ -168,14 +139,9 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a file whose header and trailer disagree is damaged") {
-    Seq(
-      LogFileWriter.header(2),
-      LogFileWriter.header(1, version = 3),
-      LogFileWriter.header(1, requiredFlags = 1),
-      LogFileWriter.header(1, optionalFlags = 1)
-    ).foreach(header =>
-      intercept[DamagedLogException](readEntry(header ++ small.content.drop(LogFile.HeaderLength)))
-    )
+    import LogFileWriter.header
+    Seq(header(2), header(1, version = 3), header(1, requiredFlags = 1), header(1, optionalFlags = 1))
+      .foreach(other => damaged(readEntry(other ++ small.content.drop(LogFile.HeaderLength))))
   }
 
   test("a data file's index does not end an entry's log") {
@@ -195,6 +161,11 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val each = (length(64) - length(0)) / 64.0
     info(f"$each%.1f bytes a segment, ${length(0)} bytes without any")
     assert(each <= 14)
+  }
+
+  private def damaged(read: => Any): Assertion = {
+    intercept[DamagedLogException](read)
+    succeed
   }
 
   private def flip(content: Array[Byte], bit: Int): Array[Byte] = {

@@ -15,10 +15,8 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         assert(LogLayout.parseDataFile(path).contains(name))
         assert(name.path == path)
       }
-      assert(LogLayout.parseDataDirectory(LogLayout.dataDirectory(epoch, run).stripPrefix("data/")).contains((
-        epoch,
-        run
-      )))
+      val directory = LogLayout.dataDirectory(epoch, run).stripPrefix("data/")
+      assert(LogLayout.parseDataDirectory(directory).contains((epoch, run)))
     }
   }
 
@@ -40,27 +38,16 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("other paths are not data files") {
     val good = LogLayout.dataFile(1, someRun, "1", 2, "a")
     assert(LogLayout.isDataFile(good))
-    Seq(
-      "",
-      "/" + good,
-      "../" + good,
-      good + "\n",
-      good + "/x",
-      good + ".tmp",
-      good.stripSuffix(".log"),
-      good.replace("data/", "Data/"),
-      good.replace("data/", "data//"),
-      good.replace("/1-2-a", "/../1-2-a"),
-      good.replace("/1-2-a", "/1-02-a"),
-      good.replace("/1-2-a", "/1-2-A"),
-      good.replace("/1-2-a", "/.1-2-a"),
-      good.replace("/1-2-a", "/1:2-2-a"),
-      good.replace("/1-2-a", "/1-2"),
-      good.replace("/1-", "/01-"),
-      good.replace("/1-1111", "/1-111"),
-      good.replace("4111", "41AA"),
-      "s3a://" + good
-    ).foreach(path => assert(!LogLayout.isDataFile(path) && LogLayout.parseDataFile(path).isEmpty, path))
+    val odd = Seq("", "/", "data", "data/a", "data/../b", s"data/1-$someRun/..", s"data/1-$someRun/../x", "epochs/a/b")
+    val around =
+      Seq("/" + good, "../" + good, "s3a://" + good, good + "\n", good + "\u0000", good + "/x", good + ".tmp")
+    val directories =
+      Seq("data/" -> "Data/", "data/" -> "data//", "/1-" -> "/01-", "/1-1111" -> "/1-111", "4111" -> "41AA")
+    val names = Seq("/../1-2-a", "/1-02-a", "/1-2-A", "/.1-2-a", "/1:2-2-a", "/1-2").map("/1-2-a" -> _)
+    val changed = (directories ++ names :+ (".log" -> "")).map { case (part, other) => good.replace(part, other) }
+    (odd ++ around ++ changed).foreach { path =>
+      assert(!LogLayout.isDataFile(path) && LogLayout.parseDataFile(path).isEmpty, path)
+    }
   }
 
   test("an epoch's name and a commit entry's are plain numbers") {

@@ -29,7 +29,7 @@ class DiskCacheSuite extends AnyFunSuite {
     }
   }
 
-  private final class Fixture(maxBytes: Long) {
+  private class Fixture(maxBytes: Long) {
     val files = new MapFiles
     val timer = new ManualTimer
     val copies = new DiskCache(files, maxBytes, TestRuntime(timer))
@@ -44,55 +44,49 @@ class DiskCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("an entry is fetched once, and read from the local disk afterwards") {
-    val f = new Fixture(100)
-    (1 to 3).foreach(_ => assert(f.get(7).toSeq == Seq.fill(10)(7.toByte)))
-    assert(f.fetches == Vector(7))
-  }
+  test("an entry is fetched once, and read from the local disk afterwards")(new Fixture(100) {
+    (1 to 3).foreach(_ => assert(get(7).toSeq == Seq.fill(10)(7.toByte)))
+    assert(fetches == Vector(7))
+  })
 
-  test("a scan of everything that fits fetches each entry once, however often it is repeated") {
-    val f = new Fixture(100)
-    (1 to 4).foreach(_ => (0L until 10L).foreach(f.get))
-    assert(f.fetches == (0L until 10L).toVector)
-  }
+  test("a scan of everything that fits fetches each entry once, however often it is repeated")(new Fixture(100) {
+    (1 to 4).foreach(_ => (0L until 10L).foreach(get))
+    assert(fetches == (0L until 10L).toVector)
+  })
 
-  test("copies take no more than they may, and the least recently used go first") {
-    val f = new Fixture(25)
-    f.get(1)
-    f.get(2)
-    f.get(1)
-    f.timer.advance(60000)
-    f.get(3)
-    assert(f.copies.bytes == 20 && f.files.files.size == 2)
-    f.get(1)
-    f.get(3)
-    assert(f.fetches == Vector(1, 2, 3))
-  }
+  test("copies take no more than they may, and the least recently used go first")(new Fixture(25) {
+    get(1)
+    get(2)
+    get(1)
+    timer.advance(60000)
+    get(3)
+    assert(copies.bytes == 20 && files.files.size == 2)
+    get(1)
+    get(3)
+    assert(fetches == Vector(1, 2, 3))
+  })
 
-  test("of a scan of more than there is room for, repeated by every store, a part stays") {
-    val f = new Fixture(45)
+  test("of a scan of more than there is room for, repeated by every store, a part stays")(new Fixture(45) {
     (1 to 3).foreach { _ =>
-      f.timer.advance(1000)
-      (0L until 8L).foreach(f.get)
+      timer.advance(1000)
+      (0L until 8L).foreach(get)
     }
-    assert(f.fetches == (0L until 8L).toVector ++ (4L until 8L) ++ (4L until 8L))
-  }
+    assert(fetches == (0L until 8L).toVector ++ (4L until 8L) ++ (4L until 8L))
+  })
 
-  test("a copy that was changed or has gone is fetched again") {
-    val f = new Fixture(100)
-    f.get(1)
-    f.files.files.toVector.foreach { case (name, bytes) => f.files.files.put(name, bytes.updated(3, 99.toByte)) }
-    assert(f.get(1).toSeq == Seq.fill(10)(1.toByte))
-    f.files.files.clear()
-    assert(f.get(1).toSeq == Seq.fill(10)(1.toByte))
-    assert(f.fetches == Vector(1, 1, 1))
-    assert(f.copies.bytes == 10)
-  }
+  test("a copy that was changed or has gone is fetched again")(new Fixture(100) {
+    get(1)
+    files.files.toVector.foreach { case (name, bytes) => files.files.put(name, bytes.updated(3, 99.toByte)) }
+    assert(get(1).toSeq == Seq.fill(10)(1.toByte))
+    files.files.clear()
+    assert(get(1).toSeq == Seq.fill(10)(1.toByte))
+    assert(fetches == Vector(1, 1, 1))
+    assert(copies.bytes == 10)
+  })
 
-  test("what one reader has seen is not another's") {
-    val f = new Fixture(100)
-    f.get(1)
-    val other = f.copies.get(EntryPlace("root", new UUID(2, 2), 1))(Future.successful(None))
+  test("what one reader has seen is not another's")(new Fixture(100) {
+    get(1)
+    val other = copies.get(EntryPlace("root", new UUID(2, 2), 1))(Future.successful(None))
     assert(other.value.get.get.isEmpty)
-  }
+  })
 }

@@ -44,19 +44,15 @@ class MemoryCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("an entry is fetched once for all who want it at the same time, and later") {
-    val fixture = new Fixture
-    import fixture._
+  test("an entry is fetched once for all who want it at the same time, and later")(new Fixture {
     val all = Seq.fill(3)(get("a"))
     fetches.head._2.success(entry(10))
     assert(all.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
     assert(get("a").isCompleted && fetches.size == 1)
     assert(cache.weight == 266)
-  }
+  })
 
-  test("what was fetched again for a second caller counts as used when that one came") {
-    val fixture = new Fixture
-    import fixture._
+  test("what was fetched again for a second caller counts as used when that one came")(new Fixture {
     timer.advance(100000)
     Seq.fill(2)(get("a")): Unit
     fetches.head._2.success(EntryFound.Absent)
@@ -66,11 +62,9 @@ class MemoryCacheSuite extends AnyFunSuite {
     timer.advance(60000)
     cache.forgetIdle(60000L * 1000000)
     assert(!held("a"))
-  }
+  })
 
-  test("that nothing is there is not remembered, and neither is a failure") {
-    val fixture = new Fixture
-    import fixture._
+  test("that nothing is there is not remembered, and neither is a failure")(new Fixture {
     get("a"): Unit
     fetches.last._2.success(EntryFound.Absent)
     assert(!held("a"))
@@ -79,23 +73,23 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(!held("a"))
     get("a"): Unit
     assert(fetches.size == 3)
-  }
+  })
 
-  test("who comes while an entry is asked for and not found has it asked for again: it may have been written since") {
-    val fixture = new Fixture
-    import fixture._
-    val first = get("a")
-    val joined = Seq.fill(2)(get("a"))
-    fetches(0)._2.success(EntryFound.Absent)
-    assert(first.value.get.get == EntryFound.Absent)
-    assert(fetches.size == 2 && joined.forall(!_.isCompleted))
-    fetches(1)._2.success(entry(10))
-    assert(joined.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
-    val late = Seq.fill(2)(get("b"))
-    fetches(2)._2.success(EntryFound.Absent)
-    fetches(3)._2.success(EntryFound.Absent)
-    assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
-  }
+  test("who comes while an entry is asked for and not found has it asked for again: it may have been written since")(
+    new Fixture {
+      val first = get("a")
+      val joined = Seq.fill(2)(get("a"))
+      fetches(0)._2.success(EntryFound.Absent)
+      assert(first.value.get.get == EntryFound.Absent)
+      assert(fetches.size == 2 && joined.forall(!_.isCompleted))
+      fetches(1)._2.success(entry(10))
+      assert(joined.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
+      val late = Seq.fill(2)(get("b"))
+      fetches(2)._2.success(EntryFound.Absent)
+      fetches(3)._2.success(EntryFound.Absent)
+      assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
+    }
+  )
 
   test("a fetch that throws is a failed one") {
     val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(_.weight)
@@ -103,9 +97,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(!cache.contains("a"))
   }
 
-  test("the least recently used go first, whichever arrived last, and no more than need be") {
-    val fixture = new Fixture
-    import fixture._
+  test("the least recently used go first, whichever arrived last, and no more than need be")(new Fixture {
     Seq("a", "b", "c").foreach(load(_, 44))
     assert(cache.weight == 900)
     get("a"): Unit
@@ -118,21 +110,17 @@ class MemoryCacheSuite extends AnyFunSuite {
     slow.success(entry(44))
     assert(cache.weight == 900)
     assert(Seq("slow", "e", "f", "g").map(held) == Seq(true, false, true, true))
-  }
+  })
 
-  test("an entry that is larger than the cache is held alone") {
-    val fixture = new Fixture
-    import fixture._
+  test("an entry that is larger than the cache is held alone")(new Fixture {
     load("a", 44)
     load("large", 5000)
     assert(held("large") && !held("a"))
     load("b", 44)
     assert(cache.weight == 300)
-  }
+  })
 
-  test("what turns out to be wrong is fetched again, and what is on its way still comes") {
-    val fixture = new Fixture
-    import fixture._
+  test("what turns out to be wrong is fetched again, and what is on its way still comes")(new Fixture {
     load("a", 44)
     cache.forget("a")
     assert(!held("a") && cache.weight == 0)
@@ -141,11 +129,9 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(held("a") && fetches.size == 2)
     fetches.last._2.success(entry(44))
     assert(asked.isCompleted && cache.weight == 300)
-  }
+  })
 
-  test("it counts what was there, or on its way, and what had to be fetched") {
-    val fixture = new Fixture
-    import fixture._
+  test("it counts what was there, or on its way, and what had to be fetched")(new Fixture {
     val asked = get("a")
     val joined = get("a")
     fetches.head._2.success(entry(10))
@@ -153,5 +139,5 @@ class MemoryCacheSuite extends AnyFunSuite {
     load("b", 10)
     assert(get("a").isCompleted)
     assert(cache.hits == 2 && cache.misses == 2)
-  }
+  })
 }

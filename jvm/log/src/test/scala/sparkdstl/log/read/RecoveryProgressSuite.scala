@@ -11,9 +11,7 @@ class RecoveryProgressSuite extends AnyFunSuite {
     val progress = new RecoveryProgress(TestRuntime(timer))
   }
 
-  test("it tells of what is being loaded what is there and what is not") {
-    val fixture = new Fixture
-    import fixture._
+  test("it tells of what is being loaded what is there and what is not")(new Fixture {
     val first = progress.begin("first", 20)
     val second = progress.begin("second", 20)
     assert(progress("storesLoading") == 2 && progress("changelogsToDo") == 0)
@@ -36,11 +34,9 @@ class RecoveryProgressSuite extends AnyFunSuite {
     assert(progress("storesLoading") == 0 && progress("storesLoaded") == 1)
     assert(progress("changelogsToDo") == 0 && progress("snapshotBytesToDo") == 0 &&
       progress("snapshotBytesFetched") == 70)
-  }
+  })
 
-  test("one that takes long is reported again and again, until it has ended") {
-    val fixture = new Fixture
-    import fixture._
+  test("one that takes long is reported again and again, until it has ended")(new Fixture {
     val store = progress.begin("slow", 20)
     (1 to 3).foreach { _ =>
       timer.advance(10000)
@@ -49,5 +45,5 @@ class RecoveryProgressSuite extends AnyFunSuite {
     store.end(isLoaded = true)
     timer.advance(60000)
     assert(timer.pending == 0)
-  }
+  })
 }

@@ -60,17 +60,24 @@ class RequestsSuite extends AnyFunSuite {
     def metrics(kind: RequestKind = write): RequestCounters = requests.metrics.of(kind.operation)
   }
 
+  /** A fixture with one request under way. */
+  private class One(
+      kind: RequestKind = write,
+      timeoutMillis: Long = 600000,
+      options: RequestOptions = hedged
+  ) extends Fixture(options) {
+    val running = run(kind, timeoutMillis)
+  }
+
   // The first success.
 
-  test("the first success counts, at the first attempt, and leaves no timer") {
-    val f = new Fixture
-    val running = f.run()
+  test("the first success counts, at the first attempt, and leaves no timer")(new One {
     assert(running.outcome.isEmpty)
     running.attempts.succeed(1)
     assert(running.outcome.contains(Outcome.Done("answer 1")))
-    assert(f.timer.pending == 0 && f.requests.underWay == 0)
+    assert(timer.pending == 0 && requests.underWay == 0)
     assert(!running.attempts.isCancelled(1))
-  }
+  })
 
   for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
     test(s"$name: a slow attempt is followed by another, and the first to succeed counts") {
@@ -117,32 +124,31 @@ class RequestsSuite extends AnyFunSuite {
 
   // Connections that are dead without an error.
 
-  test("while no attempt answers the oldest is aborted for another, at longer intervals, until the deadline") {
-    val f = new Fixture(fixed)
-    val running = f.run(timeoutMillis = 60000)
+  test("while no attempt answers the oldest is aborted for another, at longer intervals, until the deadline")(new One(
+    timeoutMillis = 60000,
+    options = fixed
+  ) {
     val begun = (0 until 60).map { _ =>
       val before = running.attempts.begun
-      f.timer.advance(1000)
+      timer.advance(1000)
       running.attempts.begun - before
     }
     assert(begun.indices.filter(begun(_) > 0).map(_ + 1) == Seq(1, 2, 4, 8, 16, 26, 36, 46, 56))
     assert(begun.max == 1)
     running.unknown
-    assert(f.timer.pending == 0)
-  }
+    assert(timer.pending == 0)
+  })
 
-  test("of the attempts the oldest is aborted first, and never more than needed") {
-    val f = new Fixture
-    val running = f.run()
-    f.timer.advance(3999)
+  test("of the attempts the oldest is aborted first, and never more than needed")(new One {
+    timer.advance(3999)
     assert(running.attempts.begun == 3 && !(1 to 3).exists(running.attempts.isCancelled))
-    f.timer.advance(1)
+    timer.advance(1)
     assert(running.attempts.begun == 4 && (1 to 4).filter(running.attempts.isCancelled) == Seq(1))
-    f.timer.advance(4000)
+    timer.advance(4000)
     assert(running.attempts.begun == 5 && (1 to 5).filter(running.attempts.isCancelled) == Seq(1, 2))
     running.attempts.succeed(5)
     assert(running.outcome.contains(Outcome.Done("answer 5")))
-  }
+  })
 
   test("an aborted write may have taken effect, whatever became of the others") {
     for (ends <- Seq(true, false)) {
@@ -159,45 +165,35 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("the error of an aborted attempt leads to no further attempt: another has taken its place") {
-    val f = new Fixture
-    val running = f.run()
-    f.timer.advance(4000)
+  test("the error of an aborted attempt leads to no further attempt: another has taken its place")(new One {
+    timer.advance(4000)
     running.attempts.fail(1, new java.io.InterruptedIOException("aborted"))
-    f.timer.advance(3999)
+    timer.advance(3999)
     assert(running.attempts.begun == 4 && running.outcome.isEmpty)
-  }
+  })
 
-  test("a large object is given the time that its bytes take on a slow line") {
-    val f = new Fixture
-    val running = f.run(RequestKind(OperationKind.Put, 60000000))
-    f.timer.advance(128000)
+  test("a large object is given the time that its bytes take on a slow line")(new One(RequestKind(
+    OperationKind.Put,
+    60000000
+  )) {
+    timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
-    f.timer.advance(99999)
+    timer.advance(99999)
     assert(running.attempts.begun == 9)
-    f.timer.advance(1)
+    timer.advance(1)
     assert(running.attempts.begun == 10)
-  }
+  })
 
-  test("an attempt that may not be accompanied is not aborted either") {
-    val f = new Fixture
-    val running = f.run(cautious)
-    f.timer.advance(500000)
-    assert(running.attempts.begun == 1 && !running.attempts.isCancelled(1))
-  }
-
-  test("hedges do not use up the attempts that errors need") {
-    val f = new Fixture
-    val running = f.run()
-    f.timer.advance(2000)
+  test("hedges do not use up the attempts that errors need")(new One {
+    timer.advance(2000)
     assert(running.attempts.begun == 3)
     (1 to 3).foreach(running.attempts.fail(_))
-    f.timer.advance(500)
+    timer.advance(500)
     assert(running.attempts.begun == 4)
     running.attempts.succeed(4)
     assert(running.outcome.contains(Outcome.Done("answer 4")))
-  }
+  })
 
   test("a request whose next attempt is just being started is not over") {
     val timer = new TimerOfAnotherThread
@@ -215,55 +211,51 @@ class RequestsSuite extends AnyFunSuite {
     assert(pending.value.map(_.get).contains(Outcome.Done("answer 2")))
   }
 
-  test("an attempt that has failed has not timed out: the next one waits for its delay") {
-    val f = new Fixture(fixed.copy(timeoutMillis = 100))
-    val running = f.run()
+  test("an attempt that has failed has not timed out: the next one waits for its delay")(new One(options =
+    fixed.copy(timeoutMillis = 100)
+  ) {
     running.attempts.fail(1)
-    f.timer.advance(499)
+    timer.advance(499)
     assert(running.attempts.begun == 1)
-    f.timer.advance(1)
+    timer.advance(1)
     assert(running.attempts.begun == 2)
-  }
+  })
 
-  test("without retries an attempt has until the deadline, and an error ends the request") {
-    val f = new Fixture(none)
-    val unanswered = f.run()
-    f.timer.advance(500000)
+  test("without retries an attempt has until the deadline, and an error ends the request")(new Fixture(none) {
+    val unanswered = run()
+    timer.advance(500000)
     assert(unanswered.attempts.begun == 1)
     unanswered.attempts.succeed(1)
     assert(unanswered.outcome.contains(Outcome.Done("answer 1")))
-    val failing = f.run(read)
+    val failing = run(read)
     failing.attempts.fail(1)
     assert(failing.failure.getMessage.contains("injected"))
-  }
+  })
 
   // Hedges.
 
-  test("a hedge starts once an attempt is slower than recent ones of its kind and size") {
-    val f = new Fixture
-    f.observe(RequestOptions.MinSamples, 40)
-    val other = f.run(RequestKind(OperationKind.Put, 1000000))
-    val running = f.run()
-    f.timer.advance(79)
+  test("a hedge starts once an attempt is slower than recent ones of its kind and size")(new Fixture {
+    observe(RequestOptions.MinSamples, 40)
+    val other = run(RequestKind(OperationKind.Put, 1000000))
+    val running = run()
+    timer.advance(79)
     assert(running.attempts.begun == 1)
-    f.timer.advance(1)
+    timer.advance(1)
     assert(running.attempts.begun == 2 && other.attempts.begun == 1)
-  }
+  })
 
-  test("when everything is slow few attempts are started early, and late ones all the same") {
-    val f = new Fixture
-    f.observe(100, 40)
-    val all = (1 to 100).map(_ => f.run())
-    f.timer.advance(999)
+  test("when everything is slow few attempts are started early, and late ones all the same")(new Fixture {
+    observe(100, 40)
+    val all = (1 to 100).map(_ => run())
+    timer.advance(999)
     // Ten are saved, and a hundred requests have earned no more than fits.
-    assert(f.metrics().hedges.value == 10)
-    f.timer.advance(1)
+    assert(metrics().hedges.value == 10)
+    timer.advance(1)
     assert(all.forall(_.attempts.begun >= 2))
-  }
+  })
 
   test("a storage that is slow as a whole takes no hedges from another") {
-    val histories = new StorageHistories
-    val timer = new ManualTimer
+    val (histories, timer) = (new StorageHistories, new ManualTimer)
     def on(path: String) = new Fixture(history = histories.of(new Path(path)), timer = timer)
     val (slow, again, healthy) = (on("s3a://slow/a"), on("s3a://slow/b"), on("s3a://healthy/a"))
     Seq(slow, healthy).foreach(_.observe(100, 40))
@@ -274,41 +266,38 @@ class RequestsSuite extends AnyFunSuite {
     assert(slow.metrics().hedges.value == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
   }
 
-  test("attempts that were cancelled count with the time they had, so that hedges do not become ever more") {
-    val f = new Fixture
-    f.observe(RequestOptions.MinSamples, 40)
-    for (_ <- 1 to 10) {
-      val running = f.run()
-      f.timer.advance(90)
-      running.attempts.succeed(2)
-      running.attempts.fail(1, new IOException("cancelled"))
+  test("attempts that were cancelled count with the time they had, so that hedges do not become ever more")(
+    new Fixture {
+      observe(RequestOptions.MinSamples, 40)
+      for (_ <- 1 to 10) {
+        val running = run()
+        timer.advance(90)
+        running.attempts.succeed(2)
+        running.attempts.fail(1, new IOException("cancelled"))
+      }
+      val running = run()
+      timer.advance(89)
+      assert(running.attempts.begun == 1)
+      timer.advance(1)
+      assert(running.attempts.begun == 2)
     }
-    val running = f.run()
-    f.timer.advance(89)
-    assert(running.attempts.begun == 1)
-    f.timer.advance(1)
-    assert(running.attempts.begun == 2)
-  }
+  )
 
   // How writes end.
 
-  test("a write that storage has refused for good fails at once, and the error shows") {
-    val f = new Fixture
-    val running = f.run()
+  test("a write that storage has refused for good fails at once, and the error shows")(new One {
     running.attempts.fail(1, denied)
     assert(running.failure.getCause == denied && running.failure.getMessage.contains("denied"))
-    assert(f.timer.pending == 0 && running.attempts.begun == 1)
-  }
+    assert(timer.pending == 0 && running.attempts.begun == 1)
+  })
 
-  test("a write one of whose attempts ended without an answer is unknown, though another was refused") {
-    val f = new Fixture
-    val running = f.run()
+  test("a write one of whose attempts ended without an answer is unknown, though another was refused")(new One {
     running.attempts.fail(1, new IOException("reset"))
-    f.timer.advance(500)
+    timer.advance(500)
     running.attempts.fail(2, denied)
     assert(running.unknown.getMessage.contains("denied"))
     assert(running.unknown.getSuppressed.exists(_.getMessage == "reset"))
-  }
+  })
 
   test("a write that was refused while another attempt is unanswered waits for that one until the deadline") {
     for (answers <- Seq(true, false)) {
@@ -329,89 +318,71 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("a write without an answer until the deadline is unknown, and nothing is started afterwards") {
-    val f = new Fixture
-    val running = f.run(timeoutMillis = 2500)
-    f.timer.advance(2500)
-    val error = running.unknown
-    assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-    Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
-      assert(error.getMessage.contains(words))
-    )
-    assert((1 to 3).forall(running.attempts.isCancelled))
-    f.timer.advance(1000000)
-    assert(running.attempts.begun == 3 && f.timer.pending == 0)
-    assert(f.metrics().unknown.value == 1)
-  }
+  test("a write without an answer until the deadline is unknown, and nothing is started afterwards")(
+    new One(timeoutMillis = 2500) {
+      timer.advance(2500)
+      val error = running.unknown
+      assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
+      Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
+        assert(error.getMessage.contains(words))
+      )
+      assert((1 to 3).forall(running.attempts.isCancelled))
+      timer.advance(1000000)
+      assert(running.attempts.begun == 3 && timer.pending == 0)
+      assert(metrics().unknown.value == 1)
+    }
+  )
 
-  test("the deadline's error shows what was at the root") {
-    val f = new Fixture
-    val running = f.run(timeoutMillis = 1200)
+  test("the deadline's error shows what was at the root")(new One(timeoutMillis = 1200) {
     running.attempts.fail(1, new IOException("read-back failed", new IOException("no route to host")))
-    f.timer.advance(1200)
+    timer.advance(1200)
     assert(running.unknown.getMessage.contains("no route to host"))
     assert(running.unknown.getCause.getMessage == "read-back failed")
-  }
+  })
 
-  test("a write whose attempts were all refused, if not for good, has failed when its time is over") {
-    val f = new Fixture
-    val running = f.run(timeoutMillis = 1000)
-    running.attempts.fail(1, new FileNotFoundException("no bucket"))
-    f.timer.advance(500)
-    running.attempts.fail(2, new FileNotFoundException("no bucket"))
-    assert(running.failure.getMessage.contains("no bucket"))
-  }
+  test("a write whose attempts were all refused, if not for good, has failed when its time is over")(
+    new One(timeoutMillis = 1000) {
+      running.attempts.fail(1, new FileNotFoundException("no bucket"))
+      timer.advance(500)
+      running.attempts.fail(2, new FileNotFoundException("no bucket"))
+      assert(running.failure.getMessage.contains("no bucket"))
+    }
+  )
 
-  test("what may take effect twice to bad effect has no hedge, and no attempt after one without an answer") {
-    val f = new Fixture
-    val unanswered = f.run(cautious, timeoutMillis = 60000)
-    f.timer.advance(59999)
-    assert(unanswered.attempts.begun == 1)
-    f.timer.advance(1)
-    unanswered.unknown
-    val failing = f.run(cautious)
-    failing.attempts.fail(1, new IOException("reset"))
-    failing.unknown
-    assert(failing.attempts.begun == 1)
-  }
+  test("what may take effect twice to bad effect has no hedge, and no attempt after one without an answer")(
+    new Fixture {
+      val unanswered = run(cautious, timeoutMillis = 60000)
+      timer.advance(59999)
+      assert(unanswered.attempts.begun == 1)
+      timer.advance(1)
+      unanswered.unknown
+      val failing = run(cautious)
+      failing.attempts.fail(1, new IOException("reset"))
+      failing.unknown
+      assert(failing.attempts.begun == 1)
+    }
+  )
 
-  test("what may take effect twice to bad effect is tried again where it certainly was not done") {
-    val f = new Fixture
-    val running = f.run(cautious)
+  test("what may take effect twice to bad effect is tried again where it certainly was not done")(new One(cautious) {
     running.attempts.fail(1, new FileNotFoundException("not yet"))
-    f.timer.advance(500)
+    timer.advance(500)
     running.attempts.succeed(2)
     assert(running.outcome.contains(Outcome.Done("answer 2")))
-  }
+  })
 
   // How reads end.
 
-  test("a read that is never answered has failed at its deadline") {
-    val f = new Fixture
-    val running = f.run(read, timeoutMillis = 2500)
-    f.timer.advance(2500)
+  test("a read that is never answered has failed at its deadline")(new One(read, timeoutMillis = 2500) {
+    timer.advance(2500)
     assert(running.failure.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-    assert(f.metrics(read).failures.value == 1)
-  }
+    assert(metrics(read).failures.value == 1)
+  })
 
-  test("a read whose error no attempt would mend fails at once, though another attempt is unanswered") {
-    val f = new Fixture
-    val running = f.run(read)
-    f.timer.advance(1000)
+  test("a read whose error no attempt would mend fails at once, though another attempt is unanswered")(new One(read) {
+    timer.advance(1000)
     running.attempts.fail(2, denied)
     assert(running.failure.getCause == denied && running.attempts.isCancelled(1))
-  }
-
-  test("a read that fails now and then is answered in the end") {
-    val f = new Fixture
-    val running = f.run(read)
-    running.attempts.fail(1)
-    f.timer.advance(500)
-    f.timer.advance(1000)
-    running.attempts.fail(2)
-    running.attempts.succeed(3)
-    assert(running.outcome.contains(Outcome.Done("answer 3")))
-  }
+  })
 
   // What cannot be started.
 
@@ -443,65 +414,58 @@ class RequestsSuite extends AnyFunSuite {
     assert(outcome.value.get.get.isInstanceOf[Outcome.Failed] && attempts.begun == 0)
   }
 
-  test("a request without time is not begun") {
-    val f = new Fixture
-    val running = f.run(timeoutMillis = 0)
+  test("a request without time is not begun")(new One(timeoutMillis = 0) {
     running.failure
     assert(running.attempts.begun == 0)
-  }
+  })
 
   // The end.
 
   test(
     "closing ends all requests at once and starts none: a write is unknown, a read has failed, and later answers change nothing"
-  ) {
-    val f = new Fixture
-    val (writing, reading, retrying) = (f.run(), f.run(read), f.run())
+  )(new Fixture {
+    val (writing, reading, retrying) = (run(), run(read), run())
     retrying.attempts.fail(1, new FileNotFoundException("no bucket"))
-    f.requests.close()
-    f.requests.close()
+    requests.close()
+    requests.close()
     writing.unknown
     Seq(reading, retrying).foreach(_.failure)
     assert(writing.attempts.isCancelled(1))
     writing.attempts.succeed(1)
     writing.unknown
-    val late = f.run()
+    val late = run()
     assert(late.failure.isInstanceOf[RequestEnded] && late.attempts.begun == 0)
-    f.timer.advance(1000000)
-    assert(retrying.attempts.begun == 1 && f.timer.pending == 0)
-  }
+    timer.advance(1000000)
+    assert(retrying.attempts.begun == 1 && timer.pending == 0)
+  })
 
-  test("a closed run is quiet once its last attempt has ended, or is given up") {
-    val f = new Fixture
-    val running = f.run()
-    f.timer.advance(1000)
-    f.requests.close()
-    val short = f.requests.whenQuiet(10)
-    val long = f.requests.whenQuiet(10000)
-    f.timer.advance(10)
+  test("a closed run is quiet once its last attempt has ended, or is given up")(new One {
+    timer.advance(1000)
+    requests.close()
+    val short = requests.whenQuiet(10)
+    val long = requests.whenQuiet(10000)
+    timer.advance(10)
     assert(short.value.get.get == false && !long.isCompleted)
     running.attempts.succeed(1)
     assert(!long.isCompleted)
     running.attempts.fail(2)
     assert(long.value.get.get)
-    assert(f.requests.whenQuiet(10).value.get.get)
-    assert(f.timer.pending == 0)
-  }
+    assert(requests.whenQuiet(10).value.get.get)
+    assert(timer.pending == 0)
+  })
 
-  test("an answer that is there before the request knows its attempt counts") {
-    val f = new Fixture
-    val done = f.requests.run(write, "put of /x", 1000)(_ => Attempt(Future.successful("now")))
-    assert(done.value.get.get == Outcome.Done("now") && f.timer.pending == 0)
-  }
+  test("an answer that is there before the request knows its attempt counts")(new Fixture {
+    val done = requests.run(write, "put of /x", 1000)(_ => Attempt(Future.successful("now")))
+    assert(done.value.get.get == Outcome.Done("now") && timer.pending == 0)
+  })
 
-  test("requests are counted by operation, with their latencies") {
-    val f = new Fixture
-    f.observe(10, 30, read)
-    val metrics = f.metrics(read)
-    assert(metrics.requests.value == 10 && metrics.attempts.value == 10 &&
-      metrics.latency.snapshot().percentileNanos(0.99) == 30000000)
-    assert(f.metrics(write).requests.value == 0)
-  }
+  test("requests are counted by operation, with their latencies")(new Fixture {
+    observe(10, 30, read)
+    val reads = metrics(read)
+    assert(reads.requests.value == 10 && reads.attempts.value == 10 &&
+      reads.latency.snapshot().percentileNanos(0.99) == 30000000)
+    assert(metrics(write).requests.value == 0)
+  })
 }
 
 /** What is due it runs on another thread at once, and returns when that thread has ended or waits for a lock. */

@@ -57,79 +57,73 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Exclusive creation.
 
-  test("a creation asks nothing but to create") {
-    val f = new Fixture
-    assert(outcome(f.create()) == Outcome.Done(Creation.Ours))
-    assert(f.store.asked == Seq("create") && f.timer.pending == 0)
-  }
+  test("a creation asks nothing but to create")(new Fixture {
+    assert(outcome(create()) == Outcome.Done(Creation.Ours))
+    assert(store.asked == Seq("create") && timer.pending == 0)
+  })
 
-  test("a creation that finds its own content in the first attempt has succeeded: the client below repeated it") {
-    val f = new Fixture
-    f.store.script("create", LoseReply(taken))
-    assert(outcome(f.create()) == Outcome.Done(Creation.Ours))
-    assert(f.content == "ours")
-  }
+  test("a creation that finds its own content in the first attempt has succeeded: the client below repeated it")(
+    new Fixture {
+      store.script("create", LoseReply(taken))
+      assert(outcome(create()) == Outcome.Done(Creation.Ours))
+      assert(content == "ours")
+    }
+  )
 
-  test("a creation that finds its own content in a later attempt has succeeded") {
-    val f = new Fixture
-    f.store.script("create", LoseReply())
-    val creation = f.create()
-    f.timer.advance(500)
+  test("a creation that finds its own content in a later attempt has succeeded")(new Fixture {
+    store.script("create", LoseReply())
+    val creation = create()
+    timer.advance(500)
     assert(outcome(creation) == Outcome.Done(Creation.Ours))
-  }
+  })
 
-  test("a creation that finds another's content tells whose") {
-    val f = new Fixture
-    f.put("theirs")
-    outcome(f.create()) match {
+  test("a creation that finds another's content tells whose")(new Fixture {
+    put("theirs")
+    outcome(create()) match {
       case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) =>
         assert(new String(bytes) == "theirs" && length == 6)
       case other => fail(other.toString)
     }
-    assert(f.content == "theirs")
-  }
+    assert(content == "theirs")
+  })
 
-  test("another writer's object stays, although an attempt of ours is unanswered") {
-    val f = new Fixture
+  test("another writer's object stays, although an attempt of ours is unanswered")(new Fixture {
     val unanswered = new Hang
-    f.store.script("create", unanswered)
-    val creation = f.create()
-    f.put("theirs")
-    f.timer.advance(1000)
+    store.script("create", unanswered)
+    val creation = create()
+    put("theirs")
+    timer.advance(1000)
     assert(outcome(creation).isInstanceOf[Outcome.Done[_]] && unanswered.cancelled)
     unanswered.release()
-    assert(f.content == "theirs")
-  }
+    assert(content == "theirs")
+  })
 
-  test("the read-back is tried again like any read") {
-    val f = new Fixture
-    f.store.script("create", LoseReply(taken))
-    f.store.script("readTail", Fail(), Fail(), new Hang)
-    val creation = f.create()
-    f.timer.advance(500)
-    f.timer.advance(1000)
+  test("the read-back is tried again like any read")(new Fixture {
+    store.script("create", LoseReply(taken))
+    store.script("readTail", Fail(), Fail(), new Hang)
+    val creation = create()
+    timer.advance(500)
+    timer.advance(1000)
     assert(!creation.isCompleted)
-    f.timer.advance(1000)
+    timer.advance(1000)
     assert(outcome(creation) == Outcome.Done(Creation.Ours))
-    assert(f.store.count("create") == 1 && f.store.count("readTail") == 4)
-  }
+    assert(store.count("create") == 1 && store.count("readTail") == 4)
+  })
 
-  test("a read-back that fails until the deadline leaves it unknown, and says what is at the root") {
-    val f = new Fixture
-    f.store.script("create", LoseReply(taken))
-    f.store.always("readTail", Fail(new IOException("read", new IOException("no route to host"))))
-    val creation = f.create(timeoutMillis = 5000)
-    f.timer.advance(5000)
+  test("a read-back that fails until the deadline leaves it unknown, and says what is at the root")(new Fixture {
+    store.script("create", LoseReply(taken))
+    store.always("readTail", Fail(new IOException("read", new IOException("no route to host"))))
+    val creation = create(timeoutMillis = 5000)
+    timer.advance(5000)
     assert(unknown(creation).getMessage.contains("no route to host"))
-    assert(f.timer.pending == 0)
-  }
+    assert(timer.pending == 0)
+  })
 
-  test("a read-back that is refused leaves it unknown at once") {
-    val f = new Fixture
-    f.store.script("create", LoseReply(taken))
-    f.store.script("readTail", Fail(new AccessControlException("denied")))
-    assert(unknown(f.create()).getMessage.contains("denied"))
-  }
+  test("a read-back that is refused leaves it unknown at once")(new Fixture {
+    store.script("create", LoseReply(taken))
+    store.script("readTail", Fail(new AccessControlException("denied")))
+    assert(unknown(create()).getMessage.contains("denied"))
+  })
 
   test("what is found and gone again is created after a while") {
     for (conflict <- Seq(taken, new Conflict)) {
@@ -142,54 +136,41 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("a creation that was refused after it may have been made is unknown") {
-    val f = new Fixture
-    f.store.script("create", Fail(taken), Fail(new AccessControlException("denied")))
-    val creation = f.create()
-    f.timer.advance(500)
+  test("a creation that was refused after it may have been made is unknown")(new Fixture {
+    store.script("create", Fail(taken), Fail(new AccessControlException("denied")))
+    val creation = create()
+    timer.advance(500)
     assert(unknown(creation).getMessage.contains("denied"))
-  }
+  })
 
-  test("what is found and gone again for ever is unknown at the deadline") {
-    val f = new Fixture
-    f.store.always("create", Fail(taken))
-    val creation = f.create(timeoutMillis = 3000)
-    f.timer.advance(3000)
+  test("what is found and gone again for ever is unknown at the deadline")(new Fixture {
+    store.always("create", Fail(taken))
+    val creation = create(timeoutMillis = 3000)
+    timer.advance(3000)
     assert(unknown(creation).getMessage.contains("412"))
-  }
+  })
 
-  test("quick errors do not end a creation that has time left") {
-    val f = new Fixture
-    f.store.script("create", Seq.fill(10)(Fail(new IOException("503"))): _*)
-    val creation = f.create()
-    f.timer.advance(100000)
-    assert(outcome(creation) == Outcome.Done(Creation.Ours))
-  }
-
-  test("a judge that throws leaves it unknown") {
-    val f = new Fixture
-    f.put("theirs")
-    val creation = f.storage.create(path, ours, 1000)(_ => throw new IllegalStateException("judge"))
+  test("a judge that throws leaves it unknown")(new Fixture {
+    put("theirs")
+    val creation = storage.create(path, ours, 1000)(_ => throw new IllegalStateException("judge"))
     assert(unknown(creation).getMessage == "judge")
-  }
+  })
 
   // Other writes.
 
-  test("each trial of exclusive creation has a name of its own, and all are deleted afterwards") {
-    val f = new Fixture
-    f.store.script("createsExclusively", LoseReply())
-    val outcomes = f.storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
-    f.timer.advance(2000)
+  test("each trial of exclusive creation has a name of its own, and all are deleted afterwards")(new Fixture {
+    store.script("createsExclusively", LoseReply())
+    val outcomes = storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
+    timer.advance(2000)
     assert(outcome(outcomes) == Outcome.Done(true))
-    assert(f.store.count("createsExclusively") == 2 && f.store.count("delete") == 1)
-    assert(f.store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
-  }
+    assert(store.count("createsExclusively") == 2 && store.count("delete") == 1)
+    assert(store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
+  })
 
-  test("a put whose object is there already has succeeded") {
-    val f = new Fixture
-    f.store.script("put", Fail(taken))
-    assert(outcome(f.storage.run(Put(path, ours), 1000)) == Outcome.Done(()))
-  }
+  test("a put whose object is there already has succeeded")(new Fixture {
+    store.script("put", Fail(taken))
+    assert(outcome(storage.run(Put(path, ours), 1000)) == Outcome.Done(()))
+  })
 
   test("a replacement is hedged only where storage replaces in one step") {
     for (atomic <- Seq(true, false)) {
@@ -205,96 +186,92 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("where replacing deletes first, a replacement without an answer is not tried again") {
-    val f = new Fixture(atomic = false)
-    f.store.script("replace", Fail(new IOException("reset")))
-    assert(unknown(f.storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
-    f.timer.advance(100000)
-    assert(f.store.count("replace") == 1)
-  }
+  test("where replacing deletes first, a replacement without an answer is not tried again")(new Fixture(atomic =
+    false
+  ) {
+    store.script("replace", Fail(new IOException("reset")))
+    assert(unknown(storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
+    timer.advance(100000)
+    assert(store.count("replace") == 1)
+  })
 
-  test("objects that storage deletes one by one are requests of their own: none is deleted again because of another") {
-    val f = new Fixture
-    val paths = f.putMany(6)
-    f.store.deletionPageSize = 1
-    val slow = new Hang
-    f.store.script("delete", slow)
-    val deletion = f.storage.delete(paths, 60000)
-    // All but the unanswered one are deleted meanwhile.
-    assert(f.store.count("delete") == 6 && f.left.size == 1)
-    f.timer.advance(2000)
-    assert(outcome(deletion) == Outcome.Done(()) && f.store.count("delete") == 7)
-  }
+  test("objects that storage deletes one by one are requests of their own: none is deleted again because of another")(
+    new Fixture {
+      val paths = putMany(6)
+      store.deletionPageSize = 1
+      val slow = new Hang
+      store.script("delete", slow)
+      val deletion = storage.delete(paths, 60000)
+      // All but the unanswered one are deleted meanwhile.
+      assert(store.count("delete") == 6 && left.size == 1)
+      timer.advance(2000)
+      assert(outcome(deletion) == Outcome.Done(()) && store.count("delete") == 7)
+    }
+  )
 
-  test("of a deletion that half fails all is tried, and what is unknown counts more than what has failed") {
-    val f = new Fixture
-    val paths = f.putMany(3)
-    f.store.deletionPageSize = 1
-    f.store.always("delete", new Hang)
-    f.store.script("delete", Fail(new AccessControlException("no")), Work)
-    val deletion = f.storage.delete(paths, 1000)
-    f.timer.advance(5000)
+  test("of a deletion that half fails all is tried, and what is unknown counts more than what has failed")(new Fixture {
+    val paths = putMany(3)
+    store.deletionPageSize = 1
+    store.always("delete", new Hang)
+    store.script("delete", Fail(new AccessControlException("no")), Work)
+    val deletion = storage.delete(paths, 1000)
+    timer.advance(5000)
     assert(unknown(deletion).getMessage.contains("/many/3"))
-    assert(f.left == Seq("1", "3"))
-  }
+    assert(left == Seq("1", "3"))
+  })
 
-  test("a deletion is repeated until it is done") {
-    val f = new Fixture
-    f.put("x")
-    f.store.script("delete", Fail(), new Hang)
-    val deletion = f.storage.delete(Seq(path), 60000)
-    f.timer.advance(500)
-    f.timer.advance(1000)
+  test("a deletion is repeated until it is done")(new Fixture {
+    put("x")
+    store.script("delete", Fail(), new Hang)
+    val deletion = storage.delete(Seq(path), 60000)
+    timer.advance(500)
+    timer.advance(1000)
     assert(outcome(deletion) == Outcome.Done(()))
-    assert(outcome(f.storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
-    assert(outcome(f.storage.delete(Nil, 1000)) == Outcome.Done(()) && f.store.count("delete") == 3)
-  }
+    assert(outcome(storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
+    assert(outcome(storage.delete(Nil, 1000)) == Outcome.Done(()) && store.count("delete") == 3)
+  })
 
-  test("a request begins after its pause, with all of its time, and a pause that fails is its outcome") {
-    val f = new Fixture
+  test("a request begins after its pause, with all of its time, and a pause that fails is its outcome")(new Fixture {
     val pause = Promise[Unit]()
-    val paused = f.storage.pausing { case _: Create => pause.future; case _ => Future.failed(new IOException("no")) }
+    val paused = storage.pausing { case _: Create => pause.future; case _ => Future.failed(new IOException("no")) }
     val creation = paused.create(path, ours, 1000)(_ => true)
-    f.timer.advance(5000)
-    assert(f.store.asked.isEmpty)
+    timer.advance(5000)
+    assert(store.asked.isEmpty)
     pause.success(())
     assert(outcome(creation) == Outcome.Done(Creation.Ours))
     assert(outcome(paused.run(Read(path, 10), 1000)).isInstanceOf[Outcome.Failed])
-  }
+  })
 
   // Reads.
 
-  test("what is missing is an answer, and not asked for again") {
-    val f = new Fixture
-    assert(outcome(f.storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
-    assert(outcome(f.storage.run(ReadTail(path, 10), 1000)) == Outcome.Done(None))
-    assert(outcome(f.storage.run(ReadRange(path, 0, 10), 1000)) == Outcome.Done(None))
-    assert(f.store.asked == Seq("read", "readTail", "readRange"))
-  }
+  test("what is missing is an answer, and not asked for again")(new Fixture {
+    assert(outcome(storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
+    assert(outcome(storage.run(ReadTail(path, 10), 1000)) == Outcome.Done(None))
+    assert(outcome(storage.run(ReadRange(path, 0, 10), 1000)) == Outcome.Done(None))
+    assert(store.asked == Seq("read", "readTail", "readRange"))
+  })
 
-  test("what is longer or shorter than it must be fails at once") {
-    val f = new Fixture
-    f.put("123456")
-    for (read <- Seq(f.storage.run(Read(path, 5), 1000), f.storage.run(ReadRange(path, 3, 4), 1000)))
+  test("what is longer or shorter than it must be fails at once")(new Fixture {
+    put("123456")
+    for (read <- Seq(storage.run(Read(path, 5), 1000), storage.run(ReadRange(path, 3, 4), 1000)))
       assert(outcome(read).isInstanceOf[Outcome.Failed])
-    assert(f.timer.pending == 0)
-  }
+    assert(timer.pending == 0)
+  })
 
-  test("every read is retried after an error and after a timeout") {
-    val f = new Fixture
-    f.put("content")
+  test("every read is retried after an error and after a timeout")(new Fixture {
+    put("content")
     val operations = Seq("read", "readTail", "readRange", "list", "listRecursively", "listUnpublished")
-    operations.foreach(f.store.script(_, Fail(), new Hang))
+    operations.foreach(store.script(_, Fail(), new Hang))
     val reads = Seq(
-      f.storage.run(Read(path, 10), 60000),
-      f.storage.run(ReadTail(path, 10), 60000),
-      f.storage.run(ReadRange(path, 0, 7), 60000),
-      f.storage.run(ListObjects(path.getParent), 60000),
-      f.storage.run(ListRecursively(path.getParent), 60000),
-      f.storage.run(ListUnpublished(path.getParent), 60000)
+      storage.run(Read(path, 10), 60000),
+      storage.run(ReadTail(path, 10), 60000),
+      storage.run(ReadRange(path, 0, 7), 60000),
+      storage.run(ListObjects(path.getParent), 60000),
+      storage.run(ListRecursively(path.getParent), 60000),
+      storage.run(ListUnpublished(path.getParent), 60000)
     )
-    f.timer.advance(500)
-    f.timer.advance(1000)
+    timer.advance(500)
+    timer.advance(1000)
     reads.foreach(read => assert(outcome(read).isInstanceOf[Outcome.Done[_]]))
-  }
+  })
 }

@@ -39,11 +39,11 @@ private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocal
 
     override def write(byte: Int): Unit = {
       buffer.write(byte)
-      if (fault == FailingStreams.OnWrite) throw new IOException("injected on write")
+      if (fault == FailingStreams.OnWrite) throw new IOException(s"injected ${fault.when}")
     }
 
     override def close(): Unit = if (!aborted) {
-      if (fault == FailingStreams.OnClose) throw new IOException("injected on close")
+      if (fault == FailingStreams.OnClose) throw new IOException(s"injected ${fault.when}")
       val _ = java.nio.file.Files.write(pathToFile(path).toPath, buffer.toByteArray)
     }
 
@@ -57,9 +57,9 @@ private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocal
 }
 
 private object FailingStreams {
-  sealed trait Fault
-  case object OnWrite extends Fault
-  case object OnClose extends Fault
+  sealed abstract class Fault(val when: String)
+  case object OnWrite extends Fault("on writing")
+  case object OnClose extends Fault("on closing")
 }
 
 /** A file system that deletes in pages, and fails for some names. */

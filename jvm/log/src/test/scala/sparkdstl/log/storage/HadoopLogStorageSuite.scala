@@ -8,14 +8,7 @@ import org.apache.hadoop.fs._
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.storage.StorageOperation._
-import sparkdstl.testing.{
-  CountingFileSystem,
-  FaultyFileSystem,
-  LookingFirstFileSystem,
-  Operation,
-  RepeatingFileSystem,
-  TemporaryDirectory
-}
+import sparkdstl.testing._
 
 class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   private val configuration = Seq[Configuration => Configuration](
@@ -105,45 +98,37 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
-  for (mode <- Seq(PublishMode.Direct, PublishMode.Rename); exclusive <- Seq(false, true)) {
+  for {
+    mode <- Seq(PublishMode.Direct, PublishMode.Rename)
+    exclusive <- Seq(false, true)
+    fault <- Seq(FailingStreams.OnClose, FailingStreams.OnWrite)
+  } {
     val put = if (exclusive) "exclusive put" else "put"
-
-    def storageOn(directory: File, stream: FailingStreams.Fault): (LogStorage, Path) = {
-      val fileSystem = new FailingStreams(stream)
-      fileSystem.initialize(java.net.URI.create("file:///"), configuration)
-      val publisher =
-        if (mode == PublishMode.Direct) new DirectPublisher(fileSystem)
-        else new RenamePublisher(fileSystem, LocalRename, () => "random")
-      val base = new Path(directory.toURI)
-      (new HadoopLogStorage(fileSystem, publisher, base), new Path(base, "x"))
-    }
-
-    def write(storage: LogStorage, path: Path): Unit =
-      if (exclusive) storage.perform(Create(path, payload("x"))): Unit
-      else storage.perform(Put(path, payload("x")))
-
-    test(s"${mode.name} $put: an error on closing the stream is the caller's, and nothing is visible") {
+    test(s"${mode.name} $put: an error ${fault.when} is the caller's, and nothing is visible") {
       TemporaryDirectory.within { directory =>
-        val (storage, path) = storageOn(directory, FailingStreams.OnClose)
-        assert(intercept[IOException](write(storage, path)).getMessage == "injected on close")
-        assert(!exists(storage, path))
-        assert(storage.perform(ListUnpublished(path.getParent)).isEmpty)
-      }
-    }
-
-    test(s"${mode.name} $put: an error on writing is the caller's, and nothing is visible") {
-      TemporaryDirectory.within { directory =>
-        val (storage, path) = storageOn(directory, FailingStreams.OnWrite)
-        assert(intercept[IOException](write(storage, path)).getMessage == "injected on write")
-        assert(!exists(storage, path))
-        assert(storage.perform(ListUnpublished(path.getParent)).isEmpty)
+        val fileSystem = initialized(new FailingStreams(fault))
+        val publisher =
+          if (mode == PublishMode.Direct) new DirectPublisher(fileSystem)
+          else new RenamePublisher(fileSystem, LocalRename, () => "random")
+        val base = new Path(directory.toURI)
+        val storage = new HadoopLogStorage(fileSystem, publisher, base)
+        val path = new Path(base, "x")
+        val error = intercept[IOException] {
+          if (exclusive) storage.perform(Create(path, payload("x"))) else storage.perform(Put(path, payload("x")))
+        }
+        assert(error.getMessage == s"injected ${fault.when}")
+        assert(!exists(storage, path) && storage.perform(ListUnpublished(base)).isEmpty)
       }
     }
   }
 
-  test("an error on reading is not hidden by what the stream says when it is closed") {
-    val fileSystem = new FailingReads
+  private def initialized[T <: FileSystem](fileSystem: T): T = {
     fileSystem.initialize(java.net.URI.create("file:///"), configuration)
+    fileSystem
+  }
+
+  test("an error on reading is not hidden by what the stream says when it is closed") {
+    val fileSystem = initialized(new FailingReads)
     val storage = new HadoopLogStorage(fileSystem, new DirectPublisher(fileSystem), new Path("/base"))
     val reads = Seq[Path => StorageOperation[_]](Read(_, 100), ReadTail(_, 100), ReadRange(_, 0, 3))
     reads.foreach { read =>
@@ -180,8 +165,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   }
 
   test("objects are deleted in pages where the file system can, and all failures are reported") {
-    val bulk = new BulkDeleting(size = 2, failing = Set("2", "5"))
-    bulk.initialize(java.net.URI.create("file:///"), configuration)
+    val bulk = initialized(new BulkDeleting(size = 2, failing = Set("2", "5")))
     val base = new Path("file:///base")
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), base)
     val error = intercept[IOException](storage.perform(Delete((1 to 5).map(n => new Path(base, n.toString)))))
@@ -190,16 +174,11 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   }
 
   test("objects outside the base, and single ones, are deleted in pages as well: nothing is asked before and after") {
-    val bulk = new BulkDeleting(size = 2, failing = Set.empty)
-    bulk.initialize(java.net.URI.create("file:///"), configuration)
+    val bulk = initialized(new BulkDeleting(size = 2, failing = Set.empty))
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), new Path("file:///base"))
-    storage.perform(Delete(Seq(
-      new Path("file:///base/a"),
-      new Path("file:///elsewhere/b"),
-      new Path("file:///base2/c")
-    )))
-    assert(bulk.pages.map(_.map(_.toString)).toSet ==
-      Set(Seq("file:/base/a"), Seq("file:/elsewhere/b"), Seq("file:/base2/c")))
+    val paths = Seq("file:/base/a", "file:/elsewhere/b", "file:/base2/c")
+    storage.perform(Delete(paths.map(new Path(_))))
+    assert(bulk.pages.map(_.map(_.toString)).toSet == paths.map(Seq(_)).toSet)
     assert(bulk.bases.map(_.toString).distinct.sorted == Seq("file:/base", "file:/base2", "file:/elsewhere"))
   }
 }

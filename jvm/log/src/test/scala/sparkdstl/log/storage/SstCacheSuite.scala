@@ -24,9 +24,7 @@ class SstCacheSuite extends AnyFunSuite {
     def onDisk: Int = Using.resource(Files.list(disk.resolve("made")))(_.iterator.asScala.size)
   }
 
-  test("a cached file stays when the store deletes its own, until the store caches others") {
-    val fixture = new Fixture
-    import fixture._
+  test("a cached file stays when the store deletes its own, until the store caches others")(new Fixture {
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
     put("one", 100, a, b)
     Seq(a, b).foreach(of => Files.delete(of._2))
@@ -36,11 +34,9 @@ class SstCacheSuite extends AnyFunSuite {
     put("one", 100, b, c)
     assert(find("one", "a").isEmpty && Files.readString(find("one", "b").get) == "bbbb")
     assert(cache.bytes == 9 && onDisk == 2)
-  }
+  })
 
-  test("a damaged or missing file is evicted") {
-    val fixture = new Fixture
-    import fixture._
+  test("a damaged or missing file is evicted")(new Fixture {
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
     put("one", 100, a, b, c)
     def isWhole(content: String)(stream: java.io.InputStream) = new String(stream.readAllBytes()) == content
@@ -49,26 +45,22 @@ class SstCacheSuite extends AnyFunSuite {
     assert(cache.find("one", "b")(isWhole("bbbb")).isEmpty && cache.bytes == 8 && onDisk == 2)
     Files.delete(find("one", "c").get)
     assert(find("one", "c").isEmpty && cache.bytes == 3 && find("one", "a").nonEmpty)
-  }
+  })
 
-  test("the least recently used stores are evicted first, and a store with too many bytes caches none") {
-    val fixture = new Fixture
-    import fixture._
+  test("the least recently used stores are evicted first, and a store with too many bytes caches none")(new Fixture {
     Seq("a", "b", "c").foreach(name => put(name, 30, write(name, 10)))
     assert(find("a", "a").nonEmpty)
     put("d", 30, write("d", 10))
     assert(Seq("a", "b", "c", "d").map(name => find(name, name).nonEmpty) == Seq(true, false, true, true))
     put("a", 30, write("a", 10), write("e", 25))
     assert(cache.bytes == 0 && onDisk == 0)
-  }
+  })
 
-  test("a file that cannot be linked is not cached") {
-    val fixture = new Fixture
-    import fixture._
+  test("a file that cannot be linked is not cached")(new Fixture {
     put("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))
     assert(find("one", "gone").isEmpty && find("one", "a").nonEmpty)
     val nowhere = new SstCache(new HardLinks(_ => throw new java.io.IOException("No space left on device")))
     nowhere.put("one", Map(write("b", 3)), disk, 100)
     assert(nowhere.find("one", "b")(_ => true).isEmpty && nowhere.bytes == 0)
-  }
+  })
 }

@@ -8,10 +8,14 @@ import sparkdstl.log.runtime.ManualExecutor
 
 class WorkerThreadsSuite extends AnyFunSuite {
 
-  test("no more than the bound run, and the others follow in order") {
+  private class Fixture(bound: Int) {
     val threads = new ManualExecutor
-    val workers = new WorkerThreads(2, threads, () => ())
+    var interrupted = 0
+    val workers = new WorkerThreads(bound, threads, () => interrupted += 1)
     var ran = Vector.empty[Int]
+  }
+
+  test("no more than the bound run, and the others follow in order")(new Fixture(2) {
     (1 to 4).foreach(n => workers.submit(() => ran :+= n))
     assert(threads.pending == 2 && workers.busy == 2)
     threads.runNext()
@@ -19,45 +23,37 @@ class WorkerThreadsSuite extends AnyFunSuite {
     threads.runAll()
     assert(ran == Vector(1, 2, 3, 4))
     assert(workers.busy == 0)
-  }
+  })
 
-  test("work that is cancelled before it has a thread never runs, and says so") {
-    val threads = new ManualExecutor
-    val workers = new WorkerThreads(1, threads, () => ())
-    var ran = Vector.empty[Int]
+  test("work that is cancelled before it has a thread never runs, and says so")(new Fixture(1) {
     workers.submit(() => ran :+= 1)
     val second = workers.submit(() => ran :+= 2)
     second.cancel()
     threads.runAll()
     assert(ran == Vector(1))
     assert(StorageErrors.isDefinite(second.result.value.get.failed.get))
-  }
+  })
 
-  test("cancelled work is left alone while there are threads, and gives way, oldest first, when there are none") {
-    val threads = new ManualExecutor
-    var interrupted = 0
-    val workers = new WorkerThreads(2, threads, () => interrupted += 1)
-    val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
-    works.foreach(_.cancel())
-    assert(interrupted == 0)
-    workers.submit(() => ())
-    assert(interrupted == 1 && threads.pending == 3)
-  }
+  test("cancelled work is left alone while there are threads, and gives way, oldest first, when there are none")(
+    new Fixture(2) {
+      val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
+      works.foreach(_.cancel())
+      assert(interrupted == 0)
+      workers.submit(() => ())
+      assert(interrupted == 1 && threads.pending == 3)
+    }
+  )
 
-  test("work that ignores interrupts takes a bounded number of threads") {
-    val threads = new ManualExecutor
-    val workers = new WorkerThreads(2, threads, () => ())
+  test("work that ignores interrupts takes a bounded number of threads")(new Fixture(2) {
     (1 to 100).foreach(_ => workers.submit(() => ()).cancel())
     val bound = 2 + 2 * WorkerThreads.LingeringPerThread
     assert(workers.busy == bound && threads.pending == bound)
-  }
+  })
 
-  test("an interrupt does not reach the work that uses the thread next") {
-    // Unlike the JVM's pools, it does not clear interrupts itself.
-    val threads = new ManualExecutor
-    val workers = new WorkerThreads(1, threads, () => ())
-    var interrupted = Vector.empty[Boolean]
-    def note(): Unit = interrupted :+= Thread.currentThread().isInterrupted
+  test("an interrupt does not reach the work that uses the thread next")(new Fixture(1) {
+    // Unlike the JVM's pools, this executor does not clear interrupts itself.
+    var seen = Vector.empty[Boolean]
+    def note(): Unit = seen :+= Thread.currentThread().isInterrupted
     lazy val first: WorkerThreads#Work[Unit] = workers.submit { () =>
       first.cancel()
       workers.submit(() => note()): Unit
@@ -66,8 +62,8 @@ class WorkerThreadsSuite extends AnyFunSuite {
     first
     try threads.runAll()
     finally Thread.interrupted(): Unit
-    assert(interrupted == Vector(true, false))
-  }
+    assert(seen == Vector(true, false))
+  })
 
   /** Has no thread to give, as a machine may. */
   private final class Exhausted(threads: Executor) extends Executor {
@@ -94,24 +90,20 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(next.result.value.get.get == "done")
   }
 
-  test("the bound can grow, and what waits goes on") {
-    val threads = new ManualExecutor
-    val workers = new WorkerThreads(1, threads, () => ())
+  test("the bound can grow, and what waits goes on")(new Fixture(1) {
     (1 to 3).foreach(_ => workers.submit(() => ()))
     assert(threads.pending == 1)
     workers.ensureAtLeast(2)
     workers.ensureAtLeast(1)
     assert(threads.pending == 2)
-  }
+  })
 
-  test("after closing nothing is started, and what waited fails") {
-    val threads = new ManualExecutor
-    val workers = new WorkerThreads(1, threads, () => ())
+  test("after closing nothing is started, and what waited fails")(new Fixture(1) {
     val running = workers.submit(() => ())
     val waiting = workers.submit(() => ())
     workers.close()
     val late = workers.submit(() => ())
     assert(threads.pending == 1 && !running.result.isCompleted)
     Seq(waiting, late).foreach(work => assert(work.result.value.get.isFailure))
-  }
+  })
 }

@@ -29,9 +29,7 @@ class MessageCodecSuite extends AnyFunSuite {
 
   // Of names only those that are read as what they were: others are no files of Spark's.
   private val segment: Gen[SealedSegment] = for {
-    key <- FormatSamples.segmentKey.filter { key =>
-      sparkdstl.log.format.SegmentKey.parse(key.storeDirectory, key.fileName).contains(key)
-    }
+    key <- FormatSamples.segmentKey.filter(key => SegmentKey.parse(key.storeDirectory, key.fileName).contains(key))
     base <- Gen.option(Gen.long)
     parts <- Gen.listOf(sealedPart)
   } yield SealedSegment(key, base, parts.toVector)
@@ -80,12 +78,7 @@ class MessageCodecSuite extends AnyFunSuite {
 
   private val fromDriver: Gen[FromDriver] = Gen.oneOf(
     Gen.zip(Gen.long, Gen.long, Gen.long).map((FromDriver.Opened.apply _).tupled),
-    Gen.oneOf(
-      FromDriver.NotCoordinated,
-      FromDriver.Superseded,
-      FromDriver.OverBudget,
-      FromDriver.Noted
-    ),
+    Gen.oneOf(FromDriver.NotCoordinated, FromDriver.Superseded, FromDriver.OverBudget, FromDriver.Noted),
     Gen.zip(Gen.option(barrier), many(Gen.zip(text, many(text)))).map((FromDriver.Accepted.apply _).tupled),
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
     Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
@@ -127,15 +120,9 @@ class MessageCodecSuite extends AnyFunSuite {
     })
   }
 
-  test("what is told to the driver is read as it was written") {
+  test("messages to the driver, its answers, and messages to executors are read as they were written") {
     checkAll(toDriver)(MessageCodec.encode(_))(MessageCodec.decodeToDriver)
-  }
-
-  test("what the driver answers is read as it was written") {
     checkAll(fromDriver)(MessageCodec.encode(_))(MessageCodec.decodeFromDriver)
-  }
-
-  test("what is told to executors is read as it was written") {
     checkAll(toExecutor)(MessageCodec.encode(_))(MessageCodec.decodeToExecutor)
   }
 

@@ -11,10 +11,7 @@ import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 
 /** An uploader over storage that behaves as scripted. */
-final class UploaderFixture(
-    persistSizeThreshold: Long = 1000,
-    maxInFlight: Long = 10000
-) {
+class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 10000) {
   val base = new Path("memory:/base")
   val store = new ScriptedStore
   val timer = new ManualTimer
