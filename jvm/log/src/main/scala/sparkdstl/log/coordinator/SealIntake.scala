@@ -64,10 +64,12 @@ private[coordinator] final class SealIntake(
   private def hasNewer(view: LogView, store: String, version: Option[Long]): Boolean =
     view.snapshotsOf(store).lastOption.exists(held => version.exists(_ <= held.key.version))
 
-  /** Files of outdated snapshots that no entry names: their executor discards them. */
+  /** Files of outdated snapshots that their executor discards. Entries may name them all, for other snapshots in the same files. */
   private def unneeded(view: LogView, outdated: Vector[SealedSegment]): Vector[(String, Vector[String])] =
     outdated.groupBy(_.key.storeDirectory).toVector.flatMap { case (store, segments) =>
-      val files = filesOf(segments).filterNot(view.files.isNamed)
+      val isHeld = view.snapshotsOf(store).exists(held => segments.exists(_.key == held.key))
+      val (named, others) = filesOf(segments).partition(view.files.isNamedByEntry)
+      val files = if (others.isEmpty && !isHeld) named else others
       Option.when(files.nonEmpty)(store -> files.toVector.sorted)
     }
 

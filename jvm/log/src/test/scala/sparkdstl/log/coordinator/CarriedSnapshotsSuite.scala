@@ -122,6 +122,19 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(commit(run, 4, held).isEmpty)
   }
 
+  test("one that is older than what an entry holds is discarded although others name its files") {
+    val fixture = new RunFixture
+    val run = fixture.begin()
+    (0L to 1L).foreach(commit(run, _))
+    assert(commit(run, 2, snapshot(2, Seq(file(2)))).isEmpty)
+    assert(commit(run, 3, snapshot(1, Seq(file(2)))) == Vector("0/0" -> Vector(file(2))))
+    val message = sealing(4, 4, Some(3), snapshot(1, Seq(file(1))) ++ snapshot(1, Seq(file(1)), partition = 1))
+    (1 to 2).foreach { _ =>
+      val notTaken = answer(run, message).asInstanceOf[FromDriver.Accepted].notTaken
+      assert(notTaken.contains("0/0" -> Vector(file(1))), "also if a seal names the file, for another store")
+    }
+  }
+
   test("what does not fit into an entry comes with a later seal, and holds up no changes") {
     val fixture = new RunFixture
     val run = fixture.begin()
