@@ -26,31 +26,25 @@ class AttemptLedgerSuite extends AnyFunSuite {
     def isSettled: Boolean = ledger.whenSettled.isCompleted
   }
 
-  test("a seal that is said again changes nothing") {
-    val fixture = new Fixture
-    import fixture._
+  test("a seal that is said again changes nothing")(new Fixture {
     take(seal(1, 0, 0, inline(1, 2)))
     take(seal(1, 0, 0, inline(1, 2)))
     assert(budget.inUse == 2)
     ledger.close(0, Set.empty, Nil)
     take(seal(1, 0, 0, inline(1, 2)))
     assert(attempts == Map("0/0/1.changelog" -> 1L))
-  }
+  })
 
-  test("a segment that an attempt has written twice counts as it was written last, and its bytes once") {
-    val fixture = new Fixture
-    import fixture._
+  test("a segment that an attempt has written twice counts as it was written last, and its bytes once")(new Fixture {
     take(ToDriver.Seal(1, 0, Vector(segment(key(0), inline(1, 2, 3)), segment(key(0), inline(7)))))
     assert(budget.inUse == 1)
     ledger.close(0, Set.empty, Nil)
     assert(ledger.result.toOption.get.flatMap(_.parts).flatMap(_.left.toOption).map(_.toSeq) == Vector(Seq[Byte](7)))
     ledger.committed(0)
     assert(budget.inUse == 0)
-  }
+  })
 
-  test("a withdrawn attempt counts for nothing, holds no memory, and is refused when its seal comes later") {
-    val fixture = new Fixture
-    import fixture._
+  test("a withdrawn attempt holds no memory, and is refused when its seal comes later")(new Fixture {
     take(seal(1, 0, 0, inline(1, 2)))
     assert(!ledger.withdraw(1, 0))
     assert(!ledger.withdraw(2, 0))
@@ -59,11 +53,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(!ledger.hasSeals(0))
     ledger.close(0, Set.empty, Nil)
     assert(isSettled && attempts.isEmpty)
-  }
+  })
 
-  test("a closed batch takes no seals, and what was chosen cannot be withdrawn") {
-    val fixture = new Fixture
-    import fixture._
+  test("a closed batch takes no seals, and what was chosen cannot be withdrawn")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(2))
@@ -73,22 +65,18 @@ class AttemptLedgerSuite extends AnyFunSuite {
     ledger.committed(0)
     assert(ledger.withdraw(2, 0))
     assert(!ledger.withdraw(1, 0))
-  }
+  })
 
-  test("the attempt that Spark took last is the winner, and the others are losers") {
-    val fixture = new Fixture
-    import fixture._
+  test("the attempt that Spark took last is the winner, and the others are losers")(new Fixture {
     take(seal(1, 0, 0, inline(1)), "a")
     take(seal(2, 0, 0, inline(2)), "b")
     take(seal(3, 0, 0, inline(3)), "c")
     val closing = ledger.close(0, Set.empty, Seq(3, 1, 3, 2))
     assert(closing.losers.toSet == Set(("a", 1L, "0/0"), ("c", 3L, "0/0")))
     assert(attempts == Map("0/0/1.changelog" -> 2L))
-  }
+  })
 
-  test("where Spark names nobody, any durable attempt settles a store once the last one cannot") {
-    val fixture = new Fixture
-    import fixture._
+  test("where Spark names nobody, any durable attempt settles a store once the last one cannot")(new Fixture {
     take(seal(1, 0, 0, inline(1)), "a")
     take(seal(2, 0, 0, SealedPart.Pending(7, 10)), "b")
     assert(ledger.close(0, Set.empty, Nil).losers.isEmpty)
@@ -97,11 +85,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     ledger.uploaded("b", 7, Left("no"))
     assert(isSettled)
     assert(attempts == Map("0/0/1.changelog" -> 1L))
-  }
+  })
 
-  test("of what threads without a task have sealed, each segment is chosen for itself, the one that came last first") {
-    val fixture = new Fixture
-    import fixture._
+  test("of seals without a task, each segment is chosen for itself, the last one first")(new Fixture {
     def alone(attempt: Long, kind: SegmentKind): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind), inline(1))))
     take(alone(-5, SegmentKind.Changelog))
@@ -111,7 +97,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(closing.losers.isEmpty)
     assert(isSettled)
     assert(attempts == Map("0/0/1.changelog" -> -7L, "0/0/1.changelog.crc" -> -9L))
-  }
+  })
 
   test("what a snapshot consists of belongs to its attempt, with checkpoint ids and without") {
     for (id <- Seq(None, Some("x"))) {
@@ -130,9 +116,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   }
 
-  test("checkpoint ids choose, and those for which nothing was sealed are named") {
-    val fixture = new Fixture
-    import fixture._
+  test("checkpoint ids choose, and those for which nothing was sealed are named")(new Fixture {
     def of(attempt: Long, id: String): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(qualifier = Some(id)), inline(1))))
     take(of(1, "x"))
@@ -142,11 +126,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     val closing = ledger.close(0, Set("x", "missing"), Seq(2))
     assert(closing.missingIds == Set("missing"))
     assert(attempts == Map("0/0/1_x.changelog" -> 1L))
-  }
+  })
 
-  test("all that was sealed under a committed checkpoint id counts, whoever has sealed which part of it") {
-    val fixture = new Fixture
-    import fixture._
+  test("all that was sealed under a committed checkpoint id counts, whoever has sealed which part of it")(new Fixture {
     def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(qualifier = Some(id)), inline(1))))
     take(of(4, "x", SegmentKind.Changelog), "a")
@@ -155,11 +137,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     take(of(-3, "y", SegmentKind.Checksum), "b")
     assert(ledger.close(0, Set("x"), Seq(4)).losers == Vector(("b", 5L, "0/0")))
     assert(attempts == Map("0/0/1_x.changelog" -> 4L, "0/0/1_x.changelog.crc" -> -2L))
-  }
+  })
 
-  test("what an executor had not uploaded is lost with it, unless word of it still comes") {
-    val fixture = new Fixture
-    import fixture._
+  test("what an executor had not uploaded is lost with it, unless word of it still comes")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Pending(1, 10), SealedPart.Pending(2, 10)), "a")
     take(seal(2, 0, 1, SealedPart.Pending(1, 10)), "b")
     ledger.close(0, Set.empty, Seq(1, 2))
@@ -172,11 +152,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.result.left.toOption.get == Vector("0/0" -> "executor a: it is gone"))
     ledger.uploaded("a", 2, Right(part(3)))
     assert(attempts.size == 2)
-  }
+  })
 
-  test("changes are refused that build on a state which is not known to be what was committed") {
-    val fixture = new Fixture
-    import fixture._
+  test("changes are refused that build on a state which is not known to be what was committed")(new Fixture {
     def on(attempt: Long, batch: Long, base: Long): ToDriver.Seal =
       ToDriver.Seal(attempt, batch, Vector(SealedSegment(key(batch), Some(base), Vector(inline(1)))))
     ledger.forget(4)
@@ -186,11 +164,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     ledger.committed(5)
     assert(ledger.seal("1", on(3, 6, 2), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
     take(on(4, 6, 1))
-  }
+  })
 
-  test("carried snapshots of a batch have a bounded size, and the first is always taken") {
-    val fixture = new Fixture
-    import fixture._
+  test("carried snapshots of a batch have a bounded size, and the first is always taken")(new Fixture {
     def carrying(partition: Int, bytes: Int): Seq[String] = {
       val changes = SealedSegment(key(1, partition), Some(partition.toLong), Vector(inline(1)))
       val seal = ToDriver.Seal(10L + partition, 1, Vector(changes), snapshot(1, Nil, partition, bytes))
@@ -206,21 +182,17 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(zips.map(_.key.partition) == Vector(0))
     ledger.committed(1)
     assert(budget.inUse == 0)
-  }
+  })
 
-  test("files that attempts named are handed out once they are not part of the commit nor of a later batch") {
-    val fixture = new Fixture
-    import fixture._
+  test("a commit returns the files of attempts that are not part of it nor of a later batch")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Stored(part(1))))
     take(seal(2, 0, 0, SealedPart.Stored(part(2)), SealedPart.Stored(part(3))))
     take(seal(3, 1, 0, SealedPart.Stored(part(3))))
     ledger.close(0, Set.empty, Seq(1))
     assert(ledger.committed(0) == Set(file(2)))
-  }
+  })
 
-  test("an ended run holds no memory, and still knows what may be part of its last commit") {
-    val fixture = new Fixture
-    import fixture._
+  test("an ended run holds no memory, and still knows what may be part of its last commit")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(1))
@@ -229,11 +201,9 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.withdraw(1, 0))
     assert(!ledger.withdraw(2, 0))
     assert(ledger.seal("1", seal(3, 1, 0, inline(1)), limit).isInstanceOf[FromDriver.Refused])
-  }
+  })
 
-  test("what a report costs does not grow with the stores: 40,000 of them in 10,000 tasks settle") {
-    val fixture = new Fixture
-    import fixture._
+  test("what a report costs does not grow with the stores: 40,000 of them in 10,000 tasks settle")(new Fixture {
     val (tasks, storesPerTask) = (10000, 4)
     def segments(task: Int): Vector[SealedSegment] = Vector.tabulate(storesPerTask) { of =>
       segment(key(0, task).copy(storeName = s"s$of"), SealedPart.Pending(task.toLong * storesPerTask + of, 10))
@@ -246,5 +216,5 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
     assert(isSettled)
     assert(ledger.result.toOption.get.size == tasks * storesPerTask)
-  }
+  })
 }

@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.QueryLocation
@@ -12,7 +13,7 @@ import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.{Delete, Put}
 
 class BasePathOwnerSuite extends AnyFunSuite {
-  import RunFixture._
+  import Completed._
 
   private val base = "memory:/log"
   private val query = "11111111-0000-4000-8000-000000000001"

@@ -2,6 +2,7 @@ package sparkdstl.log.coordinator
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.view.Claim
 import sparkdstl.log.error.FencedException
 import sparkdstl.log.format.FormatSamples
@@ -11,27 +12,25 @@ import sparkdstl.log.transport.ToDriver
 
 /** A run that was paused, for any time, never commits beside the one that has taken over. */
 class ClaimSuite extends AnyFunSuite {
+  import Completed._
   import RunFixture._
 
-  private def commit(run: RunCoordinator, batch: Long): Unit = {
-    result(run.answer("1", seal(batch, batch, 0, inline(1))))
-    result(run.commit(batch, content, Seq(batch)))
-  }
+  private class Fixture extends RunFixture {
+    def fenced(run: RunCoordinator, batch: Long): Boolean = {
+      answer(run, seal(batch, batch, 0, inline(1))): Unit
+      failure(run.commit(batch, content, Seq(batch))).isInstanceOf[FencedException]
+    }
 
-  private def fenced(run: RunCoordinator, batch: Long): Boolean = {
-    result(run.answer("1", seal(batch, batch, 0, inline(1))))
-    failure(run.commit(batch, content, Seq(batch))).isInstanceOf[FencedException]
-  }
+    /** Spark purges all below `batch`, and its retention needs nothing of it. */
+    def purge(run: RunCoordinator, batch: Long): Unit = {
+      batches.filter(_ < batch).foreach(of => result(run.deleteEntry(of)))
+      answer(run, ToDriver.Release(Vector("0/0" -> (batch + 1)))): Unit
+      timer.advance(3600000)
+    }
 
-  /** Spark purges all below `batch`, and its retention needs nothing of it. */
-  private def purge(fixture: RunFixture, run: RunCoordinator, batch: Long): Unit = {
-    fixture.batches.filter(_ < batch).foreach(of => result(run.deleteEntry(of)))
-    result(run.answer("1", ToDriver.Release(Vector("0/0" -> (batch + 1)))))
-    fixture.timer.advance(3600000)
+    def epochs: Seq[String] =
+      result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path.getName).sorted
   }
-
-  private def epochs(fixture: RunFixture): Seq[String] =
-    result(fixture.store.memory.begin(ListObjects(fixture.location.epochs)).result).map(_.path.getName).sorted
 
   test("a claim says what it claims, in words that are read back; others are none") {
     val claim = Claim(otherRun, "host", 7, 3)
@@ -40,87 +39,80 @@ class ClaimSuite extends AnyFunSuite {
       .foreach(text => assert(Claim.parse(text.getBytes("UTF-8")).isEmpty, text))
   }
 
-  test("the first entry of a run outlives retention while the run before it may be paused") {
-    val fixture = new RunFixture
-    val paused = fixture.begin(otherRun)
+  test("the first entry of a run outlives retention while the run before it may be paused")(new Fixture {
+    val paused = begin(otherRun)
     (0L to 2L).foreach(commit(paused, _))
-    val next = fixture.begin()
+    val next = begin()
     (3L to 9L).foreach(commit(next, _))
-    purge(fixture, next, 9)
-    assert(fixture.batches == Seq(3, 9))
+    purge(next, 9)
+    assert(batches == Seq(3, 9))
     assert(fenced(paused, 3))
-  }
+  })
 
-  test("a run that was paused between its claim and its first commit finds the entry taken") {
-    val fixture = new RunFixture
-    val running = fixture.begin(otherRun)
+  test("a run that was paused between its claim and its first commit finds the entry taken")(new Fixture {
+    val running = begin(otherRun)
     (0L to 2L).foreach(commit(running, _))
-    val paused = fixture.begin()
+    val paused = begin()
     (3L to 9L).foreach(commit(running, _))
-    purge(fixture, running, 9)
-    assert(fixture.batches == Seq(3, 9) && fenced(paused, 3))
-  }
+    purge(running, 9)
+    assert(batches == Seq(3, 9) && fenced(paused, 3))
+  })
 
-  test("a claim that another run's commit has overtaken is not used: the run claims again, for the next batch") {
-    val fixture = new RunFixture
-    val running = fixture.begin(otherRun)
+  test("a run whose claim another run's commit has overtaken claims again, for the next batch")(new Fixture {
+    val running = begin(otherRun)
     commit(running, 0)
     val slow = new Hang
-    fixture.store.script("create", slow)
-    val begun = fixture.tryToBegin()
+    store.script("create", slow)
+    val begun = tryToBegin()
     commit(running, 1)
     slow.release()
     assert(result(begun).lastCommitted == 1 && result(begun).epoch == 3)
-    val claim = fixture.store.memory.begin(Read(fixture.location.epoch(3), 1000)).result.value.get.get.get
+    val claim = store.memory.begin(Read(location.epoch(3), 1000)).result.value.get.get.get
     assert(Claim.parse(claim).exists(_.first == 2))
-  }
+  })
 
-  test("a run that ended with nothing under way leaves no fence; the one after it deletes its claim") {
-    val fixture = new RunFixture
+  test("a run that ended with nothing under way leaves no fence; the one after it deletes its claim")(new Fixture {
     (0L to 9L).foreach { batch =>
-      val run = fixture.begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
+      val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
       commit(run, batch)
-      purge(fixture, run, batch)
+      purge(run, batch)
       result(run.close())
     }
-    assert(fixture.batches == Seq(9) && epochs(fixture) == Seq("10", "10.ended"))
-  }
+    assert(batches == Seq(9) && epochs == Seq("10", "10.ended"))
+  })
 
-  test("one run that may be paused keeps one fence, however many end well after it") {
-    val fixture = new RunFixture
-    val paused = fixture.begin(otherRun)
+  test("one run that may be paused keeps one fence, however many end well after it")(new Fixture {
+    val paused = begin(otherRun)
     commit(paused, 0)
     (1L to 9L).foreach { batch =>
-      val run = fixture.begin()
+      val run = begin()
       commit(run, batch)
-      purge(fixture, run, batch)
+      purge(run, batch)
       result(run.close())
     }
-    assert(fixture.batches == Seq(1, 9) && fenced(paused, 1))
-  }
+    assert(batches == Seq(1, 9) && fenced(paused, 1))
+  })
 
-  test("a run whose last commit has an unknown outcome does not mark its claim as ended") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
+  test("a run whose last commit has an unknown outcome does not mark its claim as ended")(new Fixture {
+    val run = begin()
     result(run.answer("1", seal(1, 0, 0, inline(1))))
-    fixture.store.script("create", LoseReply(new java.io.IOException("reset")))
+    store.script("create", LoseReply(new java.io.IOException("reset")))
     failure(run.commit(0, content, Seq(1))): Unit
     result(run.close())
-    assert(epochs(fixture) == Seq("1"))
-    result(fixture.begin(otherRun).close())
-    assert(epochs(fixture) == Seq("1", "2", "2.ended"))
-  }
+    assert(epochs == Seq("1"))
+    result(begin(otherRun).close())
+    assert(epochs == Seq("1", "2", "2.ended"))
+  })
 
-  test("claims of more than a hundred runs are not kept") {
-    val fixture = new RunFixture
+  test("claims of more than a hundred runs are not kept")(new Fixture {
     val runs = (0L to 105L).map { batch =>
-      val run = fixture.begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
+      val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
       commit(run, batch)
       run
     }
     // The last sweep has seen its own claim, too.
-    assert(epochs(fixture).size == 100)
-    purge(fixture, runs.last, 105)
-    assert(fixture.batches == (7L to 105L), "the run before the oldest claim is not known any more")
-  }
+    assert(epochs.size == 100)
+    purge(runs.last, 105)
+    assert(batches == (7L to 105L), "the run before the oldest claim is not known any more")
+  })
 }

@@ -7,15 +7,17 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.error.{DstlException, FencedException}
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace, TryCreation}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Replace, TryCreation}
 import sparkdstl.log.transport._
 
 class RunCoordinatorSuite extends AnyFunSuite {
+  import Completed._
   import RunFixture._
 
   private def condition(future: Future[_]): String = failure(future) match {
@@ -23,354 +25,299 @@ class RunCoordinatorSuite extends AnyFunSuite {
     case other => fail(other)
   }
 
-  private def answer(run: RunCoordinator, message: ToDriver, from: String = "1"): FromDriver =
-    result(run.answer(from, message))
-
   private def uploaded(ticket: Long, of: Long): ToDriver = ToDriver.Uploaded(Vector(ticket -> Right(part(of))))
 
-  /** Commits `batch` with one small segment. */
-  private def commit(run: RunCoordinator, batch: Long, attempt: Long = 1): Unit = {
-    assert(answer(run, seal(attempt, batch, 0, inline(1))).isInstanceOf[FromDriver.Accepted])
-    result(run.commit(batch, content, Seq(attempt)))
-  }
-
-  test("a commit entry carries what the winners have sealed, and names the entry it is built on") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    answer(run, seal(1, 1, 0, inline(1)))
-    answer(run, seal(2, 1, 0, inline(2)))
+  test("a commit entry carries what the winners have sealed, and names the entry it is built on")(new RunningFixture {
+    commit(0)
+    answer(seal(1, 1, 0, inline(1)))
+    answer(seal(2, 1, 0, inline(2)))
     result(run.commit(1, content, Seq(2)))
-    assert(fixture.entry(1).get.index.entries.map(entry => entry.key -> entry.attempt) == Vector(key(1) -> 2L))
-    assert(fixture.entry(1).get.index.link.get.previous == fixture.idOf(0))
-    assert(fixture.told.toSeq == Seq("1" -> ToExecutor.Drop(1, Vector("0/0"))))
-    assert(fixture.budget.inUse == 0)
-  }
+    assert(entry(1).get.index.entries.map(entry => entry.key -> entry.attempt) == Vector(key(1) -> 2L))
+    assert(entry(1).get.index.link.get.previous == idOf(0))
+    assert(told.toSeq == Seq("1" -> ToExecutor.Drop(1, Vector("0/0"))))
+    assert(budget.inUse == 0)
+  })
 
-  test(
-    "the size of the log is that of the entries which stand, an earlier run's as well, and of changes in data files"
-  ) {
-    val fixture = new RunFixture
+  test("the size of the log is that of all runs' entries, and of changes in data files")(new RunFixture {
     def entryBytes: Long =
-      result(fixture.store.memory.begin(ListObjects(fixture.location.commits)).result).map(_.length).sum
-    val earlier = fixture.begin(otherRun)
+      result(store.memory.begin(ListObjects(location.commits)).result).map(_.length).sum
+    val earlier = begin(otherRun)
     (0L to 2L).foreach(commit(earlier, _))
     result(earlier.close())
-    val run = fixture.begin()
+    val run = begin()
     assert(run.retainedBytes == entryBytes)
-    fixture.put(file(1))
+    put(file(1))
     answer(run, seal(7, 3, 0, SealedPart.Stored(part(1))))
     result(run.commit(3, content, Seq(7)))
     assert(run.retainedBytes == entryBytes + part(1).length)
     assert(run.barrier.map(_.logBytes).contains(run.retainedBytes))
     answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
     (0L to 1L).foreach(batch => result(run.deleteEntry(batch)))
-    fixture.timer.advance(2000)
-    assert(fixture.batches == Seq(2L, 3L))
+    timer.advance(2000)
+    assert(batches == Seq(2L, 3L))
     assert(run.retainedBytes == entryBytes + part(1).length)
-  }
+  })
 
-  test("a commit waits for what is being uploaded, and asks for it every second") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+  test("a commit waits for what is being uploaded, and asks for it every second")(new RunningFixture {
+    answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(1))
-    fixture.timer.advance(2500)
-    assert(fixture.told.toSeq == Seq.fill(3)("1" -> ToExecutor.Flush))
-    assert(!committed.isCompleted && fixture.batches.isEmpty)
-    assert(answer(run, uploaded(5, 1)) == FromDriver.Noted)
+    timer.advance(2500)
+    assert(told.toSeq == Seq.fill(3)("1" -> ToExecutor.Flush))
+    assert(!committed.isCompleted && batches.isEmpty)
+    assert(answer(uploaded(5, 1)) == FromDriver.Noted)
     result(committed)
-    assert(fixture.entry(0).get.index.files == Set(file(1)))
-    fixture.timer.advance(10000)
-    assert(fixture.told.size == 3)
-  }
+    assert(entry(0).get.index.files == Set(file(1)))
+    timer.advance(10000)
+    assert(told.size == 3)
+  })
 
-  test("executors that cannot be told anything do not keep a batch from being committed") {
-    val fixture = new RunFixture
-    fixture.tell = () => throw new IllegalStateException("no way there")
-    val run = fixture.begin()
+  test("executors that cannot be told anything do not keep a batch from being committed")(new RunFixture {
+    tell = () => throw new IllegalStateException("no way there")
+    val run = begin()
     answer(run, seal(1, 0, 0, inline(1)))
     answer(run, seal(2, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(2))
-    fixture.timer.advance(1000)
+    timer.advance(1000)
     answer(run, uploaded(5, 1))
     result(committed)
-  }
+  })
 
-  test("what is not durable in time fails the batch, and so does what is lost; nothing is written") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+  test("what is not durable in time fails the batch, and so does what is lost; nothing is written")(new RunningFixture {
+    answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val late = run.commit(0, content, Seq(1))
-    fixture.timer.advance(60000)
+    timer.advance(60000)
     assert(condition(late) == "DSTL_COMMIT_TIMEOUT")
-    val next = fixture.begin(otherRun)
+    val next = begin(otherRun)
     answer(next, seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val lost = next.commit(0, content, Seq(1))
     next.executorLost("1", "it is gone")
     assert(condition(lost) == "DSTL_LOST_CHANGES")
-    assert(fixture.batches.isEmpty)
+    assert(batches.isEmpty)
     assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
-  }
+  })
 
-  test("after a commit of which nobody knows what became, nothing is deleted that it may name") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    fixture.put(file(1))
-    answer(run, seal(1, 0, 0, SealedPart.Stored(part(1))))
-    answer(run, seal(2, 0, 0, inline(1)))
-    fixture.store.script("create", LoseReply(new IOException("reset")))
+  test("after a commit of which nobody knows what became, nothing is deleted that it may name")(new RunningFixture {
+    put(file(1))
+    answer(seal(1, 0, 0, SealedPart.Stored(part(1))))
+    answer(seal(2, 0, 0, inline(1)))
+    store.script("create", LoseReply(new IOException("reset")))
     assert(condition(run.commit(0, content, Seq(1))) == "DSTL_COMMIT_UNKNOWN")
-    assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(true))
-    assert(answer(run, ToDriver.Withdraw(2, 0)) == FromDriver.Withdrawal(false))
-    assert(answer(run, uploaded(5, 1)) == FromDriver.Noted)
-    assert(answer(run, seal(3, 1, 0, inline(1))) == FromDriver.Superseded)
-    assert(fixture.has(file(1)))
-    assert(fixture.budget.inUse == 0)
-    assert(fixture.begin(otherRun).lastCommitted == 0)
-  }
+    assert(answer(ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(true))
+    assert(answer(ToDriver.Withdraw(2, 0)) == FromDriver.Withdrawal(false))
+    assert(answer(uploaded(5, 1)) == FromDriver.Noted)
+    assert(answer(seal(3, 1, 0, inline(1))) == FromDriver.Superseded)
+    assert(has(file(1)))
+    assert(budget.inUse == 0)
+    assert(begin(otherRun).lastCommitted == 0)
+  })
 
-  test("a run whose batch another driver has committed says by whom, and deletes nothing any more") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    commit(run, 1)
-    fixture.writeEntry(2, otherRun, 9, fixture.idOf(1), committed(2))
-    answer(run, seal(1, 2, 0, inline(1)))
+  test("a run whose batch another driver has committed says by whom, and deletes nothing any more")(new RunningFixture {
+    commit(0)
+    commit(1)
+    writeEntry(2, otherRun, 9, idOf(1), committed(2))
+    answer(seal(1, 2, 0, inline(1)))
     val error = failure(run.commit(2, content, Seq(1)))
     assert(error.isInstanceOf[FencedException] && error.getMessage.contains(otherRun.toString))
     // What it knows to be the newest entry is not: a rollback by it would delete what the other driver has built on.
     assert(!run.isAtWork && condition(run.deleteEntry(1)) == "DSTL_RUN_ENDED")
-    answer(run, ToDriver.Release(Vector("0/0" -> 100L)))
-    assert(fixture.batches == Seq(0, 1, 2))
-    assert(fixture.budget.inUse == 0)
-  }
+    answer(ToDriver.Release(Vector("0/0" -> 100L)))
+    assert(batches == Seq(0, 1, 2))
+    assert(budget.inUse == 0)
+  })
 
-  test("a run that is closed while it waits writes no entry") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+  test("a run that is closed while it waits writes no entry")(new RunningFixture {
+    answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(1))
     result(run.close())
     assert(condition(committed) == "DSTL_RUN_ENDED")
-    answer(run, uploaded(5, 1))
-    assert(fixture.batches.isEmpty)
-    assert(fixture.budget.inUse == 0)
-  }
+    answer(uploaded(5, 1))
+    assert(batches.isEmpty)
+    assert(budget.inUse == 0)
+  })
 
-  test("a run that is closed while its entry is being written has ended when that has") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, inline(1)))
+  test("a run that is closed while its entry is being written has ended when that has")(new RunningFixture {
+    answer(seal(1, 0, 0, inline(1)))
     val hang = new Hang
-    fixture.store.script("create", hang)
+    store.script("create", hang)
     val committed = run.commit(0, content, Seq(1))
     val closed = run.close()
     assert(!closed.isCompleted)
     hang.release()
     result(committed)
     result(closed)
-    assert(fixture.batches == Seq(0))
+    assert(batches == Seq(0))
     assert(condition(run.commit(1, content, Seq(1))) == "DSTL_RUN_ENDED")
-  }
+  })
 
-  test("deleting the newest entry of a run that is at work deletes it, and ends the run") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    (0L to 2L).foreach(commit(run, _))
+  test("deleting the newest entry of a run that is at work deletes it, and ends the run")(new RunningFixture {
+    (0L to 2L).foreach(commit(_))
     result(run.deleteEntry(2))
-    assert(fixture.batches == Seq(0, 1) && !run.isAtWork)
-    answer(run, seal(8, 2, 0, inline(1)))
+    assert(batches == Seq(0, 1) && !run.isAtWork)
+    answer(seal(8, 2, 0, inline(1)))
     assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
-    val next = fixture.begin(otherRun)
+    val next = begin(otherRun)
     commit(next, 2, attempt = 9)
-    assert(fixture.entry(2).get.index.link.get.previous == fixture.idOf(1))
-  }
+    assert(entry(2).get.index.link.get.previous == idOf(1))
+  })
 
-  test("the newest entry is not deleted while the next one is being written") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    answer(run, seal(2, 1, 0, inline(1)))
+  test("the newest entry is not deleted while the next one is being written")(new RunningFixture {
+    commit(0)
+    answer(seal(2, 1, 0, inline(1)))
     val hang = new Hang
-    fixture.store.script("create", hang)
+    store.script("create", hang)
     val committed = run.commit(1, content, Seq(2))
     val deleted = run.deleteEntry(0)
-    assert(fixture.batches == Seq(0) && !deleted.isCompleted)
+    assert(batches == Seq(0) && !deleted.isCompleted)
     hang.release()
     result(committed)
     result(deleted)
-    assert(fixture.batches == Seq(0, 1) && run.isAtWork)
-  }
+    assert(batches == Seq(0, 1) && run.isAtWork)
+  })
 
-  test("no batch is committed while the newest entry is being deleted") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    (0L to 1L).foreach(commit(run, _))
+  test("no batch is committed while the newest entry is being deleted")(new RunningFixture {
+    (0L to 1L).foreach(commit(_))
     val hang = new Hang
-    fixture.store.script("delete", hang)
+    store.script("delete", hang)
     val deleted = run.deleteEntry(1)
     assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
     hang.release()
     result(deleted)
-    assert(fixture.batches == Seq(0) && !run.isAtWork)
-  }
+    assert(batches == Seq(0) && !run.isAtWork)
+  })
 
-  test("a run ends as well if the deletion of its newest entry fails: it may have taken effect") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    (0L to 1L).foreach(commit(run, _))
-    fixture.store.script("delete", Fail())
+  test("a run ends as well if the deletion of its newest entry fails: it may have taken effect")(new RunningFixture {
+    (0L to 1L).foreach(commit(_))
+    store.script("delete", Fail())
     assert(failure(run.deleteEntry(1)).getMessage.contains("injected"))
     assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
-  }
+  })
 
-  test("a run continues if its newest entry stays, because Spark has begun the batch after it") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    fixture.store.memory.begin(Put(new Path(fixture.root, "offsets/1"), Payload(content)))
+  test("a run continues if its newest entry stays, because Spark has begun the batch after it")(new RunningFixture {
+    commit(0)
+    store.memory.begin(Put(new Path(root, "offsets/1"), Payload(content)))
     result(run.deleteEntry(0))
-    commit(run, 1)
-    assert(fixture.batches == Seq(0, 1))
-  }
+    commit(1)
+    assert(batches == Seq(0, 1))
+  })
 
-  test("a run commits nothing on top of an entry that appeared after it had claimed its epoch") {
-    val fixture = new RunFixture
-    val passed = fixture.begin(otherRun)
-    commit(fixture.begin(), 0)
+  test("a run commits nothing on top of an entry that appeared after it had claimed its epoch")(new RunFixture {
+    val passed = begin(otherRun)
+    commit(begin(), 0)
     answer(passed, seal(1, 1, 0, inline(1)))
     val error = failure(passed.commit(1, content, Seq(1)))
     assert(error.isInstanceOf[FencedException] && error.getMessage.contains(s"run ${FormatSamples.someRun} on host"))
-    val another = fixture.begin(otherRun)
-    fixture.store.memory.begin(Replace(fixture.location.entry(1), Payload(content)))
+    val another = begin(otherRun)
+    store.memory.begin(Replace(location.entry(1), Payload(content)))
     answer(another, seal(1, 2, 0, inline(1)))
     assert(failure(another.commit(2, content, Seq(1))).isInstanceOf[FencedException])
-    assert(fixture.batches == Seq(0, 1))
-  }
+    assert(batches == Seq(0, 1))
+  })
 
-  test("a sweep that cannot read an entry deletes nothing, and is tried again after a while") {
-    val fixture = new RunFixture
-    fixture.writeEntry(0, otherRun, 1, None, committed(0))
-    val run = fixture.begin()
-    fixture.put(file(1, 1, otherRun))
+  test("a sweep that cannot read an entry deletes nothing, and is tried again after a while")(new RunFixture {
+    writeEntry(0, otherRun, 1, None, committed(0))
+    val run = begin()
+    put(file(1, 1, otherRun))
     commit(run, 1)
-    assert(!fixture.has(file(1, 1, otherRun)), "the sweep works")
-    val next = fixture.begin(otherRun)
-    fixture.put(file(2, 1, otherRun))
-    fixture.store.always("readTail", Fail(new IOException("no")))
+    assert(!has(file(1, 1, otherRun)), "the sweep works")
+    val next = begin(otherRun)
+    put(file(2, 1, otherRun))
+    store.always("readTail", Fail(new IOException("no")))
     commit(next, 2)
-    fixture.store.always("readTail", ScriptedStore.Work)
+    store.always("readTail", ScriptedStore.Work)
     commit(next, 3)
-    assert(fixture.has(file(2, 1, otherRun)), "not after each batch")
-    fixture.timer.advance(10000)
+    assert(has(file(2, 1, otherRun)), "not after each batch")
+    timer.advance(10000)
     commit(next, 4)
-    assert(!fixture.has(file(2, 1, otherRun)))
-  }
+    assert(!has(file(2, 1, otherRun)))
+  })
 
-  test("a sweep that meets a damaged entry waits until that is gone, however many batches are committed") {
-    val fixture = new RunFixture
-    fixture.writeEntry(0, otherRun, 1, None, committed(0))
-    fixture.writeEntry(1, otherRun, 1, fixture.idOf(0), committed(1))
-    val damaged = fixture.store.memory.begin(Read(fixture.location.entry(0), 1 << 20)).result.value.get.get.get
-    damaged(damaged.length - 20) = (damaged(damaged.length - 20) ^ 1).toByte
-    fixture.store.memory.begin(Replace(fixture.location.entry(0), Payload(damaged)))
-    val run = fixture.begin()
-    fixture.put(file(1, 1, otherRun))
+  test("a sweep that meets a damaged entry waits until that is gone, for any number of batches")(new RunFixture {
+    writeEntry(0, otherRun, 1, None, committed(0))
+    writeEntry(1, otherRun, 1, idOf(0), committed(1))
+    damage(0)
+    val run = begin()
+    put(file(1, 1, otherRun))
     (2L to 5L).foreach(commit(run, _))
-    fixture.timer.advance(3600000)
-    val reads = fixture.store.count("listRecursively")
+    timer.advance(3600000)
+    val reads = store.count("listRecursively")
     (6L to 9L).foreach(commit(run, _))
-    assert(fixture.store.count("listRecursively") == reads && fixture.has(file(1, 1, otherRun)))
+    assert(store.count("listRecursively") == reads && has(file(1, 1, otherRun)))
     result(run.deleteEntry(0))
     answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
-    fixture.timer.advance(10000)
+    timer.advance(10000)
     commit(run, 10)
-    assert(!fixture.has(file(1, 1, otherRun)))
-  }
+    assert(!has(file(1, 1, otherRun)))
+  })
 
-  test("an entry below that is not there leaves the chain to begin anew") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    commit(run, 0)
-    commit(run, 5)
-    assert(fixture.entry(5).get.index.link.get.previous.isEmpty)
-  }
+  test("an entry below that is not there leaves the chain to begin anew")(new RunningFixture {
+    commit(0)
+    commit(5)
+    assert(entry(5).get.index.link.get.previous.isEmpty)
+  })
 
-  test("an upload that is told after its batch was committed without it is for its executor to discard") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, SealedPart.Pending(1, 10)))
-    answer(run, seal(2, 0, 0, SealedPart.Pending(2, 10)))
+  test("an executor discards an upload whose batch was committed without it")(new RunningFixture {
+    answer(seal(1, 0, 0, SealedPart.Pending(1, 10)))
+    answer(seal(2, 0, 0, SealedPart.Pending(2, 10)))
     val committed = run.commit(0, content, Seq(1))
-    answer(run, uploaded(1, 1))
+    answer(uploaded(1, 1))
     result(committed)
     // Its file may hold chunks of the next batch, which nobody has sealed yet.
-    fixture.put(file(2))
-    assert(answer(run, uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
-    assert(fixture.has(file(2)))
-    assert(answer(run, uploaded(1, 1)) == FromDriver.Noted, "it was told before, and is part of the commit")
-  }
+    put(file(2))
+    assert(answer(uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
+    assert(has(file(2)))
+    assert(answer(uploaded(1, 1)) == FromDriver.Noted, "it was told before, and is part of the commit")
+  })
 
-  test("a seal that comes after its attempt was given up is not taken, and is no refusal to look at") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(false))
-    assert(answer(run, seal(1, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
-    assert(fixture.metrics.refused.value == 0)
-  }
+  test("a seal after its attempt was withdrawn is not taken, and counts as no refusal")(new RunningFixture {
+    assert(answer(ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(false))
+    assert(answer(seal(1, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
+    assert(metrics.refused.value == 0)
+  })
 
-  test("files that only losers named are deleted with the commit") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
+  test("files that only losers named are deleted with the commit")(new RunningFixture {
     Seq(1L, 2L).foreach { of =>
-      fixture.put(file(of))
-      answer(run, seal(of, 0, 0, SealedPart.Stored(part(of))))
+      put(file(of))
+      answer(seal(of, 0, 0, SealedPart.Stored(part(of))))
     }
     result(run.commit(0, content, Seq(2)))
-    assert(!fixture.has(file(1)) && fixture.has(file(2)))
-  }
+    assert(!has(file(1)) && has(file(2)))
+  })
 
-  test("what lower epochs left behind goes after the first commit, and nothing that is named or of other epochs") {
-    val fixture = new RunFixture
-    val old = fixture.begin(otherRun)
+  test("the first commit deletes what lower epochs left, and nothing that is named or of other epochs")(new RunFixture {
+    val old = begin(otherRun)
     answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
     result(old.commit(0, content, Seq(1)))
-    val run = fixture.begin()
+    val run = begin()
     assert(run.epoch == 2)
     val (named, orphan) = (file(1, 1, otherRun), file(2, 1, otherRun))
     val (own, later) = (file(3, 2), file(4, 3, otherRun))
-    Seq(named, orphan, own, later).foreach(fixture.put)
-    val (oldTrial, laterTrial) = (fixture.location.trial(1, otherRun), fixture.location.trial(3, otherRun))
-    Seq(oldTrial, laterTrial).foreach(trial => result(fixture.store.memory.begin(TryCreation(trial)).result))
+    Seq(named, orphan, own, later).foreach(put)
+    val (oldTrial, laterTrial) = (location.trial(1, otherRun), location.trial(3, otherRun))
+    Seq(oldTrial, laterTrial).foreach(trial => result(store.memory.begin(TryCreation(trial)).result))
     commit(run, 1)
-    assert(Seq(named, orphan, own, later).map(fixture.has) == Seq(true, false, true, true))
-    val epochs = result(fixture.store.memory.begin(ListObjects(fixture.location.epochs)).result).map(_.path).toSet
-    assert(epochs == Set(fixture.location.epoch(1), fixture.location.epoch(2), laterTrial), "its run has not ended")
-  }
+    assert(Seq(named, orphan, own, later).map(has) == Seq(true, false, true, true))
+    val epochs = result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path).toSet
+    assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "its run has not ended")
+  })
 
-  test("a run answers without throwing, and for a run that is over with that") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
+  test("a run answers without throwing, and for a run that is over with that")(new RunningFixture {
     val runs = new CoordinatedRuns
     assert(result(runs.answer("1", run.id, ToDriver.Open)) == FromDriver.NotCoordinated)
     runs.begin(run)
     assert(result(runs.answer("1", run.id, ToDriver.Open)).isInstanceOf[FromDriver.Opened])
     assert(failure(runs.answer("1", run.id, ToDriver.Seal(1, 0, null))).isInstanceOf[NullPointerException])
-    val next = fixture.begin(otherRun)
+    val next = begin(otherRun)
     runs.begin(next)
     assert(result(runs.answer("1", run.id, seal(1, 0, 0, inline(1)))) == FromDriver.Superseded)
     runs.end(next.id)
     assert(result(runs.answer("1", next.id, ToDriver.Open)) == FromDriver.Superseded)
-  }
+  })
 
-  test("an entry that is there already is another driver's, whatever storage says of it") {
-    val fixture = new RunFixture
-    val run = fixture.begin()
-    answer(run, seal(1, 0, 0, inline(1)))
+  test("an entry that is there already is another driver's, whatever storage says of it")(new RunningFixture {
+    answer(seal(1, 0, 0, inline(1)))
     // The client below has repeated its request, and now storage refuses what is ours.
-    fixture.store.script("create", LoseReply(new FileAlreadyExistsException("412")))
+    store.script("create", LoseReply(new FileAlreadyExistsException("412")))
     result(run.commit(0, content, Seq(1)))
-    assert(fixture.batches == Seq(0))
-  }
+    assert(batches == Seq(0))
+  })
 }

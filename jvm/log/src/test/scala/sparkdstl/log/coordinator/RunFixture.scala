@@ -4,22 +4,23 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.testing.Completed.result
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryReader, LoadedEntry}
 import sparkdstl.log.request.{QueryStorage, RequestOptions, Requests, ScriptedStore, StorageClient}
-import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace}
 import sparkdstl.log.transport._
 
 /** A driver with storage that behaves as scripted, and executors that only listen. */
-final class RunFixture(
+class RunFixture(
     val store: ScriptedStore = new ScriptedStore,
     val timer: ManualTimer = new ManualTimer,
     policy: RetryPolicy = RetryPolicy.NoRetry,
@@ -27,7 +28,7 @@ final class RunFixture(
 ) {
   val root = new Path("memory:/checkpoint")
   val location: QueryLocation = QueryLocation(root, new Path(root, "dstl"), None)
-  val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
+  val runtime = TestRuntime(timer)
   val options: LogOptions = LogOptions.parse(Seq(
     LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s"
   ))
@@ -43,14 +44,25 @@ final class RunFixture(
 
   val metrics = new CommitMetrics
 
-  def begin(run: UUID = FormatSamples.someRun): RunCoordinator = RunFixture.result(tryToBegin(run))
+  def begin(run: UUID = FormatSamples.someRun): RunCoordinator = result(tryToBegin(run))
 
   def tryToBegin(run: UUID = FormatSamples.someRun): Future[RunCoordinator] =
     RunFactory.begin(storage, RunSetup(run, "host", "application", 1, options), DriverResources(link, budget, metrics))
 
+  def answer(run: RunCoordinator, message: ToDriver): FromDriver = result(run.answer("1", message))
+
+  /** Commits a batch with one small segment. */
+  def commit(run: RunCoordinator, batch: Long, attempt: Long): Unit = {
+    val sealing = answer(run, RunFixture.seal(attempt, batch, 0, RunFixture.inline(1)))
+    assert(sealing.isInstanceOf[FromDriver.Accepted])
+    result(run.commit(batch, RunFixture.content, Seq(attempt)))
+  }
+
+  def commit(run: RunCoordinator, batch: Long): Unit = commit(run, batch, attempt = 1)
+
   /** Of a batch, from the memory behind the scripts. */
   def entry(batch: Long): Option[LoadedEntry] =
-    RunFixture.result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
+    result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
 
   private def storageOf(of: ObjectStore): QueryStorage = {
     val client = new StorageClient(of, new Requests(RequestOptions(policy, 100000, 3, 500), runtime))
@@ -60,11 +72,18 @@ final class RunFixture(
   def idOf(batch: Long): Option[UUID] = entry(batch).flatMap(_.index.link).map(_.entry)
 
   def batches: Seq[Long] =
-    RunFixture.result(store.memory.begin(ListObjects(location.commits)).result).map(_.path.getName.toLong).sorted
+    result(store.memory.begin(ListObjects(location.commits)).result).map(_.path.getName.toLong).sorted
 
   def put(file: String): Unit = store.memory.begin(Put(location.file(file), Payload(Array[Byte](1)))): Unit
 
   def has(file: String): Boolean = store.memory.begin(Read(location.file(file), 1000)).result.value.get.isSuccess
+
+  /** Changes a bit of the index of an entry. */
+  def damage(batch: Long): Unit = {
+    val content = store.memory.begin(Read(location.entry(batch), 1 << 20)).result.value.get.get.get
+    content(content.length - 20) = (content(content.length - 20) ^ 1).toByte
+    store.memory.begin(Replace(location.entry(batch), Payload(content))): Unit
+  }
 
   /** An entry as another run writes it. */
   def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID =
@@ -88,6 +107,15 @@ final class RunFixture(
     store.memory.begin(Replace(location.entry(batch), entry.payload)): Unit
     link.entry
   }
+}
+
+/** The same with a run that has begun. */
+class RunningFixture extends RunFixture {
+  val run: RunCoordinator = begin()
+
+  def answer(message: ToDriver): FromDriver = answer(run, message)
+
+  def commit(batch: Long): Unit = commit(run, batch)
 }
 
 object RunFixture {
@@ -121,9 +149,4 @@ object RunFixture {
 
   def committed(batch: Long, partition: Int = 0): CommittedSegment =
     CommittedSegment(key(batch, partition), 1, Vector(Left(Array[Byte](1))))
-
-  def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
-
-  def failure(future: Future[_]): Throwable =
-    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
 }

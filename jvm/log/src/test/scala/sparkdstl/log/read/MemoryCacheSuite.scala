@@ -75,21 +75,19 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(fetches.size == 3)
   })
 
-  test("who comes while an entry is asked for and not found has it asked for again: it may have been written since")(
-    new Fixture {
-      val first = get("a")
-      val joined = Seq.fill(2)(get("a"))
-      fetches(0)._2.success(EntryFound.Absent)
-      assert(first.value.get.get == EntryFound.Absent)
-      assert(fetches.size == 2 && joined.forall(!_.isCompleted))
-      fetches(1)._2.success(entry(10))
-      assert(joined.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
-      val late = Seq.fill(2)(get("b"))
-      fetches(2)._2.success(EntryFound.Absent)
-      fetches(3)._2.success(EntryFound.Absent)
-      assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
-    }
-  )
+  test("a caller that joins a fetch which finds nothing fetches again: the entry may be new")(new Fixture {
+    val first = get("a")
+    val joined = Seq.fill(2)(get("a"))
+    fetches(0)._2.success(EntryFound.Absent)
+    assert(first.value.get.get == EntryFound.Absent)
+    assert(fetches.size == 2 && joined.forall(!_.isCompleted))
+    fetches(1)._2.success(entry(10))
+    assert(joined.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
+    val late = Seq.fill(2)(get("b"))
+    fetches(2)._2.success(EntryFound.Absent)
+    fetches(3)._2.success(EntryFound.Absent)
+    assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
+  })
 
   test("a fetch that throws is a failed one") {
     val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(_.weight)

@@ -2,6 +2,7 @@ package sparkdstl.log.read
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.RunFixture
 import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
 import sparkdstl.log.format.{Checksums, CommittedSegment, SegmentKind, SegmentPart}
@@ -10,6 +11,7 @@ import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.{Put, Replace}
 
 class SegmentReaderSuite extends AnyFunSuite {
+  import Completed._
   import RunFixture._
 
   private class Fixture {
@@ -46,39 +48,35 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(result(reader().find(key(0, 5))).isEmpty)
   })
 
-  test("a batch that is not in the log leaves it to plain files, and one that is, and lacks the store, is damaged")(
-    new Fixture {
-      stored.writeEntry(0, otherRun, 1, None, committed(0))
-      stored.store.memory.begin(Put(stored.location.entry(1), Payload(content)))
-      stored.writeEntry(2, otherRun, 1, None)
-      assert(failure(reader().open(key(0, 1))).isInstanceOf[DamagedLogException])
-      assert(result(reader().open(key(0, 1, SegmentKind.Checksum))).isEmpty)
-      Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
-    }
-  )
+  test("a batch that is not in the log is in plain files; one that lacks the store is damaged")(new Fixture {
+    stored.writeEntry(0, otherRun, 1, None, committed(0))
+    stored.store.memory.begin(Put(stored.location.entry(1), Payload(content)))
+    stored.writeEntry(2, otherRun, 1, None)
+    assert(failure(reader().open(key(0, 1))).isInstanceOf[DamagedLogException])
+    assert(result(reader().open(key(0, 1, SegmentKind.Checksum))).isEmpty)
+    Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
+  })
 
-  test("what there is of a store is read from all entries, and its snapshots from those that have some alone")(
-    new Fixture {
-      val snapshot = CommittedSegment(key(1, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](4))))
-      (0L to 3L).foreach { batch =>
-        val segments = if (batch == 1) Seq(committed(1), committed(1, 1), snapshot) else Seq(committed(batch))
-        val snapshots = if (batch > 1) Vector(1L) else Vector.empty
-        stored.writeEntryNaming(snapshots, batch, otherRun, 1, None, segments: _*)
-      }
-      def found(kinds: SegmentKind*) = result(reader().allSegmentsOf("0/0", kinds.toSet)).map(_.key)
-      assert(found(SegmentKind.Changelog) == (0L to 3L).map(batch => key(batch)))
-      assert(found(SegmentKind.Changelog, SegmentKind.Snapshot).size == 5)
-      val reads = stored.store.count("readTail")
-      val there = result(reader().snapshots())
-      assert(there.held.map(of => of.key -> of.batch) == Seq(key(1, 0, SegmentKind.Snapshot) -> 1L) &&
-        there.plainUpTo == 0)
-      assert(stored.store.count("readTail") == reads + 1, "the newest entry tells of all")
-      assert(result(reader().held(there.held.head.key, 1)).nonEmpty &&
-        result(reader().held(there.held.head.key, 2)).isEmpty)
-      stored.store.script("list", Fail())
-      assert(failure(reader().snapshots()).getMessage.contains("DSTL_READ_FAILED"))
+  test("a store's segments are read from all entries, its snapshots from those that have some")(new Fixture {
+    val snapshot = CommittedSegment(key(1, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](4))))
+    (0L to 3L).foreach { batch =>
+      val segments = if (batch == 1) Seq(committed(1), committed(1, 1), snapshot) else Seq(committed(batch))
+      val snapshots = if (batch > 1) Vector(1L) else Vector.empty
+      stored.writeEntryNaming(snapshots, batch, otherRun, 1, None, segments: _*)
     }
-  )
+    def found(kinds: SegmentKind*) = result(reader().allSegmentsOf("0/0", kinds.toSet)).map(_.key)
+    assert(found(SegmentKind.Changelog) == (0L to 3L).map(batch => key(batch)))
+    assert(found(SegmentKind.Changelog, SegmentKind.Snapshot).size == 5)
+    val reads = stored.store.count("readTail")
+    val there = result(reader().snapshots())
+    assert(there.held.map(of => of.key -> of.batch) == Seq(key(1, 0, SegmentKind.Snapshot) -> 1L) &&
+      there.plainUpTo == 0)
+    assert(stored.store.count("readTail") == reads + 1, "the newest entry tells of all")
+    assert(result(reader().held(there.held.head.key, 1)).nonEmpty &&
+      result(reader().held(there.held.head.key, 2)).isEmpty)
+    stored.store.script("list", Fail())
+    assert(failure(reader().snapshots()).getMessage.contains("DSTL_READ_FAILED"))
+  })
 
   test("an entry that was not there is looked for again, and one that cannot be read is no guess")(new Fixture {
     val same = reader()
@@ -126,48 +124,44 @@ class SegmentReaderSuite extends AnyFunSuite {
     }
   }
 
-  test("what several stores have in one place of a data file is fetched once, and what is wrong there is one store's")(
-    new Fixture {
-      stored.put(file(1))
-      val content = Array.tabulate[Byte](70)(_.toByte)
-      val segments = (0 to 2).map { store =>
-        val offset = 24 + 12 * store
-        val crc = Checksums.ofPart(key(0, store), content.slice(offset, offset + 10))
-        CommittedSegment(key(0, store), 1, Vector(Right(SegmentPart(Some(file(1)), offset.toLong, 10, crc))))
-      }
-      stored.writeEntry(0, otherRun, 1, None, segments: _*)
-      val shared = reader()
-      def read(from: SegmentReader, store: Int) = from.part(result(from.open(key(0, store))).get, 0)
-      def holds(bytes: Array[Byte]) =
-        stored.store.memory.begin(Replace(stored.location.file(file(1)), Payload(bytes))): Unit
-      holds(content)
-      (0 to 2).foreach { store =>
-        assert(result(read(shared, store)).toSeq == content.slice(24 + 12 * store, 34 + 12 * store).toSeq)
-      }
-      assert(stored.store.count("readRange") == 1)
-      // Damage of one.
-      holds(content.updated(40, 99.toByte))
-      val damaged = reader()
-      assert(result(read(damaged, 0)).length == 10)
-      assert(failure(read(damaged, 1)).isInstanceOf[DamagedLogException])
-      assert(result(read(damaged, 2)).length == 10)
-      // An object that ends before the last of them.
-      holds(content.take(50))
-      val short = reader()
-      assert(result(read(short, 0)).length == 10 && result(read(short, 1)).length == 10)
-      assert(failure(read(short, 2)).isInstanceOf[DamagedLogException])
-      // Storage that does not answer is not asked for less instead.
-      holds(content)
-      val before = stored.store.count("readRange")
-      stored.store.script("readRange", Fail())
-      assert(failure(read(reader(), 0)).getMessage.contains("DSTL_READ_FAILED"))
-      assert(stored.store.count("readRange") == before + 1)
+  test("parts that lie together in a data file are fetched once, and damage of one is its own")(new Fixture {
+    stored.put(file(1))
+    val content = Array.tabulate[Byte](70)(_.toByte)
+    val segments = (0 to 2).map { store =>
+      val offset = 24 + 12 * store
+      val crc = Checksums.ofPart(key(0, store), content.slice(offset, offset + 10))
+      CommittedSegment(key(0, store), 1, Vector(Right(SegmentPart(Some(file(1)), offset.toLong, 10, crc))))
     }
-  )
+    stored.writeEntry(0, otherRun, 1, None, segments: _*)
+    val shared = reader()
+    def read(from: SegmentReader, store: Int) = from.part(result(from.open(key(0, store))).get, 0)
+    def holds(bytes: Array[Byte]) =
+      stored.store.memory.begin(Replace(stored.location.file(file(1)), Payload(bytes))): Unit
+    holds(content)
+    (0 to 2).foreach { store =>
+      assert(result(read(shared, store)).toSeq == content.slice(24 + 12 * store, 34 + 12 * store).toSeq)
+    }
+    assert(stored.store.count("readRange") == 1)
+    // Damage of one.
+    holds(content.updated(40, 99.toByte))
+    val damaged = reader()
+    assert(result(read(damaged, 0)).length == 10)
+    assert(failure(read(damaged, 1)).isInstanceOf[DamagedLogException])
+    assert(result(read(damaged, 2)).length == 10)
+    // An object that ends before the last of them.
+    holds(content.take(50))
+    val short = reader()
+    assert(result(read(short, 0)).length == 10 && result(read(short, 1)).length == 10)
+    assert(failure(read(short, 2)).isInstanceOf[DamagedLogException])
+    // Storage that does not answer is not asked for less instead.
+    holds(content)
+    val before = stored.store.count("readRange")
+    stored.store.script("readRange", Fail())
+    assert(failure(read(reader(), 0)).getMessage.contains("DSTL_READ_FAILED"))
+    assert(stored.store.count("readRange") == before + 1)
+  })
 
-  test(
-    "of an entry that was not fetched whole, what stores have close together is fetched once; of another entry it is not"
-  )(new Fixture {
+  test("parts that lie together in one entry are fetched once, those of another entry again")(new Fixture {
     def write(first: Byte) = stored.writeEntry(
       0,
       otherRun,

@@ -16,10 +16,12 @@ import sparkdstl.log.storage.{Attempt, OperationKind}
 class RequestsSuite extends AnyFunSuite {
   private val hedged = RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   private val fixed = hedged.copy(policy = RetryPolicy.Fixed)
+  private val quick = fixed.copy(timeoutMillis = 100)
   private val none = hedged.copy(policy = RetryPolicy.NoRetry)
 
   private val write = RequestKind(OperationKind.Put)
   private val read = RequestKind(OperationKind.Read)
+  private val large = RequestKind(OperationKind.Put, 60000000)
   private val cautious = RequestKind(OperationKind.Replace, 1, concurrent = false)
 
   private val denied = new AccessControlException("denied")
@@ -124,10 +126,7 @@ class RequestsSuite extends AnyFunSuite {
 
   // Connections that are dead without an error.
 
-  test("while no attempt answers the oldest is aborted for another, at longer intervals, until the deadline")(new One(
-    timeoutMillis = 60000,
-    options = fixed
-  ) {
+  test("while no attempt answers, another replaces the oldest, at longer intervals")(new One(write, 60000, fixed) {
     val begun = (0 until 60).map { _ =>
       val before = running.attempts.begun
       timer.advance(1000)
@@ -172,10 +171,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 4 && running.outcome.isEmpty)
   })
 
-  test("a large object is given the time that its bytes take on a slow line")(new One(RequestKind(
-    OperationKind.Put,
-    60000000
-  )) {
+  test("a large object is given the time that its bytes take on a slow line")(new One(large) {
     timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
@@ -211,9 +207,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(pending.value.map(_.get).contains(Outcome.Done("answer 2")))
   }
 
-  test("an attempt that has failed has not timed out: the next one waits for its delay")(new One(options =
-    fixed.copy(timeoutMillis = 100)
-  ) {
+  test("an attempt that has failed has not timed out: the next one waits for its delay")(new One(options = quick) {
     running.attempts.fail(1)
     timer.advance(499)
     assert(running.attempts.begun == 1)
@@ -266,22 +260,20 @@ class RequestsSuite extends AnyFunSuite {
     assert(slow.metrics().hedges.value == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
   }
 
-  test("attempts that were cancelled count with the time they had, so that hedges do not become ever more")(
-    new Fixture {
-      observe(RequestOptions.MinSamples, 40)
-      for (_ <- 1 to 10) {
-        val running = run()
-        timer.advance(90)
-        running.attempts.succeed(2)
-        running.attempts.fail(1, new IOException("cancelled"))
-      }
+  test("cancelled attempts count with the time they had, so that hedges stay few")(new Fixture {
+    observe(RequestOptions.MinSamples, 40)
+    for (_ <- 1 to 10) {
       val running = run()
-      timer.advance(89)
-      assert(running.attempts.begun == 1)
-      timer.advance(1)
-      assert(running.attempts.begun == 2)
+      timer.advance(90)
+      running.attempts.succeed(2)
+      running.attempts.fail(1, new IOException("cancelled"))
     }
-  )
+    val running = run()
+    timer.advance(89)
+    assert(running.attempts.begun == 1)
+    timer.advance(1)
+    assert(running.attempts.begun == 2)
+  })
 
   // How writes end.
 
@@ -318,20 +310,18 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("a write without an answer until the deadline is unknown, and nothing is started afterwards")(
-    new One(timeoutMillis = 2500) {
-      timer.advance(2500)
-      val error = running.unknown
-      assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
-      Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
-        assert(error.getMessage.contains(words))
-      )
-      assert((1 to 3).forall(running.attempts.isCancelled))
-      timer.advance(1000000)
-      assert(running.attempts.begun == 3 && timer.pending == 0)
-      assert(metrics().unknown.value == 1)
-    }
-  )
+  test("a write without an answer until the deadline is unknown, and begins nothing more")(new One(write, 2500) {
+    timer.advance(2500)
+    val error = running.unknown
+    assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
+    Seq("put of /x", "2500 ms", "3 attempt(s)", "commit.timeout").foreach(words =>
+      assert(error.getMessage.contains(words))
+    )
+    assert((1 to 3).forall(running.attempts.isCancelled))
+    timer.advance(1000000)
+    assert(running.attempts.begun == 3 && timer.pending == 0)
+    assert(metrics().unknown.value == 1)
+  })
 
   test("the deadline's error shows what was at the root")(new One(timeoutMillis = 1200) {
     running.attempts.fail(1, new IOException("read-back failed", new IOException("no route to host")))
@@ -340,30 +330,26 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.unknown.getCause.getMessage == "read-back failed")
   })
 
-  test("a write whose attempts were all refused, if not for good, has failed when its time is over")(
-    new One(timeoutMillis = 1000) {
-      running.attempts.fail(1, new FileNotFoundException("no bucket"))
-      timer.advance(500)
-      running.attempts.fail(2, new FileNotFoundException("no bucket"))
-      assert(running.failure.getMessage.contains("no bucket"))
-    }
-  )
+  test("a write whose attempts were all refused, but not for good, fails at its deadline")(new One(write, 1000) {
+    running.attempts.fail(1, new FileNotFoundException("no bucket"))
+    timer.advance(500)
+    running.attempts.fail(2, new FileNotFoundException("no bucket"))
+    assert(running.failure.getMessage.contains("no bucket"))
+  })
 
-  test("what may take effect twice to bad effect has no hedge, and no attempt after one without an answer")(
-    new Fixture {
-      val unanswered = run(cautious, timeoutMillis = 60000)
-      timer.advance(59999)
-      assert(unanswered.attempts.begun == 1)
-      timer.advance(1)
-      unanswered.unknown
-      val failing = run(cautious)
-      failing.attempts.fail(1, new IOException("reset"))
-      failing.unknown
-      assert(failing.attempts.begun == 1)
-    }
-  )
+  test("a request that must not overlap has no hedge, and no attempt after one without an answer")(new Fixture {
+    val unanswered = run(cautious, timeoutMillis = 60000)
+    timer.advance(59999)
+    assert(unanswered.attempts.begun == 1)
+    timer.advance(1)
+    unanswered.unknown
+    val failing = run(cautious)
+    failing.attempts.fail(1, new IOException("reset"))
+    failing.unknown
+    assert(failing.attempts.begun == 1)
+  })
 
-  test("what may take effect twice to bad effect is tried again where it certainly was not done")(new One(cautious) {
+  test("a request that must not overlap is retried where it certainly was not done")(new One(cautious) {
     running.attempts.fail(1, new FileNotFoundException("not yet"))
     timer.advance(500)
     running.attempts.succeed(2)
@@ -421,9 +407,7 @@ class RequestsSuite extends AnyFunSuite {
 
   // The end.
 
-  test(
-    "closing ends all requests at once and starts none: a write is unknown, a read has failed, and later answers change nothing"
-  )(new Fixture {
+  test("closing ends all requests: a write is unknown, a read has failed; later answers change nothing")(new Fixture {
     val (writing, reading, retrying) = (run(), run(read), run())
     retrying.attempts.fail(1, new FileNotFoundException("no bucket"))
     requests.close()

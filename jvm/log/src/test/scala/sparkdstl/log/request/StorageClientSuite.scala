@@ -62,13 +62,11 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.asked == Seq("create") && timer.pending == 0)
   })
 
-  test("a creation that finds its own content in the first attempt has succeeded: the client below repeated it")(
-    new Fixture {
-      store.script("create", LoseReply(taken))
-      assert(outcome(create()) == Outcome.Done(Creation.Ours))
-      assert(content == "ours")
-    }
-  )
+  test("a creation that finds its own content in the first attempt has succeeded")(new Fixture {
+    store.script("create", LoseReply(taken))
+    assert(outcome(create()) == Outcome.Done(Creation.Ours))
+    assert(content == "ours")
+  })
 
   test("a creation that finds its own content in a later attempt has succeeded")(new Fixture {
     store.script("create", LoseReply())
@@ -186,28 +184,24 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("where replacing deletes first, a replacement without an answer is not tried again")(new Fixture(atomic =
-    false
-  ) {
+  test("where replacing deletes first, a replacement without an answer is not repeated")(new Fixture(atomic = false) {
     store.script("replace", Fail(new IOException("reset")))
     assert(unknown(storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
     timer.advance(100000)
     assert(store.count("replace") == 1)
   })
 
-  test("objects that storage deletes one by one are requests of their own: none is deleted again because of another")(
-    new Fixture {
-      val paths = putMany(6)
-      store.deletionPageSize = 1
-      val slow = new Hang
-      store.script("delete", slow)
-      val deletion = storage.delete(paths, 60000)
-      // All but the unanswered one are deleted meanwhile.
-      assert(store.count("delete") == 6 && left.size == 1)
-      timer.advance(2000)
-      assert(outcome(deletion) == Outcome.Done(()) && store.count("delete") == 7)
-    }
-  )
+  test("objects that storage deletes one by one are requests of their own, retried one by one")(new Fixture {
+    val paths = putMany(6)
+    store.deletionPageSize = 1
+    val slow = new Hang
+    store.script("delete", slow)
+    val deletion = storage.delete(paths, 60000)
+    // All but the unanswered one are deleted meanwhile.
+    assert(store.count("delete") == 6 && left.size == 1)
+    timer.advance(2000)
+    assert(outcome(deletion) == Outcome.Done(()) && store.count("delete") == 7)
+  })
 
   test("of a deletion that half fails all is tried, and what is unknown counts more than what has failed")(new Fixture {
     val paths = putMany(3)

@@ -34,15 +34,13 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(StorageErrors.isDefinite(second.result.value.get.failed.get))
   })
 
-  test("cancelled work is left alone while there are threads, and gives way, oldest first, when there are none")(
-    new Fixture(2) {
-      val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
-      works.foreach(_.cancel())
-      assert(interrupted == 0)
-      workers.submit(() => ())
-      assert(interrupted == 1 && threads.pending == 3)
-    }
-  )
+  test("cancelled work is interrupted, oldest first, only when there are no threads")(new Fixture(2) {
+    val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
+    works.foreach(_.cancel())
+    assert(interrupted == 0)
+    workers.submit(() => ())
+    assert(interrupted == 1 && threads.pending == 3)
+  })
 
   test("work that ignores interrupts takes a bounded number of threads")(new Fixture(2) {
     (1 to 100).foreach(_ => workers.submit(() => ()).cancel())

@@ -3,13 +3,14 @@ package sparkdstl.log.upload
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.format.LogFile
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Put
 
 class LogUploaderSuite extends AnyFunSuite {
-  import UploaderFixture.{failure, result}
+  import Completed.{failure, result}
 
   private class Hanging(count: Int = 1, maxInFlight: Long = 10000) extends UploaderFixture(maxInFlight = maxInFlight) {
     val hangs = Seq.fill(count)(new Hang)
@@ -59,19 +60,15 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(store.asked.isEmpty && timer.pending == 0)
   })
 
-  test("every chunk keeps its location, however many groups went before the last flush")(
-    new UploaderFixture(maxInFlight = 100000) {
-      val chunks = (1 to 102).map(n => s"$n" -> put(s"$n", 300))
-      uploader.flush()
-      assert(chunks.map { case (label, chunk) => located(label, 300, chunk).file }.distinct.size == 26)
-    }
-  )
+  test("every chunk keeps its location, for any number of groups")(new UploaderFixture(maxInFlight = 100000) {
+    val chunks = (1 to 102).map(n => s"$n" -> put(s"$n", 300))
+    uploader.flush()
+    assert(chunks.map { case (label, chunk) => located(label, 300, chunk).file }.distinct.size == 26)
+  })
 
   // Memory.
 
-  test("a put waits while memory is taken, goes on when it is free, and the time is counted")(new Hanging(maxInFlight =
-    100
-  ) {
+  test("a put waits while memory is taken, continues when it is free, and the time is counted")(new Hanging(1, 100) {
     val one = put("a", 80)
     val blocked = tryPut("b", 80)
     assert(!blocked.isCompleted && budget.inUse == 80)
@@ -93,16 +90,14 @@ class LogUploaderSuite extends AnyFunSuite {
     located("b", 80, two)
   })
 
-  test("a put that waits for what waits in another uploader's group has that uploaded")(
-    new UploaderFixture(maxInFlight = 100) {
-      val other = newUploader("b")
-      val one = result(other.put(TestChunk.of("a", 80)))
-      assert(other.bytesInFlight == 80 && uploader.bytesInFlight == 0)
-      put("b", 80)
-      located("a", 80, one)
-      assert(other.bytesInFlight == 0 && uploader.bytesInFlight == 80)
-    }
-  )
+  test("a put that waits for another uploader's group has that uploaded")(new UploaderFixture(maxInFlight = 100) {
+    val other = newUploader("b")
+    val one = result(other.put(TestChunk.of("a", 80)))
+    assert(other.bytesInFlight == 80 && uploader.bytesInFlight == 0)
+    put("b", 80)
+    located("a", 80, one)
+    assert(other.bytesInFlight == 0 && uploader.bytesInFlight == 80)
+  })
 
   test("a chunk larger than all memory goes alone")(new UploaderFixture(maxInFlight = 100) {
     val small = put("small", 10)
@@ -111,7 +106,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a chunk that is discarded as soon as there is memory for it leaves nothing")(new Hanging(maxInFlight = 100) {
+  test("a chunk that is discarded as soon as there is memory for it leaves nothing")(new Hanging(1, 100) {
     put("a", 80)
     tryPut("b", 80).foreach(_.discard())(scala.concurrent.ExecutionContext.parasitic)
     hangs.head.release()
@@ -147,9 +142,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects == Set(file(1)) && store.count("put") == 3 && store.count("delete") == 0)
   })
 
-  test("an upload without an answer fails its chunks, gives memory back, and is deleted later")(new Hanging(count =
-    10
-  ) {
+  test("an upload without an answer fails its chunks, gives memory back, and is deleted later")(new Hanging(10) {
     val chunk = put("a")
     uploader.flush()
     timer.advance(60000)
@@ -191,7 +184,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects.isEmpty)
   })
 
-  test("a file that nobody wants any more is deleted when its upload has ended, not before")(new Hanging {
+  test("an unwanted file is deleted when its upload has ended, not before")(new Hanging {
     val chunk = put("a")
     uploader.flush()
     chunk.discard()
@@ -201,24 +194,20 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects.isEmpty && budget.inUse == 0 && store.count("delete") == 1)
   })
 
-  test("a file that nobody wants any more is deleted again when another attempt of its upload has put it again")(
-    new Hanging {
-      val chunk = put("a")
-      uploader.flush()
-      timer.advance(1000)
-      located("a", 10, chunk)
-      chunk.discard()
-      assert(objects.isEmpty)
-      hangs.head.release()
-      assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 2)
-    }
-  )
+  test("an unwanted file is deleted again when another attempt of its upload has put it again")(new Hanging {
+    val chunk = put("a")
+    uploader.flush()
+    timer.advance(1000)
+    located("a", 10, chunk)
+    chunk.discard()
+    assert(objects.isEmpty)
+    hangs.head.release()
+    assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 2)
+  })
 
   // The end.
 
-  test("closing fails those that wait, refuses what comes, and ends with the last upload")(new Hanging(maxInFlight =
-    100
-  ) {
+  test("closing fails those that wait, refuses what comes, and ends with the last upload")(new Hanging(1, 100) {
     val uploading = put("uploading", 60)
     uploader.flush()
     val flushed = put("flushed", 10)

@@ -4,6 +4,7 @@ import scala.concurrent.Future
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.testing.Completed.result
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.format.{FormatSamples, LogFileReader, LogLayout, SegmentPart}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
@@ -39,7 +40,7 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
 
   def tryPut(label: String, size: Int = 10): Future[PendingChunk] = uploader.put(TestChunk.of(label, size))
 
-  def put(label: String, size: Int = 10): PendingChunk = UploaderFixture.result(tryPut(label, size))
+  def put(label: String, size: Int = 10): PendingChunk = result(tryPut(label, size))
 
   /** The first uploader's file of that number, relative to the base. */
   def name(number: Int): String = LogLayout.dataFile(3, FormatSamples.someRun, "1", number.toLong, "a")
@@ -48,27 +49,17 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
 
   /** All objects in storage. */
   def objects: Set[Path] =
-    UploaderFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path).toSet
+    result(store.memory.begin(ListRecursively(base)).result).map(_.path).toSet
 
   /** Where the chunk is; its bytes there were compared. */
   def located(label: String, size: Int, pending: PendingChunk): SegmentPart = {
-    val part = UploaderFixture.result(pending.location)
+    val part = result(pending.location)
     val path = new Path(base, part.file.get)
     val read = store.memory.begin(ReadRange(path, part.offset, part.length))
-    val bytes = UploaderFixture.result(read.result).get
+    val bytes = result(read.result).get
     val chunk = TestChunk.of(label, size)
     assert(bytes sameElements chunk.bytes, s"$label at $part")
     LogFileReader.verify(path, chunk.key, part, bytes)
     part
   }
-}
-
-object UploaderFixture {
-
-  /** Of a future that must have been completed. */
-  def result[T](future: Future[T]): T =
-    future.value.getOrElse(throw new AssertionError("has not ended")).get
-
-  def failure(future: Future[_]): Throwable =
-    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
 }

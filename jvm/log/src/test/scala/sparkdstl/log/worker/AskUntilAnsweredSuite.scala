@@ -6,6 +6,7 @@ import scala.concurrent.{Future, Promise}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
@@ -32,7 +33,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
       fixture.time.advance(millis)
       assert(fixture.asked == asked)
     }
-    assert(WorkerFixture.result(answer) == AskUntilAnswered.Answer(FromDriver.Noted, 3))
+    assert(Completed.result(answer) == AskUntilAnswered.Answer(FromDriver.Noted, 3))
     assert(fixture.time.pending == 0)
   }
 
@@ -51,7 +52,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     )
     val answer = fixture.ask(ToDriver.Open, 60000)
     fixture.time.advance(5000)
-    assert(WorkerFixture.result(answer).timeouts == 2)
+    assert(Completed.result(answer).timeouts == 2)
   }
 
   test("nobody asks again for what is not wanted any more") {

@@ -2,14 +2,13 @@ package sparkdstl.log.worker
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver, ToExecutor}
 
 class RunWorkerSuite extends AnyFunSuite {
-  import WorkerFixture._
+  import Completed._
 
-  test("releases are sent in the background, the highest version of each store, and again after a failure") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("releases are sent in the background, the highest of each store, again after a failure")(new WorkerFixture {
     worker.release("0/0", 3)
     worker.release("0/0", 2)
     worker.release("0/1", 7)
@@ -28,11 +27,9 @@ class RunWorkerSuite extends AnyFunSuite {
     answer(FromDriver.Noted)
     timer.advance(600000)
     assert(asks.size == 2)
-  }
+  })
 
-  test("the driver is asked once whether it coordinates the run, and again when it did not answer") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("the driver is asked once whether it coordinates the run, and again when it did not answer")(new WorkerFixture {
     worker.opened(): Unit
     worker.opened(): Unit
     assert(asks.size == 1 && !worker.isCoordinated)
@@ -40,18 +37,14 @@ class RunWorkerSuite extends AnyFunSuite {
     answers = { case ToDriver.Open => FromDriver.NotCoordinated }
     assert(result(worker.task(1, 0, 1)).isEmpty)
     assert(asks.size == 2 && !worker.isCoordinated)
-  }
+  })
 
-  test("tasks of a run that another has replaced do not bypass the log") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("tasks of a run that another has replaced do not bypass the log")(new WorkerFixture {
     answers = { case ToDriver.Open => FromDriver.Superseded }
     assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
-  }
+  })
 
-  test("a driver that does not coordinate the run does not know a store's versions") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("a driver that does not coordinate the run does not know a store's versions")(new WorkerFixture {
     answers = { case ToDriver.ListStore("0/0") =>
       FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0, 1)
     }
@@ -65,11 +58,9 @@ class RunWorkerSuite extends AnyFunSuite {
       answers = { case _: ToDriver.ListStore => answer }
       assert(result(worker.versions("0/0")).isEmpty)
     }
-  }
+  })
 
-  test("only registered stores are dropped, and only by those who registered them") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("only registered stores are dropped, and only by those who registered them")(new WorkerFixture {
     var dropped = Vector.empty[(String, Long)]
     def store(name: String): LocalStore = attempt => dropped :+= name -> attempt
     val (first, second) = (store("first"), store("second"))
@@ -81,5 +72,5 @@ class RunWorkerSuite extends AnyFunSuite {
     worker.unregister("0/0", second)
     worker.receive(ToExecutor.Drop(6, Vector("0/0")))
     assert(dropped.size == 1)
-  }
+  })
 }

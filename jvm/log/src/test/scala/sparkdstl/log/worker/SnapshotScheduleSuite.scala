@@ -10,7 +10,7 @@ import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime, Random
 class SnapshotScheduleSuite extends AnyFunSuite {
   private val interval = 600000L
 
-  private final class Fixture(replayCost: Int = 0, minVersions: Int = 10, phase: Double = 0.5) {
+  private class Fixture(replayCost: Int = 0, minVersions: Int = 10, phase: Double = 0.5) {
     val timer = new ManualTimer
     private val chance: RandomSource = new RandomSource {
       private val names = new CountedNames
@@ -26,9 +26,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     def commit(bytes: Long = 100, changes: Boolean = true): Unit = schedule.committed(bytes, changes)
   }
 
-  test("a store that has changed is due once an interval, from a time of its own in the last quarter of the first") {
-    val fixture = new Fixture
-    import fixture._
+  test("a changed store is due once an interval, first in the last quarter of the first")(new Fixture {
     commit()
     timer.advance(interval * 7 / 8 - 1)
     assert(!schedule.isDue)
@@ -40,11 +38,9 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue)
     timer.advance(1)
     assert(schedule.isDue)
-  }
+  })
 
-  test("one that was late is due again at the time that was set before") {
-    val fixture = new Fixture
-    import fixture._
+  test("one that was late is due again at the time that was set before")(new Fixture {
     commit()
     timer.advance(interval * 7 / 8 + 2 * interval + 5)
     schedule.taken(1000)
@@ -52,11 +48,9 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue)
     timer.advance(interval - 5)
     assert(schedule.isDue)
-  }
+  })
 
-  test("a store that has not changed is not due before many versions have passed, for which the log is kept") {
-    val fixture = new Fixture(replayCost = 100000, minVersions = 1)
-    import fixture._
+  test("an unchanged store is not due before many versions have passed")(new Fixture(100000, minVersions = 1) {
     (1 to 99).foreach(_ => commit(changes = false))
     timer.advance(10 * interval)
     assert(!schedule.isDue)
@@ -68,20 +62,16 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue)
     commit(changes = false)
     assert(schedule.isDue)
-  }
+  })
 
-  test("many versions without a change are no reason before the interval is over, or their replay costs more") {
-    val fixture = new Fixture(replayCost = 50)
-    import fixture._
+  test("many versions without a change make it due only where their replay costs more")(new Fixture(replayCost = 50) {
     (1 to 300).foreach(_ => commit(bytes = 0, changes = false))
     assert(!schedule.isDue)
     (1 to 100).foreach(_ => commit(bytes = 0, changes = false))
     assert(schedule.isDue)
-  }
+  })
 
-  test("it is due early when its log takes longer to replay than its snapshot to load, but not at every version") {
-    val fixture = new Fixture(replayCost = 50)
-    import fixture._
+  test("it is due early when its log costs more than its snapshot, not at every version")(new Fixture(replayCost = 50) {
     // 50 * (bytes + 256 a version) against 4 MiB and the snapshot.
     schedule.loaded(10L << 20, 0, 0, 0, 1)
     (1 to 8).foreach(_ => commit(100 << 10))
@@ -92,11 +82,9 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue, "the snapshot is larger")
     schedule.loaded(0, 400, 0, 0, 1)
     assert(schedule.isDue, "so many commit entries")
-  }
+  })
 
-  test("what was replayed when the store was loaded counts") {
-    val fixture = new Fixture(replayCost = 50)
-    import fixture._
+  test("what was replayed when the store was loaded counts")(new Fixture(replayCost = 50) {
     schedule.loaded(1000, 9, 1L << 20, 0, 1)
     assert(schedule.isDue)
     schedule.loaded(1000, 8, 1L << 20, 0, 1)
@@ -104,11 +92,9 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     schedule.loaded(1000, 0, 0, 0, 1)
     timer.advance(interval)
     assert(!schedule.isDue, "it is what its snapshot was")
-  }
+  })
 
-  test("a store is overdue once three runs have begun without a snapshot of it and there is something to replay") {
-    val fixture = new Fixture
-    import fixture._
+  test("a store is overdue after three runs without a snapshot, if there is something to replay")(new Fixture {
     Seq((2L, 3L, true), (1L, 3L, false), (50L, 2L, false)).foreach { case (versions, runs, isOverdue) =>
       schedule.loaded(1000, versions, 100, runs, 1)
       assert(schedule.isOverdue == isOverdue, (versions, runs))
@@ -116,18 +102,14 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     schedule.loaded(1000, 2, 100, 3, 1)
     schedule.taken(1000)
     assert(!schedule.isOverdue, "until it has one")
-  }
+  })
 
-  test(
-    "a store that is loaded from storage again and again is overdue when there is as much to replay as Spark allows"
-  ) {
-    val fixture = new Fixture
-    import fixture._
+  test("a store that is loaded again is overdue when it replays as much as Spark allows")(new Fixture {
     schedule.loaded(1000, 10, 100, 0, 1)
     assert(!schedule.isOverdue, "as after each restart")
     schedule.loaded(1000, 10, 100, 0, 2)
     assert(schedule.isOverdue)
     schedule.loaded(1000, 9, 100, 0, 2)
     assert(!schedule.isOverdue)
-  }
+  })
 }

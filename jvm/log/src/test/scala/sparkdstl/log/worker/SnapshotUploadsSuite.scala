@@ -2,18 +2,17 @@ package sparkdstl.log.worker
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.Hang
 
 class SnapshotUploadsSuite extends AnyFunSuite {
-  import WorkerFixture._
+  import Completed._
 
   private val zip = SegmentKey(0, 0, "", 1, None, SegmentKind.Snapshot)
 
-  test("a chunk waits while changes are being uploaded, but not for ever, and goes to a file apart") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task(share = 0)
+  test("a chunk waits while changes are being uploaded, but not for ever, and goes to a file apart")(new WorkerFixture {
+    val task = newTask(share = 0)
     val hang = new Hang
     store.script("put", hang)
     write(task, partition = 0, length = 5)
@@ -32,5 +31,5 @@ class SnapshotUploadsSuite extends AnyFunSuite {
     hang.release()
     timer.advance(50)
     assert(other.isCompleted)
-  }
+  })
 }

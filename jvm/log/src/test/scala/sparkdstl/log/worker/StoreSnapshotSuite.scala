@@ -2,12 +2,13 @@ package sparkdstl.log.worker
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
+import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment}
 import sparkdstl.log.worker.StoreSnapshot.Fate
 
 class StoreSnapshotSuite extends AnyFunSuite {
-  import WorkerFixture._
+  import Completed._
 
   private val zip = SegmentKey(0, 0, "", 1, None, SegmentKind.Snapshot)
   private val segments = Vector(SealedSegment(zip, None, Vector(SealedPart.Inline(Array[Byte](1)))))
@@ -54,7 +55,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     def discarded(before: StoreSnapshot => Unit): Boolean = {
       val fixture = new WorkerFixture
       import fixture._
-      fixture.task(): Unit
+      fixture.newTask(): Unit
       val uploads = result(worker.snapshotUploads()).get
       val snapshot = new StoreSnapshot("0/0", 1)
       val chunk = result(uploads.put(zip, new Array[Byte](10)))
@@ -74,10 +75,8 @@ class StoreSnapshotSuite extends AnyFunSuite {
     })
   }
 
-  test("a task's seal carries what its stores have, the same as often as it is sent, and tells them") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("a task's seal carries its stores' snapshots each time it is sent, and reports to them")(new WorkerFixture {
+    val task = newTask()
     answers = PartialFunction.empty
     write(task, partition = 0, length = 5)
     val snapshot = complete()
@@ -95,8 +94,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     stayAway()
     timer.advance(1000)
     answer(FromDriver.Accepted(None))
-    val seals = asks.map(_._1).collect { case seal: ToDriver.Seal => seal.carried }
-    assert(seals.size == 2 && seals.forall(_ == segments) && fates == Vector(Fate.Pending))
+    assert(seals.size == 2 && seals.forall(_.carried == segments) && fates == Vector(Fate.Pending))
     assert(snapshot.accepted(carried = false, None) == Fate.Held, "the driver has taken it")
-  }
+  })
 }

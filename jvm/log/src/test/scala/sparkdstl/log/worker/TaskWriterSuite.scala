@@ -4,13 +4,14 @@ import java.util.concurrent.CancellationException
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.error.SealRefusedException
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
 
 class TaskWriterSuite extends AnyFunSuite {
-  import WorkerFixture._
+  import Completed._
 
   private val accepted = FromDriver.Accepted(None)
 
@@ -20,10 +21,8 @@ class TaskWriterSuite extends AnyFunSuite {
   private def pending(seal: ToDriver.Seal): Int =
     seal.segments.flatMap(_.parts).count(_.isInstanceOf[SealedPart.Pending])
 
-  test("everything a task has written goes to the driver in one ask: small segments inline, within the task's share") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task(share = 12)
+  test("a task hands over everything in one ask, small segments inline within its share")(new WorkerFixture {
+    val task = newTask(share = 12)
     Seq(11, 8, 3, 6).zipWithIndex.foreach { case (length, partition) => write(task, partition, length) }
     val seal = task.seal()
     assert(inlineLengths(seals.head).sorted == Seq(3, 6))
@@ -35,12 +34,10 @@ class TaskWriterSuite extends AnyFunSuite {
     answer(FromDriver.Noted)
     assert(told.count(_._2.isRight) == 2)
     assert(objects.size == 1)
-  }
+  })
 
-  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 11)
     val seal = task.seal()
     stayAway()
@@ -55,12 +52,10 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(withdrawals == 1 && objects.size == 1)
     answer(FromDriver.Withdrawal(false))
     assert(objects.isEmpty)
-  }
+  })
 
-  test("what may be in a commit is kept, and its uploads are told") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("what may be in a commit is kept, and its uploads are told")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 11)
     val seal = task.seal()
     task.giveUp()
@@ -71,24 +66,20 @@ class TaskWriterSuite extends AnyFunSuite {
     // A late answer to the seal changes nothing.
     asks.head._2.success(accepted)
     assert(asks.count(_._1.isInstanceOf[ToDriver.Uploaded]) == 1)
-  }
+  })
 
-  test("a task that is given up before it was sealed asks nobody, and what it has uploaded goes") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("a task that is given up before it was sealed asks nobody, and what it has uploaded goes")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 3, 20)
     timer.advance(5000)
     assert(objects.size == 1)
     task.giveUp()
     assert(asks.isEmpty && objects.isEmpty)
-  }
+  })
 
-  test("a task that is given up while it waits for memory hands nothing over") {
-    val fixture = new WorkerFixture(maxInFlight = 20)
-    import fixture._
+  test("a task that is given up while it waits for memory hands nothing over")(new WorkerFixture(maxInFlight = 20) {
     store.always("put", new Hang)
-    val task = fixture.task()
+    val task = newTask()
     write(task, 0, 11, 20)
     val seal = task.seal()
     assert(seals.isEmpty && !seal.isCompleted)
@@ -98,24 +89,20 @@ class TaskWriterSuite extends AnyFunSuite {
     timer.advance(120000)
     assert(seals.isEmpty)
     assert(failure(seal).isInstanceOf[CancellationException])
-  }
+  })
 
-  test("inline bytes for which the driver has no memory are uploaded, and sealed again") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("inline bytes for which the driver has no memory are uploaded, and sealed again")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 5)
     val seal = task.seal()
     answer(FromDriver.OverBudget)
     assert(pending(seals(1)) == 1 && inlineLengths(seals(1)).isEmpty)
     answer(accepted)
     result(seal)
-  }
+  })
 
-  test("a failure after an ask that may have been heard is withdrawn, not just forgotten") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("a failure after an ask that may have been heard is withdrawn, not just forgotten")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 5, 20)
     val seal = task.seal()
     stayAway()
@@ -124,37 +111,31 @@ class TaskWriterSuite extends AnyFunSuite {
     answer(FromDriver.OverBudget)
     assert(seal.value.exists(_.isFailure))
     assert(withdrawals == 1)
-  }
+  })
 
-  test("an upload that has failed before the ask fails the task, and the driver hears nothing") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("an upload that has failed before the ask fails the task, and the driver hears nothing")(new WorkerFixture {
     store.script("put", Fail())
-    val task = fixture.task()
+    val task = newTask()
     write(task, 0, 5, 20)
     timer.advance(5000)
     val seal = task.seal()
     assert(failure(seal).getMessage.contains("cannot upload"))
     assert(asks.isEmpty)
-  }
+  })
 
-  test("an upload that fails after the seal is told to the driver") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("an upload that fails after the seal is told to the driver")(new WorkerFixture {
     store.script("put", Fail())
-    val task = fixture.task()
+    val task = newTask()
     write(task, 0, 11)
     task.seal(): Unit
     answer(accepted)
     worker.flush()
     assert(told.map(_._2.isLeft) == Seq(true))
-  }
+  })
 
-  test("a refused seal is discarded if it was the only ask, and withdrawn if another may have been heard") {
-    val fixture = new WorkerFixture
-    import fixture._
+  test("a refused seal is discarded if it was the only ask, and withdrawn otherwise")(new WorkerFixture {
     val refusal = FromDriver.Refused("stale", Vector("0/0"))
-    val once = fixture.task(1)
+    val once = newTask(1)
     write(once, 0, 11)
     val first = once.seal()
     worker.flush()
@@ -162,7 +143,7 @@ class TaskWriterSuite extends AnyFunSuite {
     answer(refusal)
     assert(failure(first).asInstanceOf[SealRefusedException].stale == Vector("0/0"))
     assert(withdrawals == 0 && objects.isEmpty)
-    val twice = fixture.task(2)
+    val twice = newTask(2)
     write(twice, 0, 11)
     val second = twice.seal()
     stayAway()
@@ -170,20 +151,18 @@ class TaskWriterSuite extends AnyFunSuite {
     answer(refusal)
     assert(failure(second).isInstanceOf[SealRefusedException])
     assert(withdrawals == 1)
-  }
+  })
 
-  test("a segment that ends after its task was sealed is an error: nobody would know of it") {
-    val task = new WorkerFixture().task()
+  test("a segment that ends after its task was sealed is an error: nobody would know of it")(new WorkerFixture {
+    val task = newTask()
     val segment = task.segment(SegmentKey(0, 0, "", 1, None, SegmentKind.Changelog), None)
     result(task.seal())
     assertThrows[IllegalStateException](task.end(segment, Array[Byte](1)))
     assertThrows[IllegalStateException](task.segment(segment.key, None))
-  }
+  })
 
-  test("uploads whose word did not reach the driver are told again") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("uploads whose word did not reach the driver are told again")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 11)
     task.seal(): Unit
     answer(accepted)
@@ -196,16 +175,14 @@ class TaskWriterSuite extends AnyFunSuite {
     val after = asks.size
     timer.advance(600000)
     assert(asks.size == after)
-  }
+  })
 
-  test("an upload that nobody wants is discarded, and its file goes when it holds nothing else") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task(1)
+  test("an upload that nobody wants is discarded, and its file goes when it holds nothing else")(new WorkerFixture {
+    val task = newTask(1)
     write(task, 0, 11)
     task.seal(): Unit
     answer(accepted)
-    val other = fixture.task(2)
+    val other = newTask(2)
     write(other, 1, 11)
     other.seal(): Unit
     answer(accepted)
@@ -216,12 +193,10 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.size == 1, "the other chunk is wanted")
     answer(FromDriver.Unwanted(told.map(_._1).toVector))
     assert(objects.isEmpty)
-  }
+  })
 
-  test("an upload whose place the accepted seal names stays, although the driver does not know its ticket") {
-    val fixture = new WorkerFixture
-    import fixture._
-    val task = fixture.task()
+  test("an upload whose place the accepted seal names stays, also if its ticket is unwanted")(new WorkerFixture {
+    val task = newTask()
     write(task, 0, 11)
     write(task, 1, 5)
     task.seal(): Unit
@@ -232,5 +207,5 @@ class TaskWriterSuite extends AnyFunSuite {
     val before = objects
     answer(FromDriver.Unwanted(told.map(_._1).toVector))
     assert(before.size == 1 && objects == before)
-  }
+  })
 }

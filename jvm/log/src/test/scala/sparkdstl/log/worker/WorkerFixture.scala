@@ -1,23 +1,24 @@
 package sparkdstl.log.worker
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.concurrent.Promise
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.testing.Completed.result
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.format.{FormatSamples, SegmentKey}
 import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
-import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.ListRecursively
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
 
 /** An executor whose driver is the test: no ask is answered until the test does. */
-final class WorkerFixture(maxInFlight: Long = 10000) {
+class WorkerFixture(maxInFlight: Long = 10000) {
   val timer = new ManualTimer
   val store = new ScriptedStore
-  val runtime = new ProtocolRuntime(timer, new CountedNames, ExecutionContext.parasitic)
+  val runtime = TestRuntime(timer)
   val base = new Path("memory:/base")
   val options: LogOptions = LogOptions.default
     .updated(LogOptions.CommitTimeout, 60000L)
@@ -68,9 +69,9 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   )
 
   /** A task on a stage of one partition, which may seal `share` bytes inline. */
-  def task(attempt: Long = 1, share: Long = 100): TaskWriter = {
+  def newTask(attempt: Long = 1, share: Long = 100): TaskWriter = {
     answers = { case ToDriver.Open => FromDriver.Opened(7, 1, share) }
-    val writer = WorkerFixture.result(worker.task(attempt, batch = 0, partitions = 1)).get
+    val writer = result(worker.task(attempt, batch = 0, partitions = 1)).get
     asks.clear()
     writer
   }
@@ -78,7 +79,7 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   /** A segment of that many bytes in all. */
   def write(task: TaskWriter, partition: Int, length: Int, chunks: Int*): Unit = {
     val segment = task.segment(SegmentKey(0, partition, "", 1, None, sparkdstl.log.format.SegmentKind.Changelog), None)
-    chunks.foreach(size => WorkerFixture.result(segment.add(new Array[Byte](size))))
+    chunks.foreach(size => result(segment.add(new Array[Byte](size))))
     task.end(segment, new Array[Byte](length))
   }
 
@@ -94,12 +95,5 @@ final class WorkerFixture(maxInFlight: Long = 10000) {
   def stayAway(): Unit = asks.last._2.failure(new java.io.IOException("no answer")): Unit
 
   def objects: Set[String] =
-    WorkerFixture.result(store.memory.begin(ListRecursively(base)).result).map(_.path.getName).toSet
-}
-
-object WorkerFixture {
-  def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
-
-  def failure(future: Future[_]): Throwable =
-    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
+    result(store.memory.begin(ListRecursively(base)).result).map(_.path.getName).toSet
 }

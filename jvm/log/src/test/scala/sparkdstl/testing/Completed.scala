@@ -1,0 +1,11 @@
+package sparkdstl.testing
+
+import scala.concurrent.Future
+
+/** What a future holds that must have been completed. */
+object Completed {
+  def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
+
+  def failure(future: Future[_]): Throwable =
+    future.value.getOrElse(throw new AssertionError("has not ended")).failed.get
+}
