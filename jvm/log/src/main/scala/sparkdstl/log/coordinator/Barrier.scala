@@ -17,7 +17,7 @@ import sparkdstl.log.transport.{ExecutorLink, RunId, ToExecutor}
  * sealed is durable.
  *
  * Executors that still hold something are requested to upload it at once, again and again until all is settled: one that
- * does not answer may still upload. What it holds is lost only when Spark reports that the executor is gone.
+ * does not answer may still upload. What it holds is lost only when Spark reports the loss of the executor.
  */
 private[coordinator] final class Barrier(
     run: RunId,

@@ -35,12 +35,12 @@ final class CoordinatedRuns {
     val now = runs.get
     now.current(id) match {
       case Some(run) => run.answer(from, message)
-      case None if now.on(id.root).nonEmpty || now.isEnded(id) => Future.successful(FromDriver.Superseded)
+      case None if now.on(id.root).nonEmpty || now.lastEnded.contains(id) => Future.successful(FromDriver.Superseded)
       case None => Future.successful(FromDriver.NotCoordinated)
     }
   }
 
-  /** An executor is gone. */
+  /** An executor was lost. */
   def executorLost(executor: String, reason: String): Unit = all.foreach(_.executorLost(executor, reason))
 }
 
@@ -53,8 +53,6 @@ private object CoordinatedRuns {
     def on(root: String): Option[RunCoordinator] = byRoot.get(root)
 
     def current(id: RunId): Option[RunCoordinator] = on(id.root).filter(_.id == id)
-
-    def isEnded(id: RunId): Boolean = lastEnded.contains(id)
 
     def began(run: RunCoordinator): Runs = copy(byRoot = byRoot + (run.id.root -> run))
 

@@ -49,7 +49,7 @@ object LogErrors {
         "spark-dstl that wrote it, or a later one."
     )
 
-  /** The file is whole, but says that a reader must understand something which this release does not know. */
+  /** The file is whole, but requires a feature that this release does not have. */
   def unsupportedFeature(file: Path, feature: String, software: Option[String]): DstlException =
     DstlException("DSTL_UNSUPPORTED_FORMAT", "file" -> file, "found" -> feature, "software" -> software.getOrElse(""))(
       s"Log file $file${software.fold("")(name => s", written by $name,")} cannot be read without understanding " +

@@ -164,7 +164,7 @@ object ProtocolErrors {
     DstlException("DSTL_FOREIGN_BASE_PATH", "base" -> base, "owner" -> original, "checkpoint" -> copy)(
       s"The log directory $base belongs to the checkpoint at $original, and this one at $copy " +
         unsure.fold("is a copy of it")(e =>
-          s"may be a copy of it (whether that is gone cannot be told: ${e.getMessage})"
+          s"may be a copy of it (it is unknown whether that still exists: ${e.getMessage})"
         ) +
         ". Each would delete what the other needs. Copy the log directory as well, without its owner.json, and set " +
         s"spark.sql.streaming.stateStore.dstl.basePath to the copy; or remove $owner if the checkpoint at $original is " +

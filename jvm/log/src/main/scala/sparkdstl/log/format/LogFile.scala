@@ -60,7 +60,7 @@ final case class Writer(run: UUID, epoch: Long, host: String, application: Strin
  * @param name a data file's own name, relative to the log's base path; None in a commit entry
  * @param base a commit entry's base path, if one was configured: where its data files are
  * @param software the program that wrote the file and its version
- * @param snapshots what a commit entry tells of snapshots; None in a data file
+ * @param snapshots a commit entry's list of snapshots; None in a data file
  */
 final case class LogFileIndex(
     kind: LogFileKind,
@@ -104,6 +104,6 @@ object LogFile {
    */
   val MaxIndexRatio = 64
 
-  /** Largest commit entry that is read whole in order to tell one that was cut off from one of stock Spark. */
+  /** Largest commit entry that is read whole to distinguish a truncated one from one of stock Spark. */
   val MaxEntryWithoutTrailer: Long = 256L * 1024 * 1024
 }

@@ -37,7 +37,7 @@ object LogFileReader {
     bytes.length >= LogFile.TrailerLength &&
       hasAt(bytes, bytes.length - LogFile.TrailerMagic.length, LogFile.TrailerMagic)
 
-  /** The trailer at an object's end. What it says of places has been checked against the object's length. */
+  /** The trailer at an object's end. Its offsets and lengths are checked against the object's length. */
   private[format] def readTrailer(file: Path, tail: ObjectTail): LogTrailer = {
     val bytes = tail.bytes
     val start = bytes.length - LogFile.TrailerLength

@@ -23,7 +23,7 @@ final class LogFileWriter(kind: LogFileKind) {
     part
   }
 
-  /** The whole log. May be called again with another index: what is to be written under another name says that name. */
+  /** The whole log. May be called again with another index, for another name. */
   def finish(index: LogFileIndex): Payload = {
     require(index.kind == kind, s"the index of ${index.kind.label} cannot end ${kind.label}")
     IndexRules.violation(index, length).foreach(what =>

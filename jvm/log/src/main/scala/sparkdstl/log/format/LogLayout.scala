@@ -9,7 +9,7 @@ import sparkdstl.log.storage.StoredObject
  *
  * @param executor who wrote it
  * @param sequence of the file among those of this executor
- * @param instance tells apart what would else have the same name: attempts at writing the file, and processes
+ * @param instance distinguishes attempts at writing the file, and processes, that would use the same name
  */
 final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String) {
 
@@ -19,7 +19,7 @@ final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence
 
 /**
  * Where the objects of a log lie, relative to its base path. Names that were read from storage are parsed strictly: a
- * name is accepted only if it is the one that would be given to what it says.
+ * name is accepted only if encoding its parts gives the same name.
  */
 object LogLayout {
   val DataDirectory = "data"
@@ -71,7 +71,7 @@ object LogLayout {
   def parseTrial(name: String): Option[Long] =
     Option.when(name.endsWith(TrialEnding))(name.takeWhile(_ != '-')).flatMap(parseNumber)
 
-  /** The name of the object that says that the run of an epoch has ended with nothing under way. */
+  /** The name of the object that marks the run of an epoch as ended, with nothing under way. */
   def endOfEpoch(epoch: Long): String = s"$epoch$EndEnding"
 
   /** The epoch of an [[endOfEpoch]], by its name; None if it is none. */

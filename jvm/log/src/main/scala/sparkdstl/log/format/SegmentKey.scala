@@ -28,7 +28,7 @@ object SegmentKind {
  * @param storeName empty for Spark's default store, whose files lie directly in the partition's directory
  * @param version   the state version that the changes lead to; batch N produces version N + 1. Of a snapshot's file, the
  *                  version of the snapshot for which it was uploaded
- * @param qualifier what tells it from others of that kind and version: the [[checkpointId]], or of a snapshot's file the
+ * @param qualifier distinguishes it from others of that kind and version: the [[checkpointId]], or of a snapshot's file the
  *                  name that Spark gives it, without the ending
  */
 final case class SegmentKey(
@@ -59,7 +59,7 @@ final case class SegmentKey(
   /** What Spark calls this file of a snapshot; None if it is something else. The store's name for it never comes again. */
   def snapshotFile: Option[String] = qualifier.filter(_ => kind == SegmentKind.SnapshotFile).map(_ + kind.suffix)
 
-  /** Whether a file of a snapshot has a name, which nothing else tells of it. */
+  /** Whether a file of a snapshot has a name: its qualifier. */
   private[format] def isNamedWell: Boolean = kind != SegmentKind.SnapshotFile || qualifier.nonEmpty
 }
 

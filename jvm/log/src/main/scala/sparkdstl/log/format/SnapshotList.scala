@@ -11,9 +11,9 @@ package sparkdstl.log.format
 final case class HeldSnapshot(key: SegmentKey, batch: Long, files: Vector[String])
 
 /**
- * What a commit entry tells of the snapshots that stood when it was written, its own included.
+ * The snapshots that existed when a commit entry was written, its own included.
  *
- * @param complete the batch of the entry that tells of all of them: this one, or the one whose list is continued here
+ * @param complete the batch of the entry that lists all of them: this one, or the one whose list is continued here
  * @param plainUpTo
  *   changelogs and snapshots of versions above this are in the log alone; up to it there may be plain files. 0 if there
  *   never were any

@@ -7,7 +7,6 @@ import scala.concurrent.{ExecutionContext, Future}
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.format.{CommitEntry, EntryInspection}
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.ObjectTail
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
 /**
@@ -28,30 +27,24 @@ final class EntryReader(
   /** Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged. */
   def read(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength)
 
-  private def readFrom(batch: Long, length: Int): Future[EntryFound] =
-    tailOf(batch, length).flatMap {
-      case None => Future.successful(EntryFound.Absent)
-      case Some(tail) => inspect(batch, tail, length)
-    }
-
-  private def tailOf(batch: Long, length: Int): Future[Option[ObjectTail]] = diskCache match {
-    case Some((cache, reader)) if length == fetchLength =>
-      cache.get(EntryPlace(location.root.toString, reader, batch))(fetch(batch, length))
-    case _ => fetch(batch, length)
-  }
-
-  private def fetch(batch: Long, length: Int): Future[Option[ObjectTail]] =
-    storage.read(location.entry(batch), ReadTail(location.entry(batch), length))
-
-  private def inspect(batch: Long, tail: ObjectTail, asked: Int): Future[EntryFound] = {
+  private def readFrom(batch: Long, asked: Int): Future[EntryFound] = {
     val path = location.entry(batch)
-    CommitEntry.inspect(path, tail) match {
-      case EntryInspection.Plain => Future.successful(EntryFound.Plain)
-      case EntryInspection.NeedsTail(length) if length > asked => readFrom(batch, length)
-      case EntryInspection.NeedsTail(length) =>
-        Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $length bytes of it"))
-      case EntryInspection.Whole(index, logStart) =>
-        Future.successful(EntryFound.Logged(new LoadedEntry(path, batch, index, logStart, tail)))
+    def fetch() = storage.read(path, ReadTail(path, asked))
+    val fetched = diskCache match {
+      case Some((cache, reader)) if asked == fetchLength =>
+        cache.get(EntryPlace(location.root.toString, reader, batch))(fetch())
+      case _ => fetch()
+    }
+    fetched.flatMap {
+      case None => Future.successful(EntryFound.Absent)
+      case Some(tail) => CommitEntry.inspect(path, tail) match {
+          case EntryInspection.Plain => Future.successful(EntryFound.Plain)
+          case EntryInspection.NeedsTail(length) if length > asked => readFrom(batch, length)
+          case EntryInspection.NeedsTail(length) =>
+            Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $length bytes of it"))
+          case EntryInspection.Whole(index, logStart) =>
+            Future.successful(EntryFound.Logged(new LoadedEntry(path, batch, index, logStart, tail)))
+        }
     }
   }
 }

@@ -19,74 +19,55 @@ import sparkdstl.log.storage.StorageOperation.ReadRange
 /**
  * A part of a file that is brought to the local disk.
  *
- * @param offset
- *   in the file, in bytes
- * @param fetch
- *   reads it from storage
+ * @param offset in the file, in bytes
+ * @param fetch reads it from storage
  */
 final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
 
 /**
  * A file that is brought to the local disk.
  *
- * @param to
- *   replaced if it exists
- * @param cached
- *   the same file in a cache on the local disk
- * @param pieces
- *   all of it
+ * @param to replaced if it exists
+ * @param cached the same file in a cache on the local disk
+ * @param pieces all of it
  */
-final case class Download(
-    to: LocalPath,
-    length: Long,
-    cached: () => Option[LocalPath],
-    pieces: () => Iterator[Piece]
-)
+final case class Download(to: LocalPath, length: Long, cached: () => Option[LocalPath], pieces: () => Iterator[Piece])
 
 /**
  * Brings files from storage to the local disk, in pieces of which several are fetched at once.
  *
- * @param atOnce
- *   pieces that are fetched, or wait to be written, at one time
- * @param timeoutMillis
- *   of a single request
- * @param await
- *   blocks the caller until a piece has arrived
- * @param rangeLength
- *   bytes of a piece of a plain file
+ * @param atOnce pieces that are fetched, or wait to be written, at one time
+ * @param timeoutMillis of a single request
+ * @param await blocks the caller until a piece has arrived
+ * @param rangeLength bytes of a piece of a plain file
  */
 final class FileDownloads(
     storage: StorageClient,
     atOnce: Int,
     timeoutMillis: Long,
     await: Future[Array[Byte]] => Array[Byte],
-    rangeLength: Int = FileDownloads.RangeLength
+    rangeLength: Int = FileRange.MaxLength
 ) {
 
   /** A plain file of `length` bytes as a download. */
-  def ofFile(file: Path, length: Long, to: LocalPath): Download = Download(
-    to,
-    length,
-    () => None,
-    () =>
-      Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
-        val of = math.min(rangeLength.toLong, length - offset).toInt
-        Piece(offset, of, () => read(file, ReadRange(file, offset, of)))
-      }
-  )
+  def ofFile(file: Path, length: Long, to: LocalPath): Download = {
+    def pieces() = Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
+      val of = math.min(rangeLength.toLong, length - offset).toInt
+      Piece(offset, of, () => read(file, ReadRange(file, offset, of)))
+    }
+    Download(to, length, () => None, () => pieces())
+  }
 
-  private def read(file: Path, range: ReadRange): Future[Array[Byte]] =
-    storage.run(
-      range,
-      timeoutMillis
-    ).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))(ExecutionContext.parasitic)
-      .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))(ExecutionContext.parasitic)
+  private def read(file: Path, range: ReadRange): Future[Array[Byte]] = {
+    implicit val executor: ExecutionContext = ExecutionContext.parasitic
+    storage.run(range, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))
+      .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))
+  }
 
   /**
    * Fetches all of them. Those that have arrived before one fails stay.
    *
-   * @param progress
-   *   of the store that is loaded with them
+   * @param progress of the store that is loaded with them
    */
   def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
     downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
@@ -120,10 +101,4 @@ final class FileDownloads(
       val buffer = ByteBuffer.wrap(bytes)
       while (buffer.hasRemaining) channel.write(buffer, offset + buffer.position())
     }
-}
-
-object FileDownloads {
-
-  /** Large enough that the latency of a request does not matter. */
-  private val RangeLength: Int = 4 * 1024 * 1024
 }

@@ -89,7 +89,7 @@ private[request] final case class RequestAttempt(
 
   def aborted(nowNanos: Long): RequestAttempt = next(AttemptState.Aborted).copy(abortedNanos = Some(nowNanos))
 
-  /** How long it took, or had until it was aborted. None for an error in between: that says nothing about latency. */
+  /** How long it took, or had until it was aborted. None for an error in between, which is no measure of latency. */
   def latencyNanos(nowNanos: Long): Option[Long] =
     if (state == AttemptState.Succeeded) Some(nowNanos - begunNanos)
     else abortedNanos.map(_ - begunNanos).filter(_ > 0)

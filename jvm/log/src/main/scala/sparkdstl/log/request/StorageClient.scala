@@ -152,7 +152,7 @@ final class StorageClient(
 
   /**
    * Creates, and reads back an object that is found: an earlier attempt, or the client below in this one, may have written
-   * it although the reply was lost. If it is gone by then, the create begins anew.
+   * it although the reply was lost. If it was deleted by then, the create begins anew.
    */
   private final class ExclusiveCreate(operation: Create, timeoutMillis: Long, isOurs: ObjectTail => Boolean) {
     private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
@@ -164,7 +164,7 @@ final class StorageClient(
         case Outcome.Done(None) => Future.successful(Outcome.Done(Creation.Ours))
         case Outcome.Done(Some(conflict)) => readBack(number, conflict)
         case Outcome.Failed(error) if number == 1 => Future.successful(Outcome.Failed(error))
-        // A refusal in this round says nothing about an earlier one.
+        // A refusal in this round is no answer to an earlier one.
         case Outcome.Failed(error) => Future.successful(Outcome.Unknown(error))
         case unknown: Outcome.Unknown => Future.successful(unknown)
       }
@@ -180,7 +180,7 @@ final class StorageClient(
       try Outcome.Done(if (isOurs(found)) Creation.Ours else Creation.Taken(found))
       catch { case NonFatal(error) => Outcome.Unknown(error) }
 
-    /** The object that was found is gone: another round, after a delay as after an error. */
+    /** The object that was found was deleted: another round, after a delay as after an error. */
     private def again(number: Int, conflict: Throwable): Future[Outcome[Creation]] = {
       val delay = requests.options.retryDelayMillis(number, requests.runtime.random.nextDouble())
       if (!requests.options.retries || delay >= deadline.leftMillis)

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
  * What the protocol takes from the world around it: time, chance and somewhere to run continuations. The simulation passes
  * its own, so that one seed always gives the same run.
  *
- * @param timer tells the time, which only ever goes forward, and runs actions later
+ * @param timer a monotonic clock, which also runs actions later
  * @param random chance, for names and jitter
  * @param executor runs continuations; they are short and never block
  */

@@ -3,9 +3,9 @@ package sparkdstl.log.runtime
 import scala.util.control.NonFatal
 
 /**
- * Says how something goes that takes long: every ten seconds from its start on, until it has ended. Thread-safe.
+ * Reports the progress of something slow: every ten seconds from its start until its end. Thread-safe.
  *
- * @param report says it; called without a lock
+ * @param report called without a lock
  */
 final class RepeatedReport(timer: Timer)(report: () => Unit) {
   private final val EveryMillis = 10000L

@@ -24,7 +24,8 @@ final class MemoryObjectStore extends ObjectStore {
 
   override def deletionPageSize: Int = Int.MaxValue
 
-  override def begin[A](operation: StorageOperation[A]): Attempt[A] = Attempt(Future.fromTry(Try(perform(operation))))
+  override def begin[A](operation: StorageOperation[A]): Attempt[A] =
+    new Attempt(Future.fromTry(Try(perform(operation))))
 
   private def perform[A](operation: StorageOperation[A]): A = operation match {
     case Put(path, content) => publish(path, content)

@@ -9,18 +9,11 @@ import sparkdstl.log.runtime.Cancellable
 /**
  * One attempt at one request to storage.
  *
- * @param result what came of it. A failure says nothing about whether a write took effect, unless
- *   [[StorageErrors.isDefinite]] says that the error is storage's own answer
- * @param cancel says that no caller waits for the result. The attempt may still take effect, now or later
+ * @param result its answer. After a failure it is unknown whether a write took effect, unless [[StorageErrors.isDefinite]]
+ * @param cancellation called when no caller waits for the result. The attempt may still take effect, now or later
  */
-final class Attempt[+T](val result: Future[T], cancellation: () => Unit) extends Cancellable {
+final class Attempt[+T](val result: Future[T], cancellation: () => Unit = () => ()) extends Cancellable {
   override def cancel(): Unit = cancellation()
-}
-
-object Attempt {
-
-  /** An attempt that cannot be cancelled. */
-  def apply[T](result: Future[T]): Attempt[T] = new Attempt(result, () => ())
 }
 
 /**

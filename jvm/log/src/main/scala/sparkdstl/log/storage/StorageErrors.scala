@@ -51,7 +51,7 @@ object StorageErrors {
       Causes.of(e).flatMap(statusOf).exists(status => status >= 400 && status < 500 && !TellsNothing(status))
   }
 
-  /** Whether `error` says that the object asked for is not there. */
+  /** Whether `error` means that the requested object does not exist. */
   def meansMissing(error: Throwable): Boolean = error match {
     // S3A's for a bucket that is not there: that is not an answer about an object.
     case e if e.getClass.getSimpleName == "UnknownStoreException" => false
@@ -59,13 +59,13 @@ object StorageErrors {
     case _ => false
   }
 
-  /** Whether `error` says that an exclusive create lost because an object is there. */
+  /** Whether `error` means that an exclusive create was refused because an object exists. */
   private[log] def meansAlreadyExists(error: Throwable): Boolean = Causes.of(error).exists {
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => true
     case e => e.getClass.getSimpleName == "RemoteFileChangedException" || statusOf(e).contains(PreconditionFailed)
   }
 
-  /** Whether `error` says that another request for the same object was under way. What came of that one is unknown. */
+  /** Whether `error` means that another request for the same object was under way, whose outcome is unknown. */
   private[log] def meansConcurrentRequest(error: Throwable): Boolean =
     Causes.of(error).exists(statusOf(_).contains(Conflict))
 

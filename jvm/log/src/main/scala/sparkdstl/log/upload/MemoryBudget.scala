@@ -30,7 +30,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
       if (!closed) waiting += acquisition
       closed
     }
-    if (refused) acquisition.fail(new IllegalStateException("the uploader is closed"))
+    if (refused) refuse(acquisition)
     else {
       grantWhatIsFree()
       if (!acquisition.granted.isCompleted) synchronized(listeners.toVector).foreach(_.apply())
@@ -70,8 +70,11 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
       waiting.clear()
       refused
     }
-    refused.foreach(_.fail(new IllegalStateException("the uploader is closed")))
+    refused.foreach(refuse)
   }
+
+  private def refuse(acquisition: Acquisition): Unit =
+    acquisition.promise.tryFailure(new IllegalStateException("the uploader is closed")): Unit
 
   private def grantWhatIsFree(): Unit = {
     val granted = synchronized {
@@ -84,12 +87,12 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
       }
       granted
     }
-    granted.foreach(_.succeed())
+    granted.foreach(_.promise.trySuccess(()))
   }
 
   /** A request for bytes. */
   final class Acquisition private[MemoryBudget] (private[MemoryBudget] val bytes: Long) {
-    private val promise = Promise[Unit]()
+    private[MemoryBudget] val promise = Promise[Unit]()
 
     /** Completes when the bytes are taken. */
     def granted: Future[Unit] = promise.future
@@ -98,14 +101,10 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     def cancel(): Boolean = {
       val waited = MemoryBudget.this.synchronized(waiting.remove(this))
       if (waited) {
-        fail(new CancellationException("the memory is no longer wanted"))
+        promise.tryFailure(new CancellationException("the memory is no longer wanted"))
         grantWhatIsFree()
       }
       waited
     }
-
-    private[MemoryBudget] def succeed(): Unit = promise.trySuccess(()): Unit
-
-    private[MemoryBudget] def fail(error: Throwable): Unit = promise.tryFailure(error): Unit
   }
 }

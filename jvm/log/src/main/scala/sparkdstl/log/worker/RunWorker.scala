@@ -148,7 +148,7 @@ final class RunWorker(
   /** Whether an upload is under way, or has ended and was not reported to the driver. */
   def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
 
-  /** Uploads at once what waits: the executor may soon be gone. */
+  /** Uploads at once what waits: the executor may end soon. */
   def flush(): Unit = synchronized(uploads).foreach(_.flush())
 
   /** Takes nothing more. Completes when uploads have ended. */

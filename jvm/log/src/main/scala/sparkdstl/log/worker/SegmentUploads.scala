@@ -111,9 +111,9 @@ private[worker] final class SegmentUploads(
           if (answer.isFailure) unsent.prependAll(sent): Unit
         }
         answer match {
-          case Success(heard) =>
+          case Success(reply) =>
             reports.addAndGet(-sent.size): Unit
-            discardUnwanted(sent, heard.message)
+            discardUnwanted(sent, reply.message)
             sendNext()
           case Failure(error) => sendAgainLater(error)
         }

@@ -61,7 +61,7 @@ final class SegmentWriter private[worker] (
     if (bytes.isEmpty) Future.unit else add(bytes)
   }
 
-  /** As the seal says it. Fails if an upload has failed already. */
+  /** The segment for the seal. Fails if an upload has failed already. */
   private[worker] def sealedSegment: SealedSegment = synchronized {
     val inline = if (rest.isEmpty) Vector.empty else Vector(SealedPart.Inline(rest))
     SealedSegment(key, base, uploading.iterator.map(_.part).toVector ++ inline)

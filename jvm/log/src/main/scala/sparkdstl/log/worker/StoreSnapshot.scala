@@ -23,11 +23,11 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
 
   /** A chunk of it is on its way; it is discarded unless a seal names it. */
   def uploads(chunk: PendingChunk): Unit = {
-    val late = synchronized {
+    val isUnwanted = synchronized {
       if (current == Uploading) uploading :+= chunk
       current != Uploading
     }
-    if (late) chunk.discard()
+    if (isUnwanted) chunk.discard()
   }
 
   /** All of it is durable or inline, and can be carried. */
@@ -121,7 +121,7 @@ object StoreSnapshot {
     /** A commit entry holds it. */
     case object Held extends Fate
 
-    /** The driver will not take it: data files that it consists of may be gone. */
+    /** The driver will not take it: data files that it consists of may have been deleted. */
     final case class Missing(files: Set[String]) extends Fate
   }
 }

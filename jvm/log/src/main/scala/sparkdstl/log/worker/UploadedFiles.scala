@@ -29,7 +29,7 @@ final class UploadedFiles {
   /** Later snapshots consist of other files. */
   def retain(names: Set[String]): Unit = synchronized { segments = segments.filter { case (name, _) => names(name) } }
 
-  /** These data files may be gone. */
+  /** These data files may have been deleted. */
   def forget(files: Set[String]): Unit = synchronized {
     segments = segments.filterNot { case (_, segment) => segment.files.exists(files) }
   }

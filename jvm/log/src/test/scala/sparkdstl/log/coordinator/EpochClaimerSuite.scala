@@ -23,8 +23,8 @@ class EpochClaimerSuite extends AnyFunSuite {
     override def begin[A](operation: StorageOperation[A]): Attempt[A] = operation match {
       case Create(path, content) =>
         inner.begin(Replace(path, content))
-        Attempt(Future.successful(None))
-      case TryCreation(_) => Attempt(Future.successful(false))
+        new Attempt(Future.successful(None))
+      case TryCreation(_) => new Attempt(Future.successful(false))
       case other => inner.begin(other)
     }
   }

@@ -439,7 +439,7 @@ class RequestsSuite extends AnyFunSuite {
   })
 
   test("an answer that is there before the request knows its attempt counts")(new Fixture {
-    val done = requests.run(write, "put of /x", 1000)(_ => Attempt(Future.successful("now")))
+    val done = requests.run(write, "put of /x", 1000)(_ => new Attempt(Future.successful("now")))
     assert(done.value.get.get == Outcome.Done("now") && timer.pending == 0)
   })
 

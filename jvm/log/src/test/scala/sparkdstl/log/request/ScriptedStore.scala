@@ -51,14 +51,14 @@ object ScriptedStore {
 
   /** Fails without effect. */
   final case class Fail(error: Throwable = new IOException("injected")) extends Behaviour {
-    override def act[T](work: () => Attempt[T]): Attempt[T] = Attempt(Future.failed(error))
+    override def act[T](work: () => Attempt[T]): Attempt[T] = new Attempt(Future.failed(error))
   }
 
   /** Takes effect, then fails. */
   final case class LoseReply(error: Throwable = new IOException("injected: reply lost")) extends Behaviour {
     override def act[T](work: () => Attempt[T]): Attempt[T] = {
       val _ = work()
-      Attempt(Future.failed(error))
+      new Attempt(Future.failed(error))
     }
   }
 

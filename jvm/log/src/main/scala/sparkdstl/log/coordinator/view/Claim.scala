@@ -50,7 +50,7 @@ private[coordinator] final case class ListedClaims(
    * The entries that claims fence: those that a run which has committed nothing would create, and those that the run before
    * would.
    *
-   * @param claims by epoch; None for one that is gone or that another release has written
+   * @param claims by epoch; None for one that was deleted or that another release has written
    * @param own epoch of this run, which has created its own
    */
   def fences(claims: Map[Long, Option[Claim]], own: Long): Set[Long] = {

@@ -34,7 +34,7 @@ private[coordinator] object EntryState {
  * @param newestId of the newest entry; None if that has none
  * @param requested entries whose deletion Spark has requested, and that may still be needed
  * @param stores directories of the stores that the newest entry with segments has changed
- * @param released the lowest version that each store needs, as Spark's own retention of plain snapshots has told
+ * @param released the lowest version that each store needs, as Spark's own retention of plain snapshots has released them
  * @param snapshots None until the entries that existed at the start were asked for them
  * @param unneeded data files that were released for deletion, and may still be on storage
  * @param fences
@@ -127,7 +127,7 @@ private[coordinator] final case class LogView private (
   def seenOnStorage(batches: Set[Long]): LogView =
     deleted(entries.keysIterator.takeWhile(isForeign).filterNot(batches).toVector)
 
-  /** The entries of these batches are gone. */
+  /** The entries of these batches were deleted. */
   def deleted(batches: Seq[Long]): LogView = batches.foldLeft(this)((view, batch) =>
     view.copy(
       entries = view.entries - batch,

@@ -13,7 +13,7 @@ import sparkdstl.log.transport.BarrierReport
  * @param listing
  *   completes when the view has the snapshots that existed at the start; None before the first request for them
  * @param restart None once a batch was committed, or the run has ended
- * @param claims the claims that were read, by epoch; None for one that is gone or that another release has written
+ * @param claims the claims that were read, by epoch; None for one that was deleted or that another release has written
  * @param claimEnded whether the claim of the run was marked as ended
  * @param bypassed whether changes of the query bypass the log
  */
@@ -38,7 +38,7 @@ private[coordinator] final case class RunState(
     case RunPhase.Closing | RunPhase.Ended | RunPhase.Broken => false
   }
 
-  /** Whether what the run knows of the log is still true, so that it can tell what is not needed. */
+  /** Whether the view of the log is still true: only then retention may plan with it. */
   def mayDelete: Boolean = isAtWork || phase == RunPhase.Closing
 }
 
@@ -115,7 +115,7 @@ private[coordinator] object SweepState {
   final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
   case object UnderWay extends SweepState
 
-  /** The entry of this batch is damaged, so it is unknown which data files it names: nothing is deleted before it is gone. */
+  /** The entry of this batch is damaged, so it is unknown which data files it names: nothing is deleted before it is. */
   final case class BlockedBy(batch: Long) extends SweepState
   case object Done extends SweepState
 }

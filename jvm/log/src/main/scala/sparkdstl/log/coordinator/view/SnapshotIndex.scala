@@ -45,7 +45,7 @@ private[coordinator] final case class SnapshotIndex private (
       complete = if (list.complete == batch) Some(batch) else complete
     )
 
-  /** The entry of `batch` is gone, and with it the snapshots that it held. */
+  /** The entry of `batch` was deleted, and with it the snapshots that it held. */
   def deleted(batch: Long): SnapshotIndex = {
     val gone = byBatch.getOrElse(batch, Vector.empty)
     val left = gone.foldLeft(byStore) { (all, snapshot) =>
