@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.error.DstlException
-import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
+import sparkdstl.log.runtime.{Cancellable, ManualTimer, StoppedTimer, TestRuntime, Timer}
 import sparkdstl.log.storage.{Attempt, OperationKind}
 
 class RequestsSuite extends AnyFunSuite {
@@ -63,11 +63,8 @@ class RequestsSuite extends AnyFunSuite {
   }
 
   /** A fixture with one request under way. */
-  private class One(
-      kind: RequestKind = write,
-      timeoutMillis: Long = 600000,
-      options: RequestOptions = hedged
-  ) extends Fixture(options) {
+  private class One(kind: RequestKind = write, timeoutMillis: Long = 600000, options: RequestOptions = hedged)
+      extends Fixture(options) {
     val running = run(kind, timeoutMillis)
   }
 
@@ -82,46 +79,40 @@ class RequestsSuite extends AnyFunSuite {
   })
 
   for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
-    test(s"$name: a slow attempt is followed by another, and the first to succeed counts") {
-      val f = new Fixture(options)
-      val running = f.run()
-      f.timer.advance(999)
+    test(s"$name: a slow attempt is followed by another, and the first success counts")(new One(options = options) {
+      timer.advance(999)
       assert(running.attempts.begun == 1)
-      f.timer.advance(1)
+      timer.advance(1)
       assert(running.attempts.begun == 2)
       running.attempts.succeed(2)
       assert(running.outcome.contains(Outcome.Done("answer 2")))
       assert(running.attempts.isCancelled(1) && !running.attempts.isCancelled(2))
-      assert(f.metrics().hedges.value == 1 && f.metrics().hedgesWon.value == 1 && f.metrics().retries.value == 0)
-      assert(f.timer.pending == 0)
-    }
+      assert(metrics().hedges.value == 1 && metrics().hedgesWon.value == 1 && metrics().retries.value == 0)
+      assert(timer.pending == 0)
+    })
 
-    test(s"$name: no more attempts than allowed are waited for at once, and the oldest may still answer") {
-      val f = new Fixture(options)
-      val running = f.run()
-      f.timer.advance(500000)
+    test(s"$name: so many attempts are under way at once, and the oldest may still answer")(new One(options = options) {
+      timer.advance(500000)
       assert(running.attempts.begun - (1 to running.attempts.begun).count(running.attempts.isCancelled) == 3)
       running.attempts.succeed(1)
       assert(running.outcome.contains(Outcome.Done("answer 1")))
-      assert(f.metrics().hedgesWon.value == 0)
-    }
+      assert(metrics().hedgesWon.value == 0)
+    })
 
-    test(s"$name: errors lead to further attempts until the deadline, ever later") {
-      val f = new Fixture(options)
-      val running = f.run()
+    test(s"$name: errors lead to further attempts until the deadline, ever later")(new One(options = options) {
       for (attempt <- 1 to 40) {
         running.attempts.fail(attempt)
         assert(running.outcome.isEmpty)
         val delay = options.retryDelayMillis(attempt, 0.5)
-        f.timer.advance(delay - 1)
+        timer.advance(delay - 1)
         assert(running.attempts.begun == attempt)
-        f.timer.advance(1)
+        timer.advance(1)
         assert(running.attempts.begun == attempt + 1)
       }
       running.attempts.succeed(41)
       assert(running.outcome.contains(Outcome.Done("answer 41")))
-      assert(f.metrics().retries.value == 40 && f.metrics().hedges.value == 0)
-    }
+      assert(metrics().retries.value == 40 && metrics().hedges.value == 0)
+    })
   }
 
   // Connections that are dead without an error.
@@ -389,12 +380,7 @@ class RequestsSuite extends AnyFunSuite {
   }
 
   test("without a timer a request fails instead of having no deadline") {
-    val noTimer = new Timer {
-      override def nowNanos: Long = 0
-      override def schedule(delayMillis: Long)(action: () => Unit): Cancellable =
-        throw new java.util.concurrent.RejectedExecutionException("shut down")
-    }
-    val requests = new Requests(hedged, TestRuntime(noTimer))
+    val requests = new Requests(hedged, TestRuntime(StoppedTimer))
     val attempts = new ScriptedAttempts
     val outcome = requests.run(write, "put of /x", 1000)(attempts)
     assert(outcome.value.get.get.isInstanceOf[Outcome.Failed] && attempts.begun == 0)

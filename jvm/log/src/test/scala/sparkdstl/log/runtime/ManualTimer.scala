@@ -48,3 +48,11 @@ final class ManualTimer extends Timer {
     due
   }
 }
+
+/** Time whose actions cannot be scheduled any more. */
+object StoppedTimer extends Timer {
+  override def nowNanos: Long = 0
+
+  override def schedule(delayMillis: Long)(action: () => Unit): Cancellable =
+    throw new java.util.concurrent.RejectedExecutionException("shut down")
+}

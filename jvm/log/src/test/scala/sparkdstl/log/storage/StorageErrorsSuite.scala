@@ -15,20 +15,24 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   class RemoteFileChangedException extends IOException("changed")
 
-  test("a conflict is told by class, status method or message, also in a cause") {
-    Seq(
-      new FileAlreadyExistsException("x"),
-      new java.nio.file.FileAlreadyExistsException("x"),
-      new RemoteFileChangedException,
-      new ServiceException(412),
-      new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)"),
-      new IOException("wrapped", new ServiceException(412))
-    ).foreach(error => assert(StorageErrors.meansAlreadyExists(error), error))
-  }
+  private val taken = new FileAlreadyExistsException("x")
+  private val denied = new AccessControlException("no")
+  private val missing = new FileNotFoundException("x")
+  private val tooLong = new IOException("/x: File name too long")
 
-  test("other errors are no conflict") {
-    Seq(new ServiceException(503), new IOException("412 bytes missing"), new FileNotFoundException("x"))
-      .foreach(error => assert(!StorageErrors.meansAlreadyExists(error), error))
+  private def service(statuses: Int*): Seq[IOException] = statuses.map(new ServiceException(_))
+
+  private def wrapped(error: IOException): IOException = new IOException("wrapped", error)
+
+  private def all(errors: Seq[Throwable])(holds: Throwable => Boolean): Unit =
+    errors.foreach(error => assert(holds(error), error))
+
+  test("a conflict is told by class, status method or message, also in a cause") {
+    val told =
+      new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)")
+    val classes = Seq(taken, new java.nio.file.FileAlreadyExistsException("x"), new RemoteFileChangedException)
+    all(classes ++ service(412) ++ Seq(told, wrapped(new ServiceException(412))))(StorageErrors.meansAlreadyExists)
+    all(service(503) ++ Seq(new IOException("412 bytes missing"), missing))(!StorageErrors.meansAlreadyExists(_))
   }
 
   test("a request that met another one under way is told apart from a conflict") {
@@ -37,63 +41,31 @@ class StorageErrorsSuite extends AnyFunSuite {
     assert(!StorageErrors.meansConcurrentRequest(new ServiceException(412)))
   }
 
-  test("what cannot succeed the next time is not retried") {
-    Seq(
-      new FileAlreadyExistsException("x"),
-      new AccessControlException("no"),
-      new java.nio.file.AccessDeniedException("no"),
-      new IllegalArgumentException("bad"),
-      new IOException("/x: File name too long"),
-      new ServiceException(401),
-      // As S3A's analytics streams say it.
-      new IOException(
-        "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
-      )
-    ).foreach(error => assert(!StorageErrors.isRetryable(error), error))
-  }
-
-  test("passing errors are retried") {
-    Seq(
-      new IOException("reset"),
-      new ServiceException(503),
-      new FileNotFoundException("x"),
-      new IOException(null: String)
-    ).foreach(error => assert(StorageErrors.isRetryable(error), error))
+  test("what cannot succeed the next time is not retried, and passing errors are") {
+    val lasting = Seq(taken, denied, new java.nio.file.AccessDeniedException("no"), new IllegalArgumentException("bad"))
+    // As S3A's analytics streams say it.
+    val inWords = "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
+    all(lasting ++ service(401) ++ Seq(tooLong, new IOException(inWords)))(!StorageErrors.isRetryable(_))
+    all(
+      service(503) ++ Seq(missing, new IOException("reset"), new IOException(null: String))
+    )(StorageErrors.isRetryable)
   }
 
   test("storage's own refusals are definite") {
-    Seq(
-      new FileAlreadyExistsException("x"),
-      new AccessControlException("no"),
-      new FileNotFoundException("x"),
-      new UnsupportedOperationException("x"),
-      new IOException("/x: File name too long"),
-      new AttemptNotMade("no thread"),
-      new ServiceException(400),
-      new ServiceException(412),
-      new IOException("wrapped", new ServiceException(403))
-    ).foreach(error => assert(StorageErrors.isDefinite(error), error))
+    val refusals = Seq(taken, denied, missing, tooLong, new UnsupportedOperationException, new AttemptNotMade("none"))
+    all(refusals ++ service(400, 412) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)
   }
 
   test("what is no answer, or one about another request, leaves open what became of a write") {
-    Seq(
-      new IOException("reset"),
-      new java.io.InterruptedIOException("interrupted"),
-      new IOException("wrapped", new FileNotFoundException("x")),
-      new ServiceException(500),
-      new ServiceException(503),
-      new ServiceException(408),
-      new ServiceException(409),
-      new OutOfMemoryError("heap")
-    ).foreach(error => assert(!StorageErrors.isDefinite(error), error))
+    val none = Seq(new IOException("reset"), new java.io.InterruptedIOException, wrapped(missing), new OutOfMemoryError)
+    all(none ++ service(500, 503, 408, 409))(!StorageErrors.isDefinite(_))
   }
 
   /** As S3A's is. */
   class UnknownStoreException extends FileNotFoundException("no such bucket")
 
   test("a missing bucket is not a missing object") {
-    assert(StorageErrors.meansMissing(new FileNotFoundException("x")))
-    assert(!StorageErrors.meansMissing(new UnknownStoreException))
-    assert(!StorageErrors.meansMissing(new IOException("x")))
+    assert(StorageErrors.meansMissing(missing))
+    all(Seq(new UnknownStoreException, new IOException("x")))(!StorageErrors.meansMissing(_))
   }
 }

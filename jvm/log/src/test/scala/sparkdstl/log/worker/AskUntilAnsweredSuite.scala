@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.format.FormatSamples
-import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
+import sparkdstl.log.runtime.{ManualTimer, StoppedTimer, TestRuntime}
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 class AskUntilAnsweredSuite extends AnyFunSuite {
@@ -65,13 +65,8 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
   }
 
   test("an ask fails when there is no timer any more") {
-    val stopped = new Timer {
-      override def nowNanos: Long = 0
-      override def schedule(delayMillis: Long)(action: () => Unit): Cancellable =
-        throw new IllegalStateException("stopped")
-    }
     val link: DriverLink = (_, _, _) => Future.failed(new IOException("no answer"))
-    val ask = new AskUntilAnswered(link, "1", run, TestRuntime(stopped))
+    val ask = new AskUntilAnswered(link, "1", run, TestRuntime(StoppedTimer))
     assert(ask(ToDriver.Open, 60000).value.exists(_.isFailure))
   }
 }

@@ -21,6 +21,13 @@ class TaskWriterSuite extends AnyFunSuite {
   private def pending(seal: ToDriver.Seal): Int =
     seal.segments.flatMap(_.parts).count(_.isInstanceOf[SealedPart.Pending])
 
+  /** A task that has handed over a segment, of these bytes at its end. */
+  private class Sealed(length: Int, chunks: Int*) extends WorkerFixture {
+    val task = newTask()
+    write(task, 0, length, chunks: _*)
+    val seal = task.seal()
+  }
+
   test("a task hands over everything in one ask, small segments inline within its share")(new WorkerFixture {
     val task = newTask(share = 12)
     Seq(11, 8, 3, 6).zipWithIndex.foreach { case (length, partition) => write(task, partition, length) }
@@ -36,10 +43,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.size == 1)
   })
 
-  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn")(new WorkerFixture {
-    val task = newTask()
-    write(task, 0, 11)
-    val seal = task.seal()
+  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn")(new Sealed(11) {
     stayAway()
     timer.advance(500)
     assert(seals.size == 2)
@@ -54,10 +58,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.isEmpty)
   })
 
-  test("what may be in a commit is kept, and its uploads are told")(new WorkerFixture {
-    val task = newTask()
-    write(task, 0, 11)
-    val seal = task.seal()
+  test("what may be in a commit is kept, and its uploads are told")(new Sealed(11) {
     task.giveUp()
     assert(failure(seal).isInstanceOf[CancellationException])
     answer(FromDriver.Withdrawal(true))
@@ -91,20 +92,14 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(failure(seal).isInstanceOf[CancellationException])
   })
 
-  test("inline bytes for which the driver has no memory are uploaded, and sealed again")(new WorkerFixture {
-    val task = newTask()
-    write(task, 0, 5)
-    val seal = task.seal()
+  test("inline bytes for which the driver has no memory are uploaded, and sealed again")(new Sealed(5) {
     answer(FromDriver.OverBudget)
     assert(pending(seals(1)) == 1 && inlineLengths(seals(1)).isEmpty)
     answer(accepted)
     result(seal)
   })
 
-  test("a failure after an ask that may have been heard is withdrawn, not just forgotten")(new WorkerFixture {
-    val task = newTask()
-    write(task, 0, 5, 20)
-    val seal = task.seal()
+  test("a failure after an ask that may have been heard is withdrawn, not just forgotten")(new Sealed(5, 20) {
     stayAway()
     timer.advance(500)
     result(worker.close())
@@ -123,11 +118,8 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.isEmpty)
   })
 
-  test("an upload that fails after the seal is told to the driver")(new WorkerFixture {
+  test("an upload that fails after the seal is told to the driver")(new Sealed(11) {
     store.script("put", Fail())
-    val task = newTask()
-    write(task, 0, 11)
-    task.seal(): Unit
     answer(accepted)
     worker.flush()
     assert(told.map(_._2.isLeft) == Seq(true))
@@ -161,10 +153,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assertThrows[IllegalStateException](task.segment(segment.key, None))
   })
 
-  test("uploads whose word did not reach the driver are told again")(new WorkerFixture {
-    val task = newTask()
-    write(task, 0, 11)
-    task.seal(): Unit
+  test("uploads whose word did not reach the driver are told again")(new Sealed(11) {
     answer(accepted)
     worker.flush()
     assert(told.size == 1)
