@@ -116,7 +116,7 @@ object LogOptions {
 
   val Publish: LogOption[PublishMode] = option(
     "storage.publish",
-    Choice(PublishMode.values.map(mode => mode.name -> mode): _*),
+    Choice[PublishMode]("auto" -> PublishMode.Auto, "direct" -> PublishMode.Direct, "rename" -> PublishMode.Rename),
     "auto",
     "How an object is made visible as a whole: `direct` writes it under its name, right where an object appears only " +
       "when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS, ABFS, local disks). " +

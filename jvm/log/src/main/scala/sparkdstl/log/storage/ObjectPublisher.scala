@@ -47,12 +47,9 @@ private[storage] trait ObjectPublisher {
   }
 
   protected def abandon(stream: FSDataOutputStream): Unit
-}
-
-private object ObjectPublisher {
 
   /** The content of a trial. Not empty: some clients treat empty objects differently. */
-  val Trial: Payload = Payload("trial\n".getBytes(StandardCharsets.US_ASCII))
+  protected def trial: Payload = Payload("trial\n".getBytes(StandardCharsets.US_ASCII))
 }
 
 /** Writes at the object's own path, on file systems that publish when a stream is closed, such as S3A. */
@@ -79,14 +76,14 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
     // A client that repeats the request after a lost reply is refused: the second creation decides all the same.
-    try isRefused(write(first, ObjectPublisher.Trial)): Unit
+    try isRefused(write(first, trial)): Unit
     catch {
       case e: Throwable =>
         try second.foreach(abandon)
         catch { case NonFatal(onEnd) => e.addSuppressed(onEnd) }
         throw e
     }
-    isRefused(write(second.get, ObjectPublisher.Trial))
+    isRefused(write(second.get, trial))
   }
 
   private def openExclusively(path: Path): FSDataOutputStream =
@@ -121,8 +118,8 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   // Nothing is decided before the rename, so two that follow each other show as much as two at once.
   override def createsExclusively(path: Path): Boolean = {
-    isRefused(create(path, ObjectPublisher.Trial)): Unit
-    isRefused(create(path, ObjectPublisher.Trial))
+    isRefused(create(path, trial)): Unit
+    isRefused(create(path, trial))
   }
 
   private def throughTemporary(path: Path, content: Payload)(publish: Path => Unit): Unit = {

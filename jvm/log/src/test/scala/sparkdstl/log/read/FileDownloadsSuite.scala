@@ -63,18 +63,18 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
   test("so many ranges are fetched at once, over all files, and no more") {
     val storage = new Storage
     val files = Seq(storage.put("many1", 25), storage.put("many2", 25))
-    val silent = Vector.fill(6)(new Hang)
-    storage.store.script("readRange", silent: _*)
+    val unanswered = Vector.fill(6)(new Hang)
+    storage.store.script("readRange", unanswered: _*)
     val fetching = new Thread(() => storage.downloads.fetch(files))
     fetching.start()
     eventually(assert(storage.store.count("readRange") == atOnce))
     // The second is not waited for before the first has been written.
-    silent(1).release()
+    unanswered(1).release()
     assert(storage.store.count("readRange") == atOnce)
-    silent(0).release()
+    unanswered(0).release()
     eventually(assert(storage.store.count("readRange") == atOnce + 2))
-    silent.drop(2).foreach { of =>
-      eventually(assert(storage.store.count("readRange") > silent.indexOf(of)))
+    unanswered.drop(2).foreach { of =>
+      eventually(assert(storage.store.count("readRange") > unanswered.indexOf(of)))
       of.release()
     }
     fetching.join()

@@ -104,7 +104,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     fault <- Seq(FailingStreams.OnClose, FailingStreams.OnWrite)
   } {
     val put = if (exclusive) "exclusive put" else "put"
-    test(s"${mode.name} $put: an error ${fault.when} is the caller's, and nothing is visible") {
+    test(s"$mode $put: an error ${fault.when} is the caller's, and nothing is visible") {
       TemporaryDirectory.within { directory =>
         val fileSystem = initialized(new FailingStreams(fault))
         val publisher =
