@@ -106,7 +106,6 @@ lazy val spark = (project in file("jvm/spark"))
     // Tests of jvm/log bring another.
     dependencyOverrides ++= Seq("api", "runtime").map(of => "org.apache.hadoop" % s"hadoop-client-$of" % line.hadoop),
     Compile / sourceGenerators += sparkBuiltFor.taskValue,
-    Compile / resourceGenerators += sparkUses.taskValue,
     // Half of the suites each, in processes of their own.
     Test / testGrouping := {
       val options = (Test / forkOptions).value
@@ -291,19 +290,6 @@ lazy val sparkBuiltFor = Def.task {
        |  val Version = "${line.version}"
        |}
        |""".stripMargin
-  )
-  Seq(file)
-}
-
-/** What the jar looks for in a Spark that it was not compiled against. */
-lazy val sparkUses = Def.task {
-  (Compile / compile).value
-  val directory = (Compile / resourceManaged).value / "org/apache/spark/sql/execution/streaming/state/dstl/runtime"
-  val file = directory / "spark-uses.txt"
-  val byReflection = line.directories(baseDirectory.value, "main").flatMap(folder => (folder * "*.uses").get)
-  IO.writeLines(
-    file,
-    SparkUses.in(((Compile / classDirectory).value ** "*.class").get) ++ byReflection.flatMap(IO.readLines(_))
   )
   Seq(file)
 }

@@ -35,7 +35,7 @@ DEFAULT_LINE = "4.2"
 NEWEST_LINE = "4.3"
 OLDEST_LINE = "3.5"
 # What ties the log to Spark's own classes, and what replaces one driver by another.
-SUITES = ("SparkVersionSuite", "PassedOnSuite", "MainLineSuite")
+SUITES = ("SparkVersionSuite", "MainLineSuite", "MaterializationSuite")
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),

@@ -200,17 +200,6 @@ object ProtocolErrors {
         s"Spark in its name, as this one has spark$supported in its; there is none for a Spark that is not supported."
     )
 
-  def incompatibleSpark(found: String, compiledFor: String, lacking: Seq[String]): DstlException =
-    DstlException(
-      "DSTL_UNSUPPORTED_SPARK",
-      "found" -> found,
-      "supported" -> compiledFor,
-      "lacking" -> lacking.mkString("; ")
-    )(
-      s"This jar of spark-dstl was compiled against Spark $compiledFor. Spark $found, in which it runs, differs in what is " +
-        s"used of it: ${lacking.mkString("; ")}. Use Spark $compiledFor, or a release of spark-dstl for yours."
-    )
-
   /** @param snapshot the newest of the store, as Spark would call the file */
   def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException =
     DstlException("DSTL_UNSUPPORTED_SPARK", "snapshot" -> snapshot, "found" -> found)(
