@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
+import java.lang.reflect.Field
 
 import org.apache.hadoop.conf.Configuration
 
@@ -9,6 +10,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBFileManager, RocksDBFileMappings}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
  * Spark's manager of a store's snapshots, which saves only snapshots of versions as they were committed. For others Spark makes
@@ -71,14 +73,7 @@ private object CommittedSnapshots {
   private final case class Made(mappings: RocksDBFileMappings, version: Long, attempt: Long)
 }
 
-/** What Spark's RocksDB of this line keeps to itself, and no method leads to. `reflection.uses` names them. */
 private[store] object RocksDBFields {
-  val fileManager: java.lang.reflect.Field = accessible("fileManager")
-  val loadedVersion: java.lang.reflect.Field = accessible("loadedVersion")
-
-  private def accessible(name: String) = {
-    val field = classOf[RocksDB].getDeclaredField(name)
-    field.setAccessible(true)
-    field
-  }
+  val fileManager: Field = PrivateField(classOf[RocksDB], "fileManager")
+  val loadedVersion: Field = PrivateField(classOf[RocksDB], "loadedVersion")
 }

@@ -15,7 +15,7 @@ import org.apache.spark.util.Utils
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
- * never becomes a snapshot that somebody could load. When snapshots are made, and that they are plain files, is Spark's.
+ * never becomes a snapshot. When snapshots are made, and that they are plain files, is Spark's.
  *
  * @param loggingId names the store in logs
  * @param store     in the log; None if its directory is not in a checkpoint
@@ -55,7 +55,8 @@ private[dstl] final class DstlRocksDB(
 
   /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
   private def refuseSnapshotsInLog(): Unit =
-    for (newest <- store.flatMap(_.versions.snapshots.lastOption)) throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
+    for (newest <- store.flatMap(_.versions.snapshots.lastOption))
+      throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
 
   override def put(key: Array[Byte], value: Array[Byte]): Unit = {
     noteChange()

@@ -7,6 +7,7 @@ import scala.collection.Map
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
  * Spark's manager of a store's snapshots as it is made, saves and deletes.
@@ -54,10 +55,6 @@ private[store] abstract class FileManagerShims(
 
 private object FileManagerShims {
 
-  // The constructor gets it from Hadoop, and has no argument for it. `reflection.uses` names it.
-  private val fileSystem = {
-    val field = classOf[RocksDBFileManager].getDeclaredField("fs")
-    field.setAccessible(true)
-    field
-  }
+  // The constructor gets it from Hadoop, and has no argument for it.
+  private val fileSystem = PrivateField(classOf[RocksDBFileManager], "fs")
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.spark.sql.execution.streaming.state.RocksDB
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /** How Spark's database loads and commits versions. */
 private[store] trait LoadShims extends RocksDBHooks {
@@ -22,10 +23,6 @@ private[store] trait LoadShims extends RocksDBHooks {
 
 private object LoadShims {
 
-  // Spark sets it for a snapshot of the next version, and has no method for that. `reflection.uses` names it.
-  private val forced = {
-    val field = classOf[RocksDB].getDeclaredField("shouldForceSnapshot")
-    field.setAccessible(true)
-    field
-  }
+  // Spark sets it for a snapshot of the next version, and has no method for that.
+  private val forced = PrivateField(classOf[RocksDB], "shouldForceSnapshot")
 }

@@ -21,13 +21,14 @@ private[store] abstract class FileManagerShims(
 ) extends RocksDBFileManager(
       of.dfsRootDir,
       localTempDir,
-      TaskChecksums.configuration(of.conf, of.hadoopConf),
+      of.hadoopConf,
       of.conf.compressionCodec,
       of.loggingId,
       of.conf.stateStoreConf,
-      fileChecksumEnabled = TaskChecksums.isSparksOwn(of.conf),
-      fileChecksumThreadPoolSize = TaskChecksums.Threads
+      fileChecksumEnabled = of.conf.fileChecksumEnabled,
+      fileChecksumThreadPoolSize = Some(TaskChecksums.Threads)
     ) with SnapshotHooks {
+  TaskChecksums.onCallingThread(this)
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = snapshotFiles
 

@@ -1,16 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
-import org.apache.hadoop.conf.Configuration
-
-import org.apache.spark.sql.execution.streaming.state.RocksDBConf
+import org.apache.spark.sql.execution.streaming.state.RocksDBFileManager
 
 /** Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. */
 private[store] object TaskChecksums {
+  val Threads = 0
 
-  /** Whether Spark's manager wraps its files itself, and with how many threads. */
-  def isSparksOwn(store: RocksDBConf): Boolean = store.fileChecksumEnabled
-  val Threads: Option[Int] = Some(0)
-
-  /** The configuration with which it makes its files. */
-  val configuration: (RocksDBConf, Configuration) => Configuration = (_, ofStore) => ofStore
+  def onCallingThread(manager: RocksDBFileManager): Unit = ()
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.transport
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 import org.apache.spark.util.{AccumulatorMetadata, AccumulatorV2, CollectionAccumulator}
 
 /**
@@ -28,11 +29,7 @@ private[dstl] object AttemptReports {
 
   // A task's copy must count as one, or Spark would send it empty (`AccumulatorV2.writeReplace`). It becomes one when it is
   // deserialized; this one is made here, because nothing is deserialized from what a message brings.
-  private val atDriverSide = {
-    val field = classOf[AccumulatorV2[_, _]].getDeclaredField("atDriverSide")
-    field.setAccessible(true)
-    field
-  }
+  private val atDriverSide = PrivateField(classOf[AccumulatorV2[_, _]], "atDriverSide")
 
   /** Adds the task's attempt to what its result will carry. To be called on the task's thread. */
   def report(task: TaskContext, accumulator: Long, batch: Long): Unit = {
