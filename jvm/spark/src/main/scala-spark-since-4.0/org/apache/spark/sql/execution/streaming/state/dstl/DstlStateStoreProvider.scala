@@ -43,6 +43,7 @@ private[sql] class DstlStateStoreProvider extends ProviderShims {
     resources = environment.resources
     store = CheckpointDirectory.storeAt(stateStoreId.storeCheckpointLocation(), hadoopConf, environment.workers)
     store.foreach(_.checkPartitions())
+    beforeInit(stateStoreId, useColumnFamilies, storeConf, hadoopConf)
     super.init(
       stateStoreId,
       keySchema,

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, DirectoryHandler}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, PlainDirectory}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 
 /**
@@ -24,7 +24,7 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
 
   SparkVersion.check()
 
-  private val handler: DirectoryHandler = {
+  private val handler: PlainDirectory = {
     val environment = DstlEnvironment.get
     import environment.{driver, resources, workers}
     CheckpointDirectory.handler(path, configuration, resources, driver, workers)

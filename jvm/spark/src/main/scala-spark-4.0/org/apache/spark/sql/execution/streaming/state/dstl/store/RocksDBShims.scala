@@ -19,7 +19,7 @@ private[store] abstract class RocksDBShims(of: NewRocksDB)
       of.partitionId
     ) with RocksDBHooks with KeptCommit {
 
-  // Spark makes one of its own before, which stays unused: the first load is the first use.
+  // Spark creates another one before, which stays unused: the first load is the first use.
   override private[spark] val fileManager: RocksDBFileManager =
     managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
 

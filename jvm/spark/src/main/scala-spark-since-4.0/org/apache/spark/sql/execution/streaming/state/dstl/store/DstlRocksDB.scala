@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
 
 /**
  * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
- * never becomes a snapshot that somebody could load.
+ * never becomes a snapshot.
  *
  * It makes snapshots when they are worth it, and not every so many versions: a task then only flushes and links files, and what
  * becomes of them is [[Materialization]]'s. Those without which a version could not be rebuilt (column families were added or

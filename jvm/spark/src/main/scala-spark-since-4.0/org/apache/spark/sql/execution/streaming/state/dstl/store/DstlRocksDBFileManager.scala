@@ -24,7 +24,7 @@ import org.apache.spark.util.Utils
 
 /**
  * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver knows where they are, so
- * storage is asked only for their files, in parallel. Snapshots that stock Spark has left are listed and read as plain files.
+ * storage is read only for their files, in parallel. Snapshots that stock Spark has left are listed and read as plain files.
  *
  * @param of    what Spark makes the store's database with
  * @param files the file system of SST files and zips
@@ -46,7 +46,7 @@ private[store] final class DstlRocksDBFileManager(
   /** Which of a snapshot's files are in data files, and where. */
   val uploadedFiles = new UploadedFiles
 
-  // The local directories of snapshots that commit entries hold, while Spark is told that they are saved.
+  // The local directories of snapshots that commit entries hold, while Spark runs its own upload of them.
   private val saved = ConcurrentHashMap.newKeySet[File]()
 
   // What the newest look found, until it is used. Guarded by this.

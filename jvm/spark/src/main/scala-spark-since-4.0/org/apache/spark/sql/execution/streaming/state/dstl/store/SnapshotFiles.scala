@@ -76,7 +76,7 @@ private[dstl] final class SnapshotFiles(
     }
   }
 
-  /** The content of a snapshot that is a file of its own. */
+  /** The content of a snapshot that is a plain file. */
   def plainContent(file: Path, length: Option[Long]): Array[Byte] = {
     val stream = storage.open(file, length)
     try stream.readAllBytes()
@@ -91,7 +91,7 @@ private[dstl] final class SnapshotFiles(
    *
    * @param zip            the snapshot
    * @param content        of the zip
-   * @param isVerified     whether that was checked already
+   * @param isVerified     whether that was checked with the log's checksum
    * @param localDirectory files that exist there are not fetched ahead
    * @param downloadOf     how one of its files is brought to that local path
    */
@@ -110,8 +110,11 @@ private[dstl] final class SnapshotFiles(
       }
       load.progress.foreach(_.fetching(missing.map(_.length).sum))
       storage.download(missing, load)
+      val path = zip.toUri.getPath
+      val checksum = if (isVerified) SnapshotChecksum.of(content) else None
+      val contents = Map(path -> content) ++ checksum.map(s"$path.crc" -> _)
       val byName = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
-      load.loading(LoadedSnapshot(zip, content, isVerified, byName))(body(consistsOf))
+      load.loading(LoadedSnapshot(contents, byName))(body(consistsOf))
     } finally Utils.deleteRecursively(directory)
   }
 }
@@ -119,18 +122,18 @@ private[dstl] final class SnapshotFiles(
 private object SnapshotFiles {
   private val MetadataEntry = "metadata"
 
-  /** What a store's directory has of Spark's, beside the state's schema. */
+  /** Spark's directories below a store's, except the one of the state's schema. */
   private val Directories =
     Set(RocksDBImmutableFile.SST_FILES_DFS_SUBDIR, RocksDBImmutableFile.LOG_FILES_DFS_SUBDIR)
   private val Versioned = """\d{1,18}(_.+)?\.(zip|changelog)(\.crc)?""".r
 
   private def isPlain(name: String): Boolean = Directories(name) || Versioned.matches(name)
 
-  /** What a snapshot consists of lies beside it, and nowhere else. */
+  /** Whether the file is in the snapshot's directory or below. */
   private def isNamedWell(file: RocksDBImmutableFile): Boolean = Seq(file.dfsFileName, file.localFileName)
     .forall(name => name.nonEmpty && new File(name).getName == name && name != "..")
 
-  /** The table of contents; None if there is none, about which whoever loads the snapshot has something to say. */
+  /** The table of contents; None if the zip has none: then loading the snapshot fails. */
   private def metadataIn(content: Array[Byte], temporary: File): Option[RocksDBCheckpointMetadata] = {
     val zip = new ZipInputStream(new ByteArrayInputStream(content))
     Iterator.continually(zip.getNextEntry).takeWhile(_ != null).find(_.getName == MetadataEntry).map { _ =>

@@ -78,7 +78,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
   }
 
   private def toJson(expression: Expression): Expression = {
-    // What is no struct, list or map has no JSON of its own in Spark.
+    // Spark makes JSON of structs, lists and maps only.
     val nested = expression.dataType match {
       case _: StructType | _: ArrayType | _: MapType => expression
       case _ => CreateNamedStruct(Seq(Literal("value"), expression))

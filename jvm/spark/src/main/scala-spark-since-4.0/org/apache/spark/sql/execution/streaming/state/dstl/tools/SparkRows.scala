@@ -7,7 +7,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
-import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.execution.datasources.v2.state._
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateVariableType
@@ -35,7 +34,7 @@ private[tools] final case class ReadBatch(
 
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
 
-  /** For one reader: a provider notes things of its own in it. */
+  /** For one reader: a provider adds settings to it. */
   def serializable: SerializableConfiguration = {
     val copy = new Configuration(configuration)
     copy.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
@@ -65,27 +64,8 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
       factory.createReader(
         new StateStoreInputPartition(partition, UUID.randomUUID(), ReadOptions.of(read, table, changes))
       )
-    try use(new ReaderIterator(reader))
+    try use(Iterator.continually(reader).takeWhile(_.next()).map(_.get()))
     finally reader.close()
-  }
-}
-
-private final class ReaderIterator(reader: PartitionReader[InternalRow]) extends Iterator[InternalRow] {
-  private var isKnown = false
-  private var isThere = false
-
-  override def hasNext: Boolean = {
-    if (!isKnown) {
-      isThere = reader.next()
-      isKnown = true
-    }
-    isThere
-  }
-
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    isKnown = false
-    reader.get()
   }
 }
 

@@ -5,14 +5,12 @@ import java.util.zip.CRC32C
 
 import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
 
-/** The checksum file that Spark keeps beside a snapshot's zip. */
-private[files] object SnapshotChecksum {
-
-  /** Its content. */
-  def of(zip: Array[Byte]): Array[Byte] = {
+/** The checksum file that Spark keeps for a snapshot's zip, and without which it warns. */
+private[dstl] object SnapshotChecksum {
+  def of(zip: Array[Byte]): Option[Array[Byte]] = {
     val checksum = new CRC32C
     checksum.update(zip)
-    Checksum("CRC32C", checksum.getValue.toInt, zip.length.toLong, 0L, ChecksumFileCreatorInfo("", "")).json()
-      .getBytes(UTF_8)
+    val info = ChecksumFileCreatorInfo("", "")
+    Some(Checksum("CRC32C", checksum.getValue.toInt, zip.length.toLong, 0L, info).json().getBytes(UTF_8))
   }
 }

@@ -14,6 +14,9 @@ private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
   /** Makes the store's database. */
   protected def newRocksDB(of: NewRocksDB): RocksDB
 
+  /** Called before Spark initializes the provider; earlier lines make the database here. */
+  protected def beforeInit(id: StateStoreId, families: Boolean, store: StateStoreConf, hadoop: Configuration): Unit = ()
+
   override protected def createRocksDB(
       dfsRootDir: String,
       conf: RocksDBConf,
@@ -42,8 +45,8 @@ private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
 }
 
 /**
- * Reports snapshot uploads to Spark's coordinator where there is one. In a session that has never started a query there is
- * none, and reading state must not fail for want of somebody to report to.
+ * Reports snapshot uploads to Spark's coordinator, if there is one. A session that has never started a query has none, and can
+ * still read state.
  */
 private[store] final class LenientEventForwarder(runId: String, storeId: StateStoreId)
     extends RocksDBEventForwarder(runId, storeId) {

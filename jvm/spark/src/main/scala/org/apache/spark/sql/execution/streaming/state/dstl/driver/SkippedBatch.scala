@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 
 /**
- * A batch whose sink has its output already, and that was not executed for that: a driver has died between the sink's commit
- * and the commit entry, or somebody went back. Sinks that know a batch by its number skip it then (`FileStreamSink.addBatch`,
+ * A batch that was not executed because its sink has its output already: a driver has died between the sink's commit
+ * and the commit entry, or a user rolled back. Sinks that know a batch by its number skip it then (`FileStreamSink.addBatch`,
  * Delta's, idempotent writes in `foreachBatch`). Stock Spark's tasks left the state as files; ours went with the driver. So it
  * is computed again, from the same input and on the same state, and its output thrown away.
  */

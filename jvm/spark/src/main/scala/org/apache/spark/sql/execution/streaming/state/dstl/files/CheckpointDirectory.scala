@@ -28,7 +28,7 @@ private[dstl] object CheckpointDirectory {
       resources: ProcessResources,
       driver: Option[DriverSide],
       workers: WorkerSide
-  ): DirectoryHandler = {
+  ): PlainDirectory = {
     val options = HadoopOptions.parse(configuration)
     val files = new CheckpointFiles(path, configuration, options, resources)
     val directory = qualified(path, configuration)

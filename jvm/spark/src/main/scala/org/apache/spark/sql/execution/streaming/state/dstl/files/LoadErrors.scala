@@ -5,7 +5,7 @@ import sparkdstl.log.error.DstlException
 import org.apache.spark.SparkException
 
 /**
- * What a store cannot be loaded for, in a form that Spark passes on: it replaces the text of any other error by one of its own
+ * What a store cannot be loaded for, in a form that Spark passes on: Spark replaces the text of any other error
  * (`StateStoreErrors.cannotLoadStore`), and hides that of a failed task behind "Job aborted" (`DAGScheduler.abortStage`).
  */
 private[dstl] object LoadErrors {

@@ -25,7 +25,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     segmentOf(file) match {
       case Some(key) if isForLog(key) => segment(key).getOrElse(super.create(file, overwrite))
-      // Spark's checksum of a snapshot: the log has one of its own.
+      // Spark's checksum of a snapshot: the log has another.
       case None if file.getName.endsWith(".crc") && isInLog(file.getName.stripSuffix(".crc")) =>
         EndingStream.discarding()
       case _ =>

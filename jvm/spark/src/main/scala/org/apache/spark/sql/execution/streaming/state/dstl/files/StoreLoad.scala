@@ -43,7 +43,7 @@ private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option
 
   /** A file of the snapshot that is being loaded, if its content is at hand. */
   def open(file: Path): Option[FSDataInputStream] =
-    snapshot.flatMap(_.contentOf(file)).map(bytes => new FSDataInputStream(SegmentInputStream.of(bytes)))
+    snapshot.flatMap(_.contents.get(file.toUri.getPath)).map(bytes => new FSDataInputStream(SegmentInputStream.of(bytes)))
 
   /** How an immutable file of the snapshot that is being loaded is brought to the local disk. */
   def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))
@@ -61,7 +61,7 @@ private[dstl] object StoreLoad {
     finally running.remove()
   }
 
-  /** Runs `body` in the load that the calling thread runs, or else in one of its own. */
+  /** Runs `body` in the load that the calling thread runs, or else in a new one. */
   def within[T](body: StoreLoad => T): T = current match {
     case Some(load) => body(load)
     case None =>
@@ -73,24 +73,7 @@ private[dstl] object StoreLoad {
 /**
  * A snapshot while it is loaded.
  *
- * @param zip        its path
- * @param content    of the zip
- * @param isVerified whether the log has checked the content, with a checksum of its own
- * @param downloads  its immutable files, by their names on storage
+ * @param contents  of its zip, and of the zip's checksum file, by their paths
+ * @param downloads its immutable files, by their names on storage
  */
-private[dstl] final case class LoadedSnapshot(
-    zip: Path,
-    content: Array[Byte],
-    isVerified: Boolean,
-    downloads: Map[String, Download]
-) {
-
-  /** Of the zip, or of the checksum file beside it, without which Spark warns. */
-  def contentOf(file: Path): Option[Array[Byte]] = {
-    val path = zip.toUri.getPath
-    val asked = file.toUri.getPath
-    if (asked == path) Some(content)
-    else if (isVerified && asked == s"$path.crc") Some(SnapshotChecksum.of(content))
-    else None
-  }
-}
+private[dstl] final case class LoadedSnapshot(contents: Map[String, Array[Byte]], downloads: Map[String, Download])

@@ -154,7 +154,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   def requests(path: Path, options: LogOptions): Requests =
     new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path))
 
-  /** The storage of a checkpoint, with requests of its own. */
+  /** The storage of a checkpoint, with its own requests. */
   def storage(checkpoint: Checkpoint): QueryStorage = storage(checkpoint, checkpoint.location)
 
   /** As [[storage]], for another location with the same settings. */

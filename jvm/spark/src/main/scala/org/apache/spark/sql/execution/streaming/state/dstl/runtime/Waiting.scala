@@ -38,14 +38,16 @@ private[dstl] final class Waiting extends AutoCloseable {
   }
 
   /** The answer to a read, or the error that explains why there is none. */
-  def answer[T](path: Path, outcome: => Future[Outcome[T]]): T = on(willBeAnswered(path, outcome))
+  def answer[T](path: Path, outcome: => Future[Outcome[T]]): T =
+    answer(outcome, ProtocolErrors.unreadable(path, _))
 
-  /** The result of a request, or the error that `explain` makes of its own. */
+  /** The result of a request, or the error that `explain` makes of the request's. */
   def answer[T](outcome: => Future[Outcome[T]], explain: Throwable => Throwable): T =
     on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
 
   /** The answer to a read of something that has to exist. */
-  def found[T](path: Path, outcome: => Future[Outcome[Option[T]]]): T = on(willBeFound(path, outcome))
+  def found[T](path: Path, outcome: => Future[Outcome[Option[T]]]): T =
+    answer(path, outcome).getOrElse(throw new FileNotFoundException(s"File $path does not exist"))
 
   override def close(): Unit = {
     val open = synchronized {
@@ -74,14 +76,6 @@ private[dstl] final class Waiting extends AutoCloseable {
   }
 }
 
-private[dstl] object Waiting {
+private object Waiting {
   private object Ended extends Exception with NoStackTrace
-
-  /** As [[Waiting.found]], without a wait. */
-  def willBeFound[T](path: Path, outcome: Future[Outcome[Option[T]]]): Future[T] =
-    willBeAnswered(path, outcome)
-      .map(_.getOrElse(throw new FileNotFoundException(s"File $path does not exist")))(ExecutionContext.parasitic)
-
-  private def willBeAnswered[T](path: Path, outcome: Future[Outcome[T]]): Future[T] =
-    outcome.flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))(ExecutionContext.parasitic)
 }

@@ -121,8 +121,8 @@ private[dstl] object TaskLog extends Logging {
   }
 
   /**
-   * On a thread that is not a task's: a wrapper of Spark's opens and closes files on a pool of its own. There the end of the task
-   * is not known, so each segment is sealed at its end, as an attempt of its own.
+   * On a thread that is not a task's: Spark's files with checksums are opened and closed on a pool. The end of the task is not known
+   * there, so each segment is sealed at its end, as a separate attempt.
    */
   private def begunWithoutTask(
       run: WorkedRun,
