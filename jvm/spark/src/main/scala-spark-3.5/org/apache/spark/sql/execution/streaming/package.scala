@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming
 
 // Where later lines of Spark have what this one has elsewhere, or only as literals; the rest is that of all lines before 4.1.
 
-private[streaming] trait RuntimeOfLine {
+private[streaming] trait RuntimeShims {
 
   /** As `StreamExecution` names them. */
   object StreamingCheckpointConstants {

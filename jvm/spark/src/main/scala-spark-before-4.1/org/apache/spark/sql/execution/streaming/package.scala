@@ -13,7 +13,7 @@ package object checkpointing {
     org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
 }
 
-package object runtime extends RuntimeOfLine {
+package object runtime extends RuntimeShims {
   type AsyncProgressTrackingMicroBatchExecution =
     org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution
   type IncrementalExecution = org.apache.spark.sql.execution.streaming.IncrementalExecution

@@ -49,11 +49,11 @@ object StoredStates {
   }
 
   private def content(session: SparkSession, id: StateStoreId, version: Long): Seq[String] = {
-    // What rows consist of concerns nobody who does not look into them.
+    // The columns of rows are not compared.
     val anything = new StructType().add("anything", "long").add("else", "long")
     val run = UUID.randomUUID()
     val hadoop = session.sessionState.newHadoopConf()
-    // Nobody else's, so that nothing is known of the checkpoint from before.
+    // A new session, which has no cached state of the checkpoint.
     hadoop.set(QueryShims.RunProperty, run.toString)
     val provider = StateStoreProvider.createAndInit(
       StateStoreProviderId(id, run),

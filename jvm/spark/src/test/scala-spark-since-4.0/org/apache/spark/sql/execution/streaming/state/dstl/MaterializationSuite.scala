@@ -96,7 +96,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
     }
 
   for (format <- Seq("1", "2"))
-    test(s"one that is damaged or gone costs time and no state, where Spark goes on without it, format $format") {
+    test(s"a damaged or missing snapshot costs time and no state, where Spark continues without it, format $format") {
       spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
       val counting = new Counting
       try {
@@ -154,7 +154,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
         assert(oldest > 3 && kept.size == stores && kept.values.forall(of => of.size >= 2 && of.size < 6))
         assert(dataFiles == indexes.flatMap(_.entries).flatMap(_.parts).flatMap(_.file).toSet)
       }
-      // Until what was let go last is gone.
+      // Until the last deletion has completed.
       val lowest = LoggedBatches.entries(checkpoint).head
       eventually {
         counting.feed()
@@ -306,12 +306,12 @@ class MaterializationSuite extends QuerySuite with Eventually {
   }
 
   for ((what, fails) <- Seq("fail" -> true, "log" -> false))
-    test(s"one that fails again and again is counted, and the query goes on or not as configured: $what") {
+    test(s"a snapshot that keeps failing is counted, and the query continues or fails as configured: $what") {
       spark.conf.set(option("materialize.onFailure"), what)
       spark.conf.set(option("materialize.maxFailures"), "2")
       val counting = new Counting
       counting.feed()
-      // Nobody can write there.
+      // No process can write there.
       Files.createDirectories(checkpoint.resolve("dstl"))
       Files.write(checkpoint.resolve("dstl/data"), Array[Byte](1))
       val metrics = DstlEnvironment.get.resources.materializations

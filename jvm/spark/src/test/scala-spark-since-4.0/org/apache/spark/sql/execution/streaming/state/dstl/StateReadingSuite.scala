@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.{Path => LocalPath}
 
 import org.apache.spark.sql.SparkSession
 
@@ -15,8 +15,6 @@ class StateReadingSuite extends ComparisonSuite {
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )
-
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
   private def read(session: SparkSession, format: String, at: LocalPath, options: (String, String)*): Seq[String] =
     session.read.format(format).options(options.toMap).load(at.toString).collect().map(_.json).sorted.toSeq

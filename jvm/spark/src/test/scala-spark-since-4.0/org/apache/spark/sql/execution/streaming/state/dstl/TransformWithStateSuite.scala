@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
-
 import scala.reflect.runtime.universe.TypeTag
 
 import org.apache.spark.sql.DataFrame
@@ -61,7 +59,7 @@ class TransformWithStateSuite extends ComparisonSuite {
     val before = Operator("before", transform(_, new Totals, TimeMode.None()), OutputMode.Update(), avro, Nil)
     val after = before.copy(build = transform(_, new WiderTotals, TimeMode.None()), state = Seq(variable("total")))
     val outcomes = inFormat(1, stock, below).map { contender =>
-      val checkpoint = Files.createTempDirectory(directory, contender.name).resolve("checkpoint")
+      val checkpoint = fresh(contender.name)
       val first = new Playing(before, contender, checkpoint)
       first.play(batches.take(2))
       val second = new Playing(after, contender, checkpoint)

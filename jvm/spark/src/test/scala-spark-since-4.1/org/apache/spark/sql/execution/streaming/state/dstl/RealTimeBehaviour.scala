@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.{Path => LocalPath}
 
 import org.scalatest.Assertion
 
@@ -14,8 +14,6 @@ import org.apache.spark.sql.streaming.OutputMode
 abstract class RealTimeBehaviour extends ComparisonSuite {
   // All stages of a batch run at once.
   override protected def master: String = "local[6]"
-
-  protected def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
   /** The same with stock Spark and with the state in the log, over a restart. */
   protected def compareRealTime(logged: Contender, checked: Boolean): Assertion = {

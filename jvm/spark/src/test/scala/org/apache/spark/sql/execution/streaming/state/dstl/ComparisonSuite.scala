@@ -49,7 +49,7 @@ final case class Outcome(batches: Map[Long, Seq[String]], state: Seq[Seq[String]
 
 /**
  * Runs one query with several [[Contender]]s on the same input, restarts it in the middle, and expects the same rows in
- * the same batches. One Spark serves all tests; each query has a session and a checkpoint of its own.
+ * the same batches. One Spark serves all tests; each query has its own session and checkpoint.
  */
 abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   protected var spark: SparkSession = _
@@ -136,7 +136,14 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
       LocalFiles.delete(directory)
     } finally super.afterAll()
 
-  /** A session of its own, with the contender's configurations. */
+  /** The place of a new checkpoint. */
+  protected def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
+
+  /** What an operator gives with stock Spark or another contender, restarted before the last batch. */
+  protected def expectedOf(operator: Operator, contender: Contender = stock): Outcome =
+    new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
+
+  /** A new session, with the contender's configurations. */
   protected def session(contender: Contender): SparkSession = configure(spark.newSession(), contender)
 
   protected def configure(session: SparkSession, contender: Contender): SparkSession = {
@@ -153,7 +160,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
   ): Seq[(Contender, LocalPath)] = {
     implicit val pool: ExecutionContext = ExecutionContext.fromExecutor(workers)
     val runs = contenders.map { contender =>
-      val checkpoint = Files.createTempDirectory(directory, contender.name).resolve("checkpoint")
+      val checkpoint = fresh(contender.name)
       Future(new Playing(operator, contender, checkpoint).restartingAfter(2, input)).map((checkpoint, _))
     }
     val outcomes = runs.map(Await.result(_, 10.minutes))

@@ -88,7 +88,7 @@ class ConfigurationSuite extends QuerySuite {
     assert(error.contains(s"$directory/log"), error)
   }
 
-  test("a log may lie on another path than the checkpoint, and a changed base path is told") {
+  test("a log may lie on another path than the checkpoint, and a changed base path is an error") {
     spark.conf.set(option("inline.maxSegmentSize"), "0")
     spark.conf.set(option("basePath"), directory.resolve("log").toString)
     val input = MemoryStream[Int](Encoders.scalaInt, spark)

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 
-/** Stored objects that are damaged, missing or foreign: each is told first of all, with its name, and trying loses nothing. */
+/** Stored objects that are damaged, missing or foreign: the error names each first, and a restart loses nothing. */
 class DamageSuite extends QuerySuite {
   private val uploads = option("inline.maxSegmentSize") -> "0"
 
@@ -50,7 +50,7 @@ class DamageSuite extends QuerySuite {
   private def dataFile(): LocalPath =
     checkpoint.resolve("dstl/data").resolve(files(checkpoint.resolve("dstl/data")).filterNot(_.endsWith(".crc")).head)
 
-  /** Replaces a file's content, or removes it; what is returned restores it, with the checksums that Hadoop keeps beside it. */
+  /** Replaces a file's content, or removes it; what is returned restores it, with its checksums by Hadoop. */
   private def change(file: LocalPath)(edit: Array[Byte] => Option[Array[Byte]]): () => Unit = {
     val checksums = file.resolveSibling(s".${file.getFileName}.crc")
     val saved = Seq(file, checksums).filter(Files.exists(_)).map(each => each -> Files.readAllBytes(each))
@@ -82,7 +82,7 @@ class DamageSuite extends QuerySuite {
   )
   private val second = Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "2")
 
-  test("a commit entry that was cut off is told, with its name") {
+  test("the error names a commit entry that was cut off") {
     val error = restartAfter()(cut(entry(2), 100))
     assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("commits/2"), error)
   }
@@ -100,34 +100,34 @@ class DamageSuite extends QuerySuite {
       "Spark's provider in format version 2" -> (below ++ second)
     )
   )
-    test(s"a flipped bit in a segment is told first of all, with store and version, and never replayed: $name") {
+    test(s"a segment with a flipped bit is never replayed, and the error names store and version first: $name") {
       val error = restartAfter(more.toSeq: _*)(flip(entry(1))(_ => segmentIn(1) + 5))
       assert(error.contains("[DSTL_DAMAGED_LOG]") && error.matches(".*0/[0-2]/2[_0-9a-f-]*.changelog.*"), error)
       assert(error.contains("state version 2"), error)
       assert(!error.contains("UNCATEGORIZED"), error)
     }
 
-  test("a flipped bit in an index is told") {
+  test("a flipped bit in an index is an error") {
     val error = restartAfter()(flip(entry(1))(_.length - 75))
     assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("index"), error)
   }
 
-  test("a flipped bit in a data file is told") {
+  test("a flipped bit in a data file is an error") {
     val error = restartAfter(uploads)(flip(dataFile())(_ => 40))
     assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("/dstl/data/"), error)
   }
 
-  test("a data file that was cut off is told") {
+  test("a data file that was cut off is an error") {
     val error = restartAfter(uploads)(change(dataFile())(content => Some(content.take(60))))
     assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("/dstl/data/"), error)
   }
 
-  test("a missing data file is told, with what needs it") {
+  test("the error names a missing data file and what needs it") {
     val error = restartAfter(uploads)(remove(dataFile()))
     assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains(".changelog"), error)
   }
 
-  test("a missing commit entry is told, with what needs it") {
+  test("the error names a missing commit entry and what needs it") {
     val error = restartAfter()(remove(entry(1)))
     assert(
       error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/1") && error.contains("2.changelog"),
@@ -145,7 +145,7 @@ class DamageSuite extends QuerySuite {
       assert(error.contains(s"dstl rollback file:$checkpoint --to 1 --apply"), error)
     }
 
-  test("an entry under another's name is told") {
+  test("an entry under another entry's name is an error") {
     val error = restartAfter()(change(entry(2))(_ => Some(Files.readAllBytes(entry(1)))))
     assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("commits/2"), error)
   }

@@ -14,7 +14,6 @@ import sparkdstl.log.format.SegmentKind
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 import org.apache.spark.sql.functions.{expr, udf}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
@@ -106,7 +105,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Eventually {
       try playing.feed(query, batches.head)
       finally query.stop()
       assert(FailingAfterSeal.failed.getAndSet(0) > 0, "no attempt has failed")
-      assert(!files(at).exists(_.endsWith(".zip")), "it became a file, whoever wrote it")
+      assert(!files(at).exists(_.endsWith(".zip")), "it became a file")
       val snapshots = LoggedBatches.index(at, 0).get.entries.filter(_.key.kind == SegmentKind.Snapshot)
       assert(snapshots.nonEmpty && snapshots.forall(_.key.version == 1))
       // It is found again when the batches after it are replayed, and by the runs after this one, whatever file has its name.
@@ -232,16 +231,9 @@ object FailingAfterSeal {
 
   /** Does what Spark's maintenance does for every store that is loaded, on a thread that is no task's. */
   def maintain(): Unit = {
-    val thread = new Thread(() => maintainHere(), "maintaining")
+    val thread = new Thread(() => StateStores.maintain(), "maintaining")
     thread.start()
     thread.join()
-  }
-
-  private def maintainHere(): Unit = {
-    val field = StateStore.getClass.getDeclaredField("loadedProviders")
-    field.setAccessible(true)
-    val providers = field.get(StateStore).asInstanceOf[scala.collection.mutable.HashMap[Any, StateStoreProvider]]
-    providers.synchronized(providers.values.toVector).foreach(_.doMaintenance())
   }
 }
 

@@ -21,21 +21,18 @@ class MainLineSuite extends QuerySuite {
     finally query.stop()
   }
 
-  test("a query's changelogs are in the log, in the commit entries, and none is a file") {
+  for (format <- Seq("1", "2")) test(
+    s"a query's changelogs are in the log, none is a file, and a restart continues from them, checkpoint format version $format"
+  ) {
+    spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
     val input = MemoryStream[Int](Encoders.scalaInt, spark)
-    runBatches(input, "counts", Seq(1 to 10, 11 to 20, 21 to 30))
-    assert(rows("counts") == expected(1 to 30))
+    runBatches(input, "before", Seq(1 to 10, 11 to 20))
     val all = files()
     assert(all.filter(_.endsWith(".changelog")) == Nil)
     assert(all.filter(_.startsWith("dstl/data/")) == Nil)
-    assert(all.filter(name => name.startsWith("commits/") && !name.contains(".")) ==
-      Seq("commits/0", "commits/1", "commits/2"))
-  }
-
-  test("a restarted query goes on from the state in the log") {
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
-    runBatches(input, "before", Seq(1 to 10, 11 to 20))
+    assert(all.filter(name => name.startsWith("commits/") && !name.contains(".")) == Seq("commits/0", "commits/1"))
     runBatches(input, "after", Seq(21 to 30, 31 to 33))
     assert(rows("after") == expected(1 to 33))
+    assert(LoggedBatches.of(checkpoint) == Set(0, 1, 2, 3))
   }
 }

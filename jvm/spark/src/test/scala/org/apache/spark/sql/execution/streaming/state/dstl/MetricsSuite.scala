@@ -20,7 +20,7 @@ class MetricsSuite extends ComparisonSuite {
   Seq(ours, below).foreach { contender =>
     test(s"${contender.name}: the source counts commits, requests, uploads and what is replayed") {
       val playing =
-        new Playing(Operator.totals, contender, Files.createTempDirectory(directory, "m").resolve("checkpoint"))
+        new Playing(Operator.totals, contender, fresh("m"))
       playing.play(batches.take(2))
       val before = values
       playing.play(batches.drop(2))
@@ -44,7 +44,7 @@ class MetricsSuite extends ComparisonSuite {
     new Playing(
       Operator.totals,
       ours,
-      Files.createTempDirectory(directory, "m").resolve("checkpoint")
+      fresh("m")
     ).play(batches.take(1))
     assert(sources.size == 1)
     val root =

@@ -12,8 +12,6 @@ class MovedCheckpointSuite extends ComparisonSuite {
   override protected def configuration: Map[String, String] =
     Map("spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2)
 
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
-
   /** Plays the first batches at one place and the last at another, where `move` has brought the checkpoint. */
   private def playing(contender: Contender, move: (LocalPath, LocalPath) => Unit): (LocalPath, Playing, Playing) = {
     val (before, after) = (fresh("before"), fresh("after"))
@@ -29,12 +27,7 @@ class MovedCheckpointSuite extends ComparisonSuite {
     (before, first, second)
   }
 
-  private lazy val expected = {
-    val playing = new Playing(operator, stock, fresh("expected"))
-    playing.play(batches.take(2))
-    playing.play(batches.drop(2))
-    playing.output
-  }
+  private lazy val expected = expectedOf(operator).batches
 
   for (version <- Seq(1, 2)) {
     val contender = inFormat(version, ours).head
@@ -45,7 +38,7 @@ class MovedCheckpointSuite extends ComparisonSuite {
       assertInLog(second.checkpoint, expected.keySet)
     }
 
-    test(s"a copy of a checkpoint and its original go on apart, checkpoint format version $version") {
+    test(s"a copy of a checkpoint and its original continue apart, checkpoint format version $version") {
       val (before, first, second) = playing(contender, LocalFiles.copy)
       assert(first.output ++ second.output == expected)
       first.play(batches.drop(2))
@@ -69,7 +62,7 @@ class MovedCheckpointSuite extends ComparisonSuite {
     assert(CountingFileSystem.snapshot().written.count(_.toString.contains("/data/")) == uploaded.size)
   }
 
-  test("a copy of a checkpoint does not share its log on another storage, and goes on with a copy of that") {
+  test("a copy of a checkpoint does not share its log on another storage, and continues with a copy of that log") {
     val (log, copied) = (directory.resolve("shared"), directory.resolve("copied"))
     def keptAt(place: LocalPath): Contender = ours.and(LogOptions.Prefix + "basePath" -> s"counting://$place")
     val original = new Playing(operator, keptAt(log), fresh("original"))

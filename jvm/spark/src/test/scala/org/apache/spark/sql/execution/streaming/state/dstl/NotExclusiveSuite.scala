@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
-
 import org.apache.spark.sql.streaming.StreamingQueryException
 
 import sparkdstl.testing.LookingFirstFileSystem
@@ -15,14 +13,12 @@ class NotExclusiveSuite extends ComparisonSuite {
   )
 
   private def playing(contender: Contender): Playing = {
-    val at = Files.createTempDirectory(directory, "unconditional").resolve("checkpoint")
+    val at = fresh("unconditional")
     new Playing(operator, contender, at, Some(s"${LookingFirstFileSystem.Scheme}://$at"))
   }
 
   test("a query says once a run what is not guaranteed, and its state is right across a restart") {
-    val expected =
-      new Playing(operator, stock, Files.createTempDirectory(directory, "expected").resolve("checkpoint"))
-        .restartingAfter(2, batches)
+    val expected = expectedOf(operator)
     val query = playing(ours)
     val said = Warnings.during {
       query.play(batches.take(2))
@@ -33,7 +29,7 @@ class NotExclusiveSuite extends ComparisonSuite {
     assert(files(query.checkpoint).forall(!_.endsWith(".trial")))
   }
 
-  test("it is refused where that is asked for") {
+  test("it is refused if exclusive creation is required") {
     val query = playing(ours.and(option("storage.requireExclusiveCreate") -> "true").named("careful"))
     val error = intercept[StreamingQueryException](query.play(batches.take(1)))
     assert(error.getMessage.contains("DSTL_NOT_EXCLUSIVE"), error)

@@ -37,7 +37,7 @@ class OperatorsSuite extends ComparisonSuite {
       Map("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition" -> "true")
     ),
     Operator(
-      "session window with a gap of its own for each key",
+      "session window with a gap per key",
       i => counts(i, session_window(col("at"), when(col("key") === "a", "20 seconds").otherwise("5 seconds")))
     )
   )
@@ -99,7 +99,7 @@ class OperatorsSuite extends ComparisonSuite {
       Map("spark.sql.streaming.offsetLog.formatVersion" -> "2")
     ),
     Operator(
-      "a state store of its own codec, snapshots at every version",
+      "a state store with another codec, snapshots at every version",
       i => counts(i, window(col("at"), "10 seconds")),
       update,
       Map(

@@ -1,12 +1,8 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
-
-import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore, StateStoreProvider}
-import org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 
 /** What a query's stores are, and what it says of them: when its state is in the log, and when it is not. */
@@ -14,22 +10,13 @@ class ProviderSuite extends ComparisonSuite {
   private val operator = Operator.totals
   private val hdfsBacked = ours.and(providerKey -> classOf[HDFSBackedStateStoreProvider].getName).named("default")
 
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
-
-  private def loaded: Seq[StateStoreProvider] = {
-    val field = StateStore.getClass.getDeclaredField("loadedProviders")
-    field.setAccessible(true)
-    val providers = field.get(StateStore).asInstanceOf[mutable.HashMap[Any, StateStoreProvider]]
-    providers.synchronized(providers.values.toVector)
-  }
-
   test("stores are of Spark's own type, and the log's metrics are among the progress's") {
     val playing = new Playing(operator, ours, fresh("typed"))
     val query = playing.start()
     try {
       playing.feed(query, batches.head)
       playing.feed(query, batches(1))
-      val stores = loaded.collect { case provider: DstlStateStoreProvider => provider }.map { provider =>
+      val stores = StateStores.loaded.collect { case provider: DstlStateStoreProvider => provider }.map { provider =>
         val store = provider.getStore(2)
         try store.isInstanceOf[RocksDBStateStoreProvider#RocksDBStateStore]
         finally store.abort()
@@ -42,8 +29,8 @@ class ProviderSuite extends ComparisonSuite {
     } finally query.stop()
   }
 
-  test("Spark's default provider keeps its state past the log: one warning a run says so and what to do") {
-    val expected = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
+  test("the state of Spark's default provider bypasses the log: one warning a run names the way out") {
+    val expected = expectedOf(operator)
     val at = fresh("default")
     val playing = new Playing(operator, hdfsBacked, at)
     val said = Warnings.during {

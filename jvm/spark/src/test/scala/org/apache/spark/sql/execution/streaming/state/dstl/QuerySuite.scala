@@ -12,7 +12,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
 
-/** Runs real queries in this process, each test with a Spark of its own and a directory that is emptied afterwards. */
+/** Runs real queries in this process, each test with a new Spark and a directory that is emptied afterwards. */
 abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
   protected var spark: SparkSession = _
   protected var directory: LocalPath = _

@@ -72,7 +72,7 @@ class RequestCountSuite extends QuerySuite {
       Measured(format = 2, operators = 2, partitions = 4)
     )
   ) test(
-    s"a batch costs two object writes and no question: checkpoint format version ${of.format}, ${of.operators} operator(s), " +
+    s"a batch costs two object writes and no read: checkpoint format version ${of.format}, ${of.operators} operator(s), " +
       s"${of.partitions} partitions"
   ) {
     val durable = requests(of, Map.empty)
@@ -97,7 +97,7 @@ class RequestCountSuite extends QuerySuite {
 
   // Where local state does not stay, nothing goes without durable state.
   if (SparkFacts.KeepsLocalState)
-    test("without durable state a batch costs as many object writes, and questions besides") {
+    test("without durable state a batch costs as many object writes, and reads in addition") {
       val without = requests(Measured(format = 1, operators = 1, partitions = 4), floor)
       assert(without.written.size == 2 * MeasuredBatches, without.paths)
       assert(without(Operation.Head) >= MeasuredBatches, without.paths)

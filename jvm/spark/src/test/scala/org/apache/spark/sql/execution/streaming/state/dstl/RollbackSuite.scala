@@ -8,15 +8,13 @@ import org.apache.hadoop.fs.Path
 class RollbackSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
-
   private def delete(checkpoint: LocalPath, names: String*): Unit = names.foreach { name =>
     val file = checkpoint.resolve(name)
     Files.delete(file)
     Files.deleteIfExists(file.resolveSibling(s".${file.getFileName}.crc")): Unit
   }
 
-  private def expected: Outcome = new Playing(operator, stock, fresh("expected")).restartingAfter(2, batches)
+  private def expected: Outcome = expectedOf(operator)
 
   private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
 
@@ -41,12 +39,12 @@ class RollbackSuite extends ComparisonSuite {
     }
 
   for (version <- Seq(1, 2); contender <- inFormat(version, ours, uploading, below))
-    test(s"a user who deletes the newest entries goes back to the batch before them: ${contender.name}") {
+    test(s"deleting the newest entries is a rollback to the batch before them: ${contender.name}") {
       val at = fresh("back")
       val first = new Playing(operator, contender, at)
       // What is deleted here must leave no trace: these batches are not those that come in their place.
       first.play(Seq(batches.head, batches(2), batches(2)))
-      // Nor must what somebody in this process has read of it.
+      // Nor must the caches of this process.
       operator.state.foreach(first.readState(_): Unit)
       delete(at, "commits/2", "offsets/2", "commits/1", "offsets/1")
       val second = new Playing(operator, contender, at)
@@ -68,7 +66,7 @@ class RollbackSuite extends ComparisonSuite {
     assert(manager.list(path).map(_.getPath.getName.toInt).toSeq == (0 to 40))
   }
 
-  test("a user who deletes commit entries through the query's own log while it is stopped goes back too") {
+  test("deleting commit entries through the log of a stopped query is a rollback too") {
     val at = fresh("asked")
     val first = new Playing(operator, ours, at)
     val query = first.start()

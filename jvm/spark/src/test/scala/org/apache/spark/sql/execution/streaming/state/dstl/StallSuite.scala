@@ -8,7 +8,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
 
-/** Storage that answers nobody for a while: the batch waits, and goes on as if nothing had been. */
+/** Storage that answers no request for a while: the batch waits, and then completes as any other. */
 class StallSuite extends ComparisonSuite with Eventually {
   implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
 
@@ -20,9 +20,7 @@ class StallSuite extends ComparisonSuite with Eventually {
     LogOptions.Prefix + "upload.timeout" -> "50ms"
   )
 
-  private lazy val expected =
-    new Playing(operator, stock, Files.createTempDirectory(directory, "stock").resolve("checkpoint"))
-      .restartingAfter(2, batches)
+  private lazy val expected = expectedOf(operator)
 
   private val uploading = ours.and(LogOptions.Prefix + "inline.maxSegmentSize" -> "0")
 
@@ -33,7 +31,7 @@ class StallSuite extends ComparisonSuite with Eventually {
       ("the commit entry is created", "/commits/1$", ours)
     )
   ) test(s"a query lives through a stall that begins when $what") {
-    val checkpoint = Files.createTempDirectory(directory, "stalled").resolve("checkpoint")
+    val checkpoint = fresh("stalled")
     val playing = new Playing(operator, contender, checkpoint, Some(s"gated://$checkpoint"))
     val query = playing.start()
     try {

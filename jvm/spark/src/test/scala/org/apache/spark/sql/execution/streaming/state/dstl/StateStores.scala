@@ -8,19 +8,22 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 object StateStores {
 
   /**
-   * Has each store do now what Spark's maintenance does from time to time. That of Spark is best left a long interval beside
-   * this: while a query stops, it and whoever closes all stores wait for each other, for five minutes.
+   * Runs Spark's maintenance of each store now. Give Spark's own maintenance a long interval in a test that calls this: while a
+   * query stops, that and the thread that closes all stores wait for each other, for five minutes.
    */
-  def maintain(): Unit = {
+  def maintain(): Unit = loaded.foreach(_.doMaintenance())
+
+  /** The providers of the stores that are loaded. */
+  def loaded: Seq[StateStoreProvider] = {
     val field = StateStore.getClass.getDeclaredField("loadedProviders")
     field.setAccessible(true)
-    val loaded = field.get(StateStore).asInstanceOf[mutable.HashMap[StateStoreProviderId, StateStoreProvider]]
-    loaded.synchronized(loaded.values.toVector).foreach(_.doMaintenance())
+    val providers = field.get(StateStore).asInstanceOf[mutable.HashMap[StateStoreProviderId, StateStoreProvider]]
+    providers.synchronized(providers.values.toVector)
   }
 
   /** Snapshots that were uploaded, of all queries of this process: the next seals of their stores carry them. */
   def uploadedSnapshots: Long = DstlEnvironment.get.resources.materializations.uploaded.value
 
-  /** Closes them; who needs one afterwards loads it again, with what is configured then. */
+  /** Closes them; a later use loads the store again, with its configuration. */
   def close(): Unit = StateStore.stop()
 }

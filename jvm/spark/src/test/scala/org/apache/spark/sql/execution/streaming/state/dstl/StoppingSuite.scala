@@ -1,14 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
-
 import org.scalatest.concurrent.Eventually
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
 
-/** A query that is stopped in the middle of a batch ends without a word, and goes on afterwards. */
+/** A query that is stopped in the middle of a batch logs no error, and continues after its restart. */
 class StoppingSuite extends ComparisonSuite with Eventually {
   implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
 
@@ -27,9 +25,7 @@ class StoppingSuite extends ComparisonSuite with Eventually {
   )
   private val large = (1 to 20000).map(number => Event(s"key-$number-${number.hashCode * 31}", number, 40))
 
-  private lazy val expected =
-    new Playing(operator, stock, Files.createTempDirectory(directory, "stock").resolve("checkpoint"))
-      .restartingAfter(2, batches)
+  private lazy val expected = expectedOf(operator)
 
   for (
     (when, path, contender, batch) <- Seq(
@@ -38,8 +34,8 @@ class StoppingSuite extends ComparisonSuite with Eventually {
       ("its tasks wait for memory to upload", "/dstl/data/", waiting, (large, Nil)),
       ("its commit entry is being written", "/commits/1$", ours, batches(1))
     )
-  ) test(s"a query that is stopped while $when logs no error, and goes on from where it was") {
-    val checkpoint = Files.createTempDirectory(directory, "stopped").resolve("checkpoint")
+  ) test(s"a query that is stopped while $when logs no error, and continues from where it was") {
+    val checkpoint = fresh("stopped")
     val playing = new Playing(operator, contender, checkpoint, Some(s"gated://$checkpoint"))
     val errors = Warnings.errorsOfTheLogDuring {
       val query = playing.start()

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.Files
 
 /**
  * Checkpoints that change hands between stock Spark and the log, for operators with one and with several stores; and
@@ -11,8 +11,6 @@ class TakeOverSuite extends ComparisonSuite {
     Operator("join", Joins.join("full_outer"), state = Joins.state, readsBoth = true)
   private val operators = Seq(Operator.totals, join)
 
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
-
   /** Plays the first batches with one contender and the last with another. */
   private def handOver(operator: Operator, from: Contender, to: Contender): (Playing, Outcome) = {
     val playing = new Playing(operator, from, fresh(s"${from.name}-${to.name}"))
@@ -22,16 +20,13 @@ class TakeOverSuite extends ComparisonSuite {
     (playing, Outcome(playing.output, operator.state.map(playing.readState)))
   }
 
-  private def expected(operator: Operator, contender: Contender): Outcome =
-    new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
-
   for (operator <- operators; version <- Seq(1, 2))
     test(s"${operator.name}: a stock checkpoint is continued in the log, checkpoint format version $version") {
       // Changelog checkpointing is an option of stock Spark's provider, which stays; without it there are no changelogs.
       inFormat(version, stock, ours.and(changelogKey -> "true"), below) match {
         case Seq(stockSpark, provider, fileManager) =>
-          val wanted = expected(operator, stockSpark)
-          // Spark pins the provider's class in the checkpoint, so with ours configured too stock's goes on.
+          val wanted = expectedOf(operator, stockSpark)
+          // Spark pins the provider's class in the checkpoint, so stock's stays with ours configured too.
           Seq(provider, fileManager).foreach { contender =>
             val (playing, outcome) = handOver(operator, stockSpark, contender)
             assert(outcome == wanted, contender.name)
@@ -41,13 +36,13 @@ class TakeOverSuite extends ComparisonSuite {
       }
     }
 
-  test("taken over without changelog checkpointing a query goes on with snapshots, and one warning says so") {
+  test("taken over without changelog checkpointing a query continues with snapshots, after one warning") {
     val playing = new Playing(Operator.totals, stock, fresh("snapshots"))
     playing.play(batches.take(2))
     configure(playing.session, ours.and(changelogKey -> "false"))
     val warnings = Warnings.during(playing.play(batches.drop(2)))
     assert(warnings.count(_.contains(s"$changelogKey=true")) == 1, warnings)
-    assert(playing.output == expected(Operator.totals, stock).batches)
+    assert(playing.output == expectedOf(Operator.totals).batches)
     assert(LoggedBatches.of(playing.checkpoint) == Set.empty)
   }
 
@@ -73,7 +68,7 @@ class TakeOverSuite extends ComparisonSuite {
           assert(playing.output == before, "it gave rows that are built on no state")
           configure(playing.session, fileManager)
           playing.catchUp()
-          assert(playing.output == expected(operator, stockSpark).batches, "it cannot go on with the log any more")
+          assert(playing.output == expectedOf(operator, stockSpark).batches, "it cannot continue with the log")
         case other => fail(other.toString)
       }
     }
@@ -102,7 +97,7 @@ class TakeOverSuite extends ComparisonSuite {
 
   // As of 4.2.0 Spark refuses all of these; should a later one allow some, ours must as well.
   for (operator <- Seq(Operator.totals, snapshots); (from, to) <- Seq((1, 2), (2, 1)))
-    test(s"${operator.name}: from checkpoint format version $from to $to it goes as with stock Spark") {
+    test(s"${operator.name}: from checkpoint format version $from to $to it is as with stock Spark") {
       val outcomes = Seq(stock, ours).map { contender =>
         inFormat(from, contender) ++ inFormat(to, contender) match {
           case Seq(before, after) =>
@@ -111,7 +106,7 @@ class TakeOverSuite extends ComparisonSuite {
           case other => fail(other.toString)
         }
       }
-      info(s"stock Spark: ${outcomes.head.fold(identity, _ => "goes on")}")
+      info(s"stock Spark: ${outcomes.head.fold(identity, _ => "continues")}")
       // Where stock Spark trips over the snapshots' names, ours says what is the matter.
       val named = outcomes.head.left.map(_ => "DSTL_OTHER_CHECKPOINT_FORMAT")
       assert(outcomes(1) == outcomes.head || outcomes(1) == named)

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.Files
-
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
@@ -35,7 +33,7 @@ class TaskRetriesSuite extends ComparisonSuite {
 
   test("the metrics of a batch count what its tasks have replayed, without their failed attempts") {
     def replayed(fails: Boolean): Map[String, Long] = {
-      val playing = new Playing(operator, ours, Files.createTempDirectory(directory, "m").resolve("checkpoint"))
+      val playing = new Playing(operator, ours, fresh("m"))
       FailingOnce.fails = fails
       try {
         playing.play(batches.take(2))

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.{Path => LocalPath}
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
@@ -13,8 +13,6 @@ import org.apache.spark.sql.streaming.Trigger
 /** Each way to trigger batches, and to unload stores between them, gives what it gives with stock Spark. */
 class TriggersSuite extends ComparisonSuite {
   private val operator = Operator.totals
-
-  private def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
   /** One run for each batch of input, each ending by itself. */
   private def endingRuns(contender: Contender, trigger: Trigger): (LocalPath, Map[Long, Seq[String]]) = {
@@ -30,14 +28,14 @@ class TriggersSuite extends ComparisonSuite {
   private def once: Trigger = Trigger.Once()
 
   for ((name, trigger, version) <- Seq(("available-now", Trigger.AvailableNow(), 1), ("once", once, 2)))
-    test(s"with trigger $name each run goes on from the one before, checkpoint format version $version") {
+    test(s"with trigger $name each run continues from the one before, checkpoint format version $version") {
       val runs = inFormat(version, stock, ours).map(endingRuns(_, trigger))
       assert(runs.head._2.size == batches.size)
       assert(runs(1)._2 == runs.head._2)
       assertInLog(runs(1)._1, runs.head._2.keySet)
     }
 
-  test("with a processing time trigger batches without data let go of state, and are in the log too") {
+  test("with a processing time trigger batches without data remove state, and are in the log too") {
     val eager = Map("spark.sql.streaming.noDataMicroBatches.enabled" -> "true")
     val windows = Operator(
       "windows",

@@ -56,6 +56,14 @@ private[tools] object ReaderShims {
 
   def factory(read: ReadBatch, of: StoredTable, schema: StructType): PartitionReaderFactory = {
     import read.{serializable, storeConf}
-    new StatePartitionReaderFactory(storeConf, serializable, schema, of.encoder, of.variable, Some(of.family), of.schemas)
+    new StatePartitionReaderFactory(
+      storeConf,
+      serializable,
+      schema,
+      of.encoder,
+      of.variable,
+      Some(of.family),
+      of.schemas
+    )
   }
 }

@@ -43,7 +43,9 @@ private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option
 
   /** A file of the snapshot that is being loaded, if its content is at hand. */
   def open(file: Path): Option[FSDataInputStream] =
-    snapshot.flatMap(_.contents.get(file.toUri.getPath)).map(bytes => new FSDataInputStream(SegmentInputStream.of(bytes)))
+    snapshot.flatMap(_.contents.get(file.toUri.getPath)).map(bytes =>
+      new FSDataInputStream(SegmentInputStream.of(bytes))
+    )
 
   /** How an immutable file of the snapshot that is being loaded is brought to the local disk. */
   def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))

@@ -21,7 +21,9 @@ private[dstl] object SparkVersion extends Logging {
       Some(ProtocolErrors.unsupportedSpark(found, BuiltFor.Line))
     else {
       if (found != BuiltFor.Version)
-        logWarning(s"This jar of spark-dstl was compiled against Spark ${BuiltFor.Version}, and is not tested with Spark $found")
+        logWarning(
+          s"This jar of spark-dstl was compiled against Spark ${BuiltFor.Version}, and is not tested with Spark $found"
+        )
       None
     }
 }

@@ -29,6 +29,9 @@ class SparkVersionSuite extends AnyFunSuite {
   test("another patch release is taken with a warning") {
     val version = s"${BuiltFor.Line}.99"
     val (verdict, warnings) = judged(version)
-    assert(verdict.isEmpty && warnings.exists(line => line.contains(version) && line.contains(BuiltFor.Version)), warnings)
+    assert(
+      verdict.isEmpty && warnings.exists(line => line.contains(version) && line.contains(BuiltFor.Version)),
+      warnings
+    )
   }
 }
