@@ -74,7 +74,6 @@ lazy val sim = (project in file("jvm/sim"))
       "org.apache.hadoop" % "hadoop-client-api" % hadoopVersion,
       "org.apache.hadoop" % "hadoop-client-runtime" % hadoopVersion % Runtime,
       "org.slf4j" % "slf4j-api" % "2.0.17",
-      "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime,
       "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion,
       scalatest
     ),
@@ -90,6 +89,7 @@ lazy val flaws = (project in file("jvm/flaws"))
     libraryDependencies ++= (sim / libraryDependencies).value,
     Compile / sourceGenerators += flawedSources.taskValue,
     Compile / unmanagedSourceDirectories += (sim / Compile / scalaSource).value,
+    Compile / unmanagedResourceDirectories += (sim / Compile / resourceDirectory).value,
     // What is generated is not formatted.
     Compile / scalafmt / unmanagedSourceDirectories := Seq((Compile / scalaSource).value),
     Compile / run / fork := true

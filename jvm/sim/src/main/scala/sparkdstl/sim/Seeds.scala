@@ -1,28 +1,35 @@
 package sparkdstl.sim
 
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
-import sparkdstl.sim.spark.LogWiring
-import sparkdstl.sim.world.{FaultKind, SimConfig, World, WorldResult}
+import sparkdstl.sim.world.{FaultKind, Reached, SimConfig, SimConstants, World, WorldResult}
 
 /** Runs seeds, and makes those that fail small. */
-final class Seeds(wiring: World => LogWiring) {
+object Seeds {
 
   def run(seed: Long): WorldResult = run(SimConfig.draw(seed), keepSchedule = false)
 
-  def run(config: SimConfig, keepSchedule: Boolean): WorldResult = new World(config, wiring, keepSchedule).run()
+  def run(config: SimConfig, keepSchedule: Boolean): WorldResult = new World(config, keepSchedule).run()
 
   /** The first seed from `from` on that fails, of so many. */
   def firstFailure(from: Long, count: Int): Option[WorldResult] =
     Iterator.range(0, count).map(i => run(from + i)).find(_.violation.nonEmpty)
 
-  /** The smallest world like this one that still goes wrong: with fewer kinds of faults, batches and processes. */
-  def shrink(failing: SimConfig): WorldResult = {
-    def fails(config: SimConfig): Boolean = run(config, keepSchedule = false).violation.nonEmpty
+  /** The smallest world like this one that still goes wrong in the same way: with fewer kinds of faults, batches and processes. */
+  def shrink(result: WorldResult): WorldResult = {
+    val failing = result.config
+    def kindOf(violation: String): String = violation.replaceAll("[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+", "#").take(80)
+    val kind = result.violation.map(kindOf)
+    def fails(config: SimConfig): Boolean = run(config, keepSchedule = false).violation.map(kindOf) == kind
     def smaller(config: SimConfig): Iterator[SimConfig] =
       FaultKind.all.iterator.filter(config.rates.contains).map(config.without) ++ Iterator(
+        config.copy(constants = SimConstants.Usual),
+        config.copy(firstBatch = 0),
+        config.copy(shortRuns = false),
         config.copy(batches = config.batches / 2),
         config.copy(batches = config.batches - 1),
         config.copy(partitions = 1),
@@ -40,8 +47,8 @@ final class Seeds(wiring: World => LogWiring) {
   }
 
   /** Seed, smallest failing world, what does not hold in it, and its schedule's end. */
-  def report(result: WorldResult, lines: Int): String = {
-    val small = shrink(result.config)
+  def report(result: WorldResult, lines: Int, shrinks: Boolean = true): String = {
+    val small = if (shrinks) shrink(result) else run(result.config, keepSchedule = true)
     Vector(
       s"FAILED ${result.config}",
       s"  ${result.violation.getOrElse("")}",
@@ -51,12 +58,20 @@ final class Seeds(wiring: World => LogWiring) {
       small.schedule.takeRight(lines).mkString("\n")
     ).mkString("\n")
   }
-}
 
-object Seeds {
-
-  /** What came of many seeds. */
-  final case class Tally(seeds: Long, failures: Vector[WorldResult], steps: Long, undecidable: Long)
+  /**
+   * What came of many seeds.
+   *
+   * @param reached
+   *   by probe, in how many worlds it fired
+   */
+  final case class Tally(
+      seeds: Long,
+      failures: Vector[WorldResult],
+      steps: Long,
+      undecidable: Long,
+      reached: Map[String, Reached]
+  )
 
   /**
    * Runs seeds on several threads: a world is one thread's, and worlds share nothing.
@@ -64,7 +79,7 @@ object Seeds {
    * @param progress
    *   told, on any of the threads, how many have ended, and how the last one did
    */
-  def runMany(wiring: World => LogWiring, from: Long, count: Long, threads: Int, maxFailures: Int)(
+  def runMany(from: Long, count: Long, threads: Int, maxFailures: Int)(
       progress: (Long, WorldResult) => Unit
   ): Tally = {
     val next = new AtomicLong(from)
@@ -72,13 +87,14 @@ object Seeds {
     val steps = new AtomicLong
     val undecidable = new AtomicLong
     val failures = mutable.ArrayBuffer.empty[WorldResult]
+    val reached = new ConcurrentHashMap[String, Reached]
     def work(): Unit = {
-      val seeds = new Seeds(wiring)
       var seed = next.getAndIncrement()
       while (seed < from + count && failures.synchronized(failures.size < maxFailures)) {
-        val result = seeds.run(seed)
+        val result = run(seed)
         steps.addAndGet(result.steps): Unit
         if (!result.decidable) undecidable.incrementAndGet(): Unit
+        result.reached.keysIterator.foreach(reached.merge(_, Reached(1, result.config.seed), _ + _): Unit)
         if (result.violation.nonEmpty) failures.synchronized(failures += result: Unit)
         progress(finished.incrementAndGet(), result)
         seed = next.getAndIncrement()
@@ -90,6 +106,12 @@ object Seeds {
       thread
     }
     workers.foreach(_.join())
-    Tally(finished.get, failures.toVector.sortBy(_.config.seed), steps.get, undecidable.get)
+    Tally(
+      finished.get,
+      failures.toVector.sortBy(_.config.seed),
+      steps.get,
+      undecidable.get,
+      reached.asScala.toMap
+    )
   }
 }

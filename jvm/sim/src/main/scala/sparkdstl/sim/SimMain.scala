@@ -1,15 +1,16 @@
 package sparkdstl.sim
 
-import sparkdstl.sim.wiring.Simulated
+import sparkdstl.sim.world.Reach
 
 /**
  * Runs seeds, prints progress and what was reached, and exits with 1 if one fails. Arguments: how many seeds, the first, and how
- * many lines of a failing schedule to print.
+ * many lines of a failing schedule to print; `whole` if worlds that fail are not to be made small.
  */
 object SimMain {
   private val MaxFailures = 20
   private val ReportedFailures = 3
   private val DefaultLines = 120
+  private val SeedsForProbes = 400L
 
   def main(arguments: Array[String]): Unit = {
     val count = arguments.headOption.fold(10000L)(_.toLong)
@@ -19,7 +20,7 @@ object SimMain {
     val began = System.nanoTime()
     def seconds = (System.nanoTime() - began) / 1000000000L
     val every = math.max(1L, math.min(5000L, count / 20))
-    val tally = Seeds.runMany(Simulated.wiring, from, count, threads, MaxFailures) { (finished, result) =>
+    val tally = Seeds.runMany(from, count, threads, MaxFailures) { (finished, result) =>
       result.violation.foreach(what => println(s"seed ${result.config.seed} fails: $what"))
       if (finished % every == 0) println(s"$finished of $count seeds after $seconds s")
     }
@@ -27,9 +28,12 @@ object SimMain {
       s"${tally.seeds} seeds from $from on, ${tally.steps} events in $seconds s, ${tally.undecidable} without a verdict, " +
         s"${tally.failures.size} failed"
     )
-    tally.failures.take(ReportedFailures).foreach { f =>
-      println(new Seeds(Simulated.wiring).report(f, lines))
-    }
-    if (tally.failures.nonEmpty) sys.exit(1)
+    if (count > 1) println(s"probes:\n${Reach.table(tally.reached)}")
+    tally.failures.take(ReportedFailures).foreach(f =>
+      println(Seeds.report(f, lines, shrinks = !arguments.lift(3).contains("whole")))
+    )
+    val missed = if (count < SeedsForProbes) Vector.empty else Reach.missedOften(tally.reached)
+    if (missed.nonEmpty) println(s"probes that did not fire, and are not rare: ${missed.mkString(", ")}")
+    if (tally.failures.nonEmpty || missed.nonEmpty) sys.exit(1)
   }
 }

@@ -2,8 +2,6 @@ package sparkdstl.sim.model
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import sparkdstl.log.format.{SegmentKey, SegmentKind}
-
 /**
  * The two lines of a commit entry as Spark writes them. Its watermark says which intent this is, whatever the log adds to
  * the entry.
@@ -65,7 +63,4 @@ object StoreNames {
 
   /** The name within the partition; empty for Spark's default store. */
   def nameOf(directory: String): String = directory.split('/').drop(2).mkString("/")
-
-  def segment(directory: String, version: Long, id: Option[String], kind: SegmentKind): SegmentKey =
-    SegmentKey(0, partitionOf(directory), nameOf(directory), version, id, kind)
 }

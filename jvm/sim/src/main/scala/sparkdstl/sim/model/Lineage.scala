@@ -7,7 +7,14 @@ import java.nio.charset.StandardCharsets.UTF_8
  * what they write, so that it shows whose state is read back.
  */
 final case class Lineage(tags: Vector[String]) {
-  def +(tag: String): Lineage = Lineage(tags :+ tag)
+
+  /** Of many tags the first become one: a state does not grow with the age of its query. */
+  def +(tag: String): Lineage =
+    if (tags.size < Lineage.MaxTags) Lineage(tags :+ tag)
+    else {
+      val (old, newer) = tags.splitAt(tags.size / 2)
+      Lineage((f"${old.size}-of-${old.head.takeWhile(_ != '/')}-${old.hashCode}%08x" +: newer) :+ tag)
+    }
 
   /** What a change says of the state that it was made on. */
   def fingerprint: Int = tags.hashCode
@@ -17,6 +24,7 @@ final case class Lineage(tags: Vector[String]) {
 
 object Lineage {
   val Empty: Lineage = Lineage(Vector.empty)
+  private val MaxTags = 12
 
   def encode(lineage: Lineage): Array[Byte] = lineage.tags.mkString("\n").getBytes(UTF_8)
 
@@ -98,7 +106,8 @@ object Names {
   val Commits = s"$Root/commits"
   val Offsets = s"$Root/offsets"
   val State = s"$Root/state"
-  private val DataFiles = s"$Root/dstl/data/"
+  val Claims = s"$Root/dstl/epochs"
+  val DataFiles = s"$Root/dstl/data"
 
   def commit(batch: Long): String = s"$Commits/$batch"
   def offset(batch: Long): String = s"$Offsets/$batch"
@@ -109,7 +118,13 @@ object Names {
   def dataFile(name: String): String = s"$Root/dstl/$name"
 
   /** Whether a path is one of a file that is needed only while an entry names it. */
-  def isDataFile(path: String): Boolean = path.startsWith(DataFiles)
+  def isDataFile(path: String): Boolean = path.startsWith(DataFiles + "/")
+
+  def isEntry(path: String): Boolean = path.startsWith(Commits) && batchOf(path).nonEmpty
+
+  /** Whether a path is one of a changelog or snapshot as stock Spark writes it. */
+  def isPlainState(path: String): Boolean = path.startsWith(State) &&
+    (path.endsWith(".zip") || path.endsWith(".changelog"))
 
   private val Snapshot = """(\d+)(?:_([^/.]+))?""".r
   private val SnapshotEnding = ".zip"

@@ -1,8 +1,12 @@
 package sparkdstl.sim.model
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
 import scala.collection.mutable
 
-import sparkdstl.sim.world.{ObjectMap, SimConfig, SimProcess, SimScheduler, StorageChange, StoredBytes, Verdict}
+import sparkdstl.sim.machines.{ObjectMap, SimProcess, SimScheduler, StorageChange, StoredBytes}
+import sparkdstl.sim.world.{Reach, SimConfig, Verdict}
 
 /** What the winner of a store did, and the checkpoint id it gave to what came of it. */
 final case class Win(attempt: Long, change: Change, id: Option[String])
@@ -22,7 +26,8 @@ final class ReferenceModel(
     objects: ObjectMap,
     reader: StorageReader,
     scheduler: SimScheduler,
-    verdict: Verdict
+    verdict: Verdict,
+    reach: Reach
 ) {
   private val intents = mutable.LongMap.empty[Intent]
   private val records = mutable.TreeMap.empty[Long, Committed]
@@ -33,10 +38,17 @@ final class ReferenceModel(
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
+  private val claimants = mutable.Set.empty[String]
   private val purgers = mutable.Set.empty[SimProcess]
-  // By store: the snapshot of which a file was lost.
-  private val lost = mutable.Map.empty[String, StateName]
-  private var isLosing = false
+  // Objects that are not what they were, and come back.
+  private val damaged = mutable.Set.empty[String]
+  private var isDamaging = false
+  // When each run began.
+  private val runs = mutable.Map.empty[UUID, Long]
+  // The newest entries may not list the snapshots that versions up to this one need, unless it is the newest.
+  private var listsLackUpTo = 0L
+  // Processes in which a tool deletes entries now.
+  private val tools = mutable.Set.empty[SimProcess]
   // Stores of which two snapshots stood.
   private val withSpare = mutable.Set.empty[String]
   // What a user has left of snapshots when he went back: the log below them may have been let go.
@@ -61,8 +73,14 @@ final class ReferenceModel(
   def retainedFrom(store: String): Long =
     Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
 
+  /** Spark has requested the deletion of all entries below this batch's. */
+  def retainedFromBatch: Long = purgedBelow
+
+  /** The lowest version of the store that Spark's own maintenance of plain snapshots needs. */
+  def releasedBelow(store: String): Long = released(store)
+
   /** Whether Spark has kept what it takes to continue after this batch. */
-  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && lost.isEmpty &&
+  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && records.contains(batch) && tools.isEmpty &&
     stores.forall(batch + 1 >= retainedFrom(_))
 
   /**
@@ -92,10 +110,12 @@ final class ReferenceModel(
       )
   }
 
-  /** A task has read a state to build on. */
-  def loaded(who: String, store: String, version: Long, found: Lineage): Unit =
+  def runBegins(run: UUID): Unit = runs(run) = scheduler.nowNanos
+
+  /** A task has read a state to build on. A run from before a user deleted something may read some of what is left, and commits nothing. */
+  def loaded(who: String, run: UUID, store: String, version: Long, found: Lineage): Unit =
     if (version == 0) { if (found != Lineage.Empty) verdict.violate(s"$who found $found at version 0 of $store") }
-    else if (!writtenOver && !everCommitted.get((store, version)).exists(_(found)))
+    else if (!writtenOver && runs(run) > userActedAt && !everCommitted.get((store, version)).exists(_(found)))
       verdict.violate(
         s"$who loaded version $version of $store as $found, which was never committed; committed: " +
           state(store, version).fold("nothing")(_.toString)
@@ -114,57 +134,80 @@ final class ReferenceModel(
     act
     withSpare.clear()
     stores.foreach { store =>
-      spareFrom(store) = reader.snapshotsOf(store, newest, objects).lastOption.fold(0L)(_.version)
+      spareFrom(store) = reader.listedFor(store, newest, objects).lastOption.fold(0L)(_.state.version)
     }
     userActs = false
     checkAll("after a user's deletion")
   }
 
-  /** A tool deletes entries by name, in this process. What it has asked for may happen when others are there. */
-  def purgesAll(process: SimProcess): Unit = purgers += process: Unit
-
   /**
-   * Data files without which a store's newest snapshot cannot be loaded, and which nothing else needs: an earlier snapshot
-   * stands, and what leads from it on can be replayed. At most one of a store, once.
+   * A tool begins to delete entries by name, in this process. Until it has ended nothing is promised of the newest entries. What it
+   * has requested may take effect later, when others are there.
    */
-  def snapshotFilesThatMayBeLost: Vector[String] = {
-    val standing = reader.standing(newest, objects)
-    val users = standing.flatMap(of =>
-      of.pieces.zipWithIndex.flatMap { case (paths, index) =>
-        paths.map((_, of, index == of.pieces.size - 1))
-      }
-    ).groupBy(_._1)
-    val byStore = standing.groupBy(_.state.store)
-    def mayGo(of: StandingSnapshot, isLast: Boolean): Boolean = {
-      val key = of.state
-      val others = byStore(key.store).map(_.state.version).filter(_ != key.version)
-      others.nonEmpty && others.forall(_ < key.version) && isLast && !lost.contains(key.store) &&
-      byStore(key.store).count(_.state.version == key.version) == 1 &&
-      (others.max until key.version).forall { batch =>
-        records.get(batch).exists(r => !r.intent.wins(key.store).change.needsSnapshot)
-      } && state(key.store, key.version).exists(LineageFiles.endsWithinFile)
-    }
-    users.iterator.collect {
-      case (path, of)
-          if objects.contains(path) && of.forall { case (_, snapshot, isLast) => mayGo(snapshot, isLast) } =>
-        path
-    }.toVector.sorted.filter(reader.holdsOnlySnapshots(_, objects))
+  def toolBegins(process: SimProcess): Unit = {
+    purgers += process
+    tools += process
   }
 
-  /** That file is lost; `act` does it. */
-  def losesSnapshotFile(path: String)(act: => Unit): Unit = {
-    reader.standing(newest, objects).filter(_.pieces.exists(_(path)))
-      .foreach(of => lost(of.state.store) = of.state)
-    isLosing = true
+  /** It has ended: what is left on storage is the history. `act` is told the newest batch. */
+  def toolEnds(process: SimProcess, isKnown: Boolean)(act: Long => Unit): Unit = if (tools.remove(process)) {
+    if (!isKnown) undecidable = true
+    else {
+      val left = newestOnStorage
+      userActs(_ <= left)(act(left))
+    }
+  }
+
+  def isToolAtWork: Boolean = tools.nonEmpty
+
+  def toolCrashed(process: SimProcess): Unit = if (tools.remove(process)) undecidable = true
+
+  /** The newest batch that has an entry on storage. */
+  def newestOnStorage: Long =
+    objects.below(Names.Commits, deep = false).flatMap(of => Names.batchOf(of._1)).maxOption.getOrElse(-1L)
+
+  /** Whether all entries from this batch on have a log. */
+  def areLogged(from: Long): Boolean = objects.below(Names.Commits, deep = false).forall { case (path, entry) =>
+    Names.batchOf(path).forall(batch => batch < from || reader.isLogged(batch, entry))
+  }
+
+  def hasDamage: Boolean = damaged.nonEmpty
+
+  /** Data files of nothing but snapshots, which stand. */
+  def snapshotFiles: Vector[String] =
+    reader.standing(newest, objects).flatMap(_.pieces).flatten.distinct.sorted
+      .filter(path => objects.contains(path) && !damaged(path) && reader.holdsOnlySnapshots(path, objects))
+
+  /** The object is damaged; `act` does it. Until it is restored nothing is promised of what needs it. */
+  def damages(path: String)(act: => Unit): Unit = {
+    damaged += path
+    quietly(act)
+  }
+
+  /** What was there is there again, or is not needed any more; `act` does it. */
+  def restores(path: String)(act: => Unit): Unit = {
+    damaged -= path
+    quietly(act)
+    // A run that could not read an entry does not list the snapshots in it.
+    withSpare.clear()
+    stores.foreach(store => spareFrom(store) = math.max(spareFrom(store), newest + 1))
+    listsLackUpTo = newest + 1
+    checkAll(s"after $path was restored")
+  }
+
+  private def quietly(act: => Unit): Unit = {
+    isDamaging = true
     act
-    isLosing = false
-    checkAll(s"after the loss of $path")
+    isDamaging = false
   }
 
   def changed(change: StorageChange): Unit = {
     val path = change.path
     val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
-    if (change.after.isEmpty && purgers(change.writer) && batch.exists(isCommittedSinceUserActed)) {
+    if (
+      change.after.isEmpty && purgers(change.writer) && !tools(change.writer) &&
+      batch.exists(of => of >= purgedBelow && isCommittedSinceUserActed(of))
+    ) {
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
@@ -172,13 +215,20 @@ final class ReferenceModel(
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
     }
+    if (path.startsWith(Names.Claims) && change.before.isEmpty && change.after.exists(claimsAgain))
+      reach.met("run-claims-again")
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
     if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
       verdict.note(s"a plan from before a user went back: $path")
       undecidable = true
     }
-    if (!userActs && !isLosing && !ObjectMap.isUnpublished(path) && matters(change))
+    if (!userActs && !isDamaging && tools.isEmpty && !ObjectMap.isUnpublished(path) && matters(change))
       checkAll(s"after a change of $path")
+  }
+
+  private def claimsAgain(claim: StoredBytes): Boolean = new String(claim.bytes, UTF_8).split(' ') match {
+    case Array("claim", run, _*) => !claimants.add(run)
+    case _ => false
   }
 
   /** Whether a state may be another than before. To look at all of them is most of what a world costs. */
@@ -212,7 +262,7 @@ final class ReferenceModel(
         }
         version -= 1
       }
-      if (config.logsSnapshots && !writtenOver) checkSpare(store, when)
+      if (config.logsSnapshots && !writtenOver && damaged.isEmpty) checkSpare(store, when)
     }
     val oldest = stores.iterator.map(retainedFrom).max
     if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
@@ -228,13 +278,13 @@ final class ReferenceModel(
 
   /** Of the newest two snapshots one may be damaged. */
   private def checkSpare(store: String, when: => String): Unit =
-    reader.snapshotsOf(store, newest, objects).map(key => key.version -> key).toMap.toVector.sortBy(_._1) match {
+    reader.listedFor(store, newest, objects).map(of => of.state.version -> of.state).toMap.toVector.sortBy(_._1) match {
       case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
       case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
       case _ :+ _ :+ ((version, key)) =>
         withSpare += store
         val isPartOfCommit = records.get(version - 1).forall(_.intent.wins(store).change.needsSnapshot)
-        if (!isPartOfCommit && !lost.contains(store)) {
+        if (!isPartOfCommit) {
           ignored = Some(key)
           records.get(newest).flatMap(check(store, newest + 1, _, mutable.Map.empty)).foreach { problem =>
             verdict.violate(
@@ -262,8 +312,7 @@ final class ReferenceModel(
   ): Option[String] = {
     val wanted = record.states(store)
     rebuild(store, version, record.intent.wins(store).id, known) match {
-      // Of what a lost snapshot was the base only the newest version is promised.
-      case Left(_) if lost.get(store).exists(_.version <= version) && version <= newest => None
+      case Left(_) if damaged.nonEmpty || version <= math.min(listsLackUpTo, newest) => None
       case Left(problem) => Some(s"cannot be rebuilt: $problem")
       case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
       case _ => None
@@ -283,7 +332,7 @@ final class ReferenceModel(
           val name = StateName(store, version, id)
           val result = lookUpSnapshot(name) match {
             case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
-            case SnapshotLookup.Damaged(_) if lost.get(store).contains(name) => replay(store, version, id, known)
+            case SnapshotLookup.Damaged(_) if damaged.nonEmpty => replay(store, version, id, known)
             case SnapshotLookup.Damaged(why) => Left(s"${name.zip}: $why")
             case SnapshotLookup.NotThere =>
               objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
@@ -371,6 +420,15 @@ final class ReferenceModel(
       store -> (base + change.tag)
     }.toMap
     records(batch) = Committed(intent, states, writtenOver, scheduler.nowNanos)
+    verdict.note(
+      stores.map { store =>
+        reader.listedFor(
+          store,
+          batch,
+          objects
+        ).map(of => s"${of.state.version} in ${of.batch}").mkString(s"$store: ", ", ", "")
+      }.mkString("snapshots: ", "; ", "")
+    )
     states.foreach { case (store, state) =>
       val key = (store, batch + 1)
       everCommitted(key) = everCommitted.getOrElse(key, Set.empty[Lineage]) + state

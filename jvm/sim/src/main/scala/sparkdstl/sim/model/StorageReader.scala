@@ -5,7 +5,7 @@ import java.util.IdentityHashMap
 
 import scala.collection.mutable
 
-import sparkdstl.sim.world.{ObjectMap, StoredBytes}
+import sparkdstl.sim.machines.{ObjectMap, StoredBytes}
 
 /** What storage has of a changelog. */
 sealed trait Lookup
@@ -80,12 +80,13 @@ final class StorageReader {
     }
   }
 
-  /** A store's snapshots that stand, in ascending order of versions. */
-  def snapshotsOf(store: String, newest: Long, objects: ObjectMap): Vector[StateName] = {
+  /** A store's snapshots that stand, with the batches whose entries hold them, in ascending order of versions. */
+  def listedFor(store: String, newest: Long, objects: ObjectMap): Vector[ListedSnapshot] = {
     look(newest, objects)
     listed.batches.iterator.collect {
-      case (state, batch) if state.store == store && objects.contains(Names.commit(batch)) => state
-    }.toVector.sortBy(_.version)
+      case (state, batch) if state.store == store && objects.contains(Names.commit(batch)) =>
+        ListedSnapshot(state, batch)
+    }.toVector.sortBy(_.state.version)
   }
 
   /** Snapshots that stand and can be read, and by their names the data files that each is in. */

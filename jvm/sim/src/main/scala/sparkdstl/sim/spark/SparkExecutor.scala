@@ -4,12 +4,14 @@ import java.io.IOException
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future}
-import scala.util.control.NonFatal
+import scala.concurrent.{ExecutionContext, Future, Promise}
 
-import sparkdstl.log.format.SegmentKind
-import sparkdstl.sim.model.{Change, Lineage, LineageFiles, Names, ReferenceModel, SnapshotZip, StoreNames, Win}
-import sparkdstl.sim.world.{Chance, FaultKind, SimConfig, SimProcess, Verdict}
+import sparkdstl.log.error.DstlException
+import sparkdstl.log.worker.TaskWriter
+import sparkdstl.sim.machines.SimProcess
+import sparkdstl.sim.model.{Change, Lineage, Names, ReferenceModel, StoreNames, Win}
+import sparkdstl.sim.wiring.ExecutorLog
+import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, SimConfig, Verdict}
 
 /**
  * One attempt at a task.
@@ -17,26 +19,24 @@ import sparkdstl.sim.world.{Chance, FaultKind, SimConfig, SimProcess, Verdict}
  * @param baseIds
  *   the checkpoint ids to start from, by store; none in format version 1
  */
-final case class TaskAttempt(
-    attempt: Long,
-    batch: Long,
-    partition: Int,
-    run: UUID,
-    baseIds: Map[String, String]
-)
+final case class TaskAttempt(attempt: Long, batch: Long, partition: Int, run: UUID, baseIds: Map[String, String])
 
 /** What a successful attempt tells Spark, in its result and in accumulators. */
 final case class TaskResult(attempt: Long, wins: Map[String, Win])
 
 /** What an executor takes from the world around it. */
-final class ExecutorSetting(
-    val config: SimConfig,
-    val faults: sparkdstl.sim.world.Faults,
-    val chance: Chance,
-    val model: ReferenceModel,
-    val verdict: Verdict,
-    val publish: (String, Array[Byte], SimProcess) => Unit
-)
+trait ExecutorSetting {
+  def config: SimConfig
+  def faults: Faults
+  def chance: Chance
+  def model: ReferenceModel
+  def verdict: Verdict
+  def reach: Reach
+
+  /** Looks that something which is waited for ends. */
+  def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T]
+  def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
+}
 
 /** An executor of one application: its stores on local disk, the tasks it runs, its maintenance. */
 final class SparkExecutor(
@@ -45,247 +45,166 @@ final class SparkExecutor(
     val process: SimProcess,
     setting: ExecutorSetting,
     files: SparkFiles,
-    openLog: (SparkExecutor, UUID) => ExecutorLog
+    openLog: UUID => ExecutorLog
 ) {
-  import setting.{chance, config, faults, model, verdict}
+  import setting.{chance, config, faults, model, reach, verdict}
   private implicit val executor: ExecutionContext = process.inline
 
+  private val LockMillis = 50.0
+  private val LockTries = 200
   private val MaintainedAgain = 0.25
 
-  private final class LocalStore(
-      val version: Long,
-      val attempt: Option[Long],
-      val id: Option[String],
-      val state: Lineage
-  )
+  private val logs = mutable.LinkedHashMap.empty[UUID, ExecutorLog]
+  private val stores = mutable.LinkedHashMap.empty[(UUID, String), LocalStore]
+  private val killed = mutable.HashMap.empty[Long, Promise[Nothing]]
 
-  private val logs = mutable.Map.empty[UUID, ExecutorLog]
-  private val stores = mutable.Map.empty[(UUID, String), LocalStore]
+  // States that are known to be committed: only of these plain snapshots are made.
+  private val confirmed = mutable.LinkedHashMap.empty[(UUID, String), LocalState]
+  private val maintained = mutable.HashMap.empty[(UUID, String), LocalState]
 
-  // States that are known to be committed: only of these snapshots are made.
-  private val confirmed = mutable.Map.empty[(UUID, String), LocalStore]
-  private val maintained = mutable.Map.empty[(UUID, String), LocalStore]
-  private val killed = mutable.Set.empty[Long]
-
-  def log(run: UUID): ExecutorLog = logs.getOrElseUpdate(run, openLog(this, run))
+  def log(run: UUID): ExecutorLog = logs.getOrElseUpdate(run, openLog(run))
 
   /** The run's log, if this executor has worked for it. */
   def knownLog(run: UUID): Option[ExecutorLog] = logs.get(run)
 
   /** A run has ended; its stores are unloaded: another run has stores of its own. */
-  def closeLog(run: UUID): Unit = {
-    logs.remove(run).foreach(_.close())
-    stores.keys.filter(_._1 == run).toVector.foreach(stores.remove(_): Unit)
-    Seq(confirmed, maintained).foreach(_.filterInPlace((of, _) => of._1 != run))
+  def unload(run: UUID): Unit = {
+    stores.filterInPlace { case ((of, _), store) =>
+      if (of == run) store.close()
+      of != run
+    }
+    confirmed.filterInPlace { case ((of, _), _) => of != run }
   }
 
-  def kill(attempt: Long): Unit = killed += attempt
-
-  /** What the attempt, or anybody if none is named, left locally of these stores is not to be built upon. */
-  def drop(run: UUID, attempt: Option[Long], directories: Seq[String]): Unit = directories.foreach { directory =>
-    stores.get((run, directory)).filter(store => attempt.isEmpty || store.attempt == attempt).foreach { _ =>
-      verdict.note(s"$name drops $directory${attempt.fold("")(a => s" of attempt $a")}")
-      stores.remove((run, directory))
-    }
+  /** The task is told to end: it is interrupted where it waits, or goes on as a zombie. */
+  def kill(attempt: Long): Unit = killed.get(attempt).foreach { signal =>
+    if (chance.happens(0.5)) signal.tryFailure(new InterruptedException(s"attempt $attempt was killed")): Unit
   }
 
   def run(task: TaskAttempt): Future[TaskResult] = {
     val runLog = log(task.run)
-    val directories = (0 until config.storesPerTask).map(StoreNames.directory(
-      task.partition,
-      _,
-      config.storesPerTask
-    )).toVector
+    val mine = storesOf(task)
+    val signal = Promise[Nothing]()
+    killed(task.attempt) = signal
+    var writer = Option.empty[TaskWriter]
     val result = for {
       _ <- step(task, FaultKind.TaskFails)
-      bases <- Future.sequence(directories.map(load(task, runLog, _)))
+      _ <- acquire(mine, task.attempt, LockTries)
+      bases <- Future.sequence(mine.map { store =>
+        val loaded = store.load(task.batch, task.baseIds.get(store.directory))
+        watch(s"the load of ${store.directory}", loaded)
+      })
       _ <- step(task, FaultKind.TaskFails)
-      written = bases.map(apply(task, _))
-      _ <- seal(task, runLog, written)
+      opened <- watch("its run", runLog.task(task.attempt, task.batch, config.partitions))
+      _ = writer = Some(opened)
+      wins <- commitAll(task, opened, mine.zip(bases), Map.empty)
+      _ <- step(task, FaultKind.FailsBeforeSeal)
+      _ <- Future.firstCompletedOf(Seq(watch(s"the seal of attempt ${task.attempt}", opened.seal()), signal.future))
+      _ <- step(task, FaultKind.FailsAfterSeal)
     } yield {
-      bases.foreach { case (directory, base) => confirmed((task.run, directory)) = base }
-      TaskResult(task.attempt, written.map(_._2).toMap)
+      mine.zip(bases).foreach { case (store, (base, _)) => confirmed((task.run, store.directory)) = base }
+      TaskResult(task.attempt, wins)
     }
-    result
+    result.onComplete { _ =>
+      mine.foreach(_.release(task.attempt))
+      killed.remove(task.attempt)
+    }
+    result.recoverWith { case error =>
+      verdict.note(s"attempt ${task.attempt} of $application on $name ends: $error")
+      error match {
+        case named: DstlException => reach.met(s"task fails with ${named.condition}")
+        case _ =>
+      }
+      writer.foreach(runLog.giveUp)
+      Future.failed(error)
+    }
   }
 
-  /** One round of maintenance: snapshots, then what no retained version needs any more. */
-  def maintain(): Future[Unit] = Future
-    .sequence(confirmed.keys.toVector.sortBy(_._2).map { case (run, directory) => maintain(run, directory) })
-    .map(_ => ())
-    .recover { case _: IOException => () }
+  private def storesOf(task: TaskAttempt): Vector[LocalStore] = (0 until config.storesPerTask).map { number =>
+    val directory = StoreNames.directory(task.partition, number, config.storesPerTask)
+    stores.getOrElseUpdate((task.run, directory), new LocalStore(directory, log(task.run), files, setting))
+  }.toVector
 
-  private def maintain(run: UUID, directory: String): Future[Unit] = {
+  /** One attempt at a time has a store; others wait, as for Spark's database. */
+  private def acquire(mine: Vector[LocalStore], attempt: Long, triesLeft: Int): Future[Unit] =
+    if (mine.forall(_.acquire(attempt))) Future.unit
+    else {
+      mine.foreach(_.release(attempt))
+      if (triesLeft == 0) Future.failed(new IOException("another attempt does not release the store"))
+      else pause(LockMillis).flatMap(_ => acquire(mine, attempt, triesLeft - 1))
+    }
+
+  private def commitAll(
+      task: TaskAttempt,
+      writer: TaskWriter,
+      left: Vector[(LocalStore, (LocalState, Option[Long]))],
+      done: Map[String, Win]
+  ): Future[Map[String, Win]] = left match {
+    case (store, base) +: others =>
+      val tag = s"$application/${task.batch}:${store.directory}:${task.attempt}"
+      val id = if (config.checkpointFormat == 2) Some(chance.nextUuid().toString) else None
+      val forced = config.forcesSnapshot(task.batch, store.directory)
+      val change = Change(tag, base._1.lineage.fingerprint, base._1.id, forced)
+      watch(s"memory for ${store.directory}", store.commit(writer, base, change, id))
+        .flatMap(win => commitAll(task, writer, others, done + (store.directory -> win)))
+    case _ => Future.successful(done)
+  }
+
+  /** One round of maintenance: snapshots that are files, and what no retained version needs any more. */
+  def maintain(): Future[Unit] = {
+    val round =
+      if (config.logsSnapshots) stores.valuesIterator.toVector.map(_.maintain())
+      else confirmed.keys.toVector.sortBy(_._2).map { case (run, directory) => maintainPlain(run, directory) }
+    Future.sequence(round).map(_ => ()).recover { case _: IOException => () }
+  }
+
+  private def maintainPlain(run: UUID, directory: String): Future[Unit] = {
     val state = confirmed((run, directory))
     // A store that has not changed has little to do; but what failed may go better now.
     if (maintained.get((run, directory)).contains(state) && !chance.happens(MaintainedAgain)) Future.unit
     else
       for {
         before <- snapshots(directory)
-        logged <- loggedSnapshots(run, directory)
-        newestSnapshot = (before.map(_._1) ++ logged).maxOption.getOrElse(0L)
-        wanted = state.version >= newestSnapshot + 2
-        isUploaded = wanted && !isLogged(run)
-        _ <- if (isUploaded) upload(directory, state) else if (wanted) log(run, directory) else Future.unit
-        present <- if (isUploaded) snapshots(directory) else Future.successful(before)
+        wanted = state.version >= before.map(_._1).maxOption.getOrElse(0L) + 2
+        _ <- if (wanted) upload(directory, state) else Future.unit
+        present <- if (wanted) snapshots(directory) else Future.successful(before)
         _ <- truncate(run, directory, present)
       } yield maintained((run, directory)) = state
   }
 
-  private def isLogged(run: UUID): Boolean = config.logsSnapshots && logs.get(run).exists(_.takesSnapshots)
-
-  /** Of what the store is now, whether or not that is committed, or ever will be. Nobody waits for it. */
-  private def log(run: UUID, directory: String): Future[Unit] = {
-    for (store <- stores.get((run, directory)) if store.attempt.nonEmpty; log <- logs.get(run)) {
-      val key = StoreNames.segment(directory, store.version, store.id, SegmentKind.Snapshot)
-      log.snapshot(key, LineageFiles.encode(store.state)): Unit
-    }
-    Future.unit
+  private def upload(directory: String, state: LocalState): Future[Unit] = pause(20).map { _ =>
+    setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.lineage), process)
   }
 
-  /** None where the driver does not answer: then less is known to be unneeded. */
-  private def loggedSnapshots(run: UUID, directory: String): Future[Seq[Long]] =
-    logs.get(run).fold(Future.successful(Seq.empty[Long]))(_.snapshots(directory).map(_.map(_._1)))
-      .recover { case NonFatal(_) => Nil }
-
-  private def upload(directory: String, state: LocalStore): Future[Unit] = pause(20).map { _ =>
-    setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.state), process)
+  /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, counted from the newest snapshot. */
+  private def truncate(run: UUID, directory: String, present: Seq[(Long, String)]): Future[Unit] = {
+    val versions = present.map(_._1)
+    val lowest = versions.filter(_ <= versions.maxOption.getOrElse(0L) - config.batchesToRetain + 1).maxOption
+    (for (log <- logs.get(run); lowest <- lowest) yield {
+      model.releasedBelow(directory, lowest)
+      log.worker.release(directory, lowest)
+      files.delete(present.filter(_._1 < lowest).map(_._2))
+    }).getOrElse(Future.unit)
   }
 
-  private def truncate(
-      run: UUID,
-      directory: String,
-      present: Seq[(Long, Option[String], String)]
-  ): Future[Unit] = {
-    val versions = present.map(_._1).distinct.sorted
-    logs.get(run).flatMap(log => ExecutorLog.base(versions, config.batchesToRetain).map(log -> _)) match {
-      case None => Future.unit
-      case Some((log, lowest)) =>
-        model.releasedBelow(directory, lowest)
-        log.release(directory, lowest)
-        files.delete(present.filter(_._1 < lowest).map(_._3))
-    }
-  }
+  private def snapshots(directory: String): Future[Seq[(Long, String)]] =
+    files.list(s"${Names.State}/$directory")
+      .map(_.flatMap(path => Names.snapshotOf(path).map { case (version, _) => (version, path) }))
 
-  private def snapshots(directory: String): Future[Seq[(Long, Option[String], String)]] =
-    files.list(s"${Names.State}/$directory").map(_.flatMap { path =>
-      Names.snapshotOf(path).map { case (version, id) => (version, id, path) }
-    })
-
-  private def load(task: TaskAttempt, runLog: ExecutorLog, directory: String): Future[(String, LocalStore)] = {
-    val id = task.baseIds.get(directory)
-    val local = stores.get((task.run, directory)).filter(s => s.version == task.batch && (id.isEmpty || s.id == id))
-    val base = local match {
-      case Some(store) => Future.successful(store)
-      case None if task.batch == 0 => Future.successful(new LocalStore(0, None, None, Lineage.Empty))
-      case None =>
-        for {
-          present <- snapshots(directory)
-          logged <- runLog.snapshots(directory)
-          state <- replay(runLog, directory, task.batch, id, present.map(s => (s._1, s._2)).toSet, logged.toSet)
-        } yield {
-          model.loaded(s"attempt ${task.attempt} of $application on $name", directory, task.batch, state)
-          new LocalStore(task.batch, None, id, state)
-        }
-    }
-    base.map(directory -> _)
-  }
-
-  private def replay(
-      runLog: ExecutorLog,
-      directory: String,
-      version: Long,
-      id: Option[String],
-      present: Set[(Long, Option[String])],
-      logged: Set[(Long, Option[String])]
-  ): Future[Lineage] =
-    if (version == 0) Future.successful(Lineage.Empty)
-    else if (logged((version, id)))
-      runLog.readSnapshot(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
-        case Some(files) => Future.successful(LineageFiles.decode(files))
-        case None => Future.failed(new IOException(s"snapshot $version of $directory is in the log no more"))
-      }.recoverWith { case error: IOException =>
-        // As Spark does: it is skipped, and the store is rebuilt from an earlier one and the log.
-        verdict.note(s"$name skips a snapshot: $error")
-        replay(runLog, directory, version, id, present - ((version, id)), logged - ((version, id)))
-      }
-    else if (present((version, id)))
-      runLog.read(StoreNames.segment(directory, version, id, SegmentKind.Snapshot)).flatMap {
-        case Some(bytes) => Future.successful(Lineage.decode(bytes))
-        case None => Future.failed(new IOException(s"snapshot $version of $directory is gone"))
-      }
-    else {
-      val wanted = StoreNames.segment(directory, version, id, SegmentKind.Changelog)
-      runLog.read(wanted).flatMap { found =>
-        found.flatMap(Change.decode) match {
-          case Some(change) if change.needsSnapshot =>
-            Future.failed(new IOException(s"${wanted.relativePath} cannot be replayed, and its snapshot is not there"))
-          case Some(change) =>
-            replay(runLog, directory, version - 1, change.baseId, present, logged).map(_ + change.tag)
-          case None => Future.failed(new IOException(s"${wanted.relativePath} does not exist"))
-        }
-      }
-    }
-
-  /** The store's commit: from here on the local state is this attempt's, whatever becomes of it. */
-  private def apply(task: TaskAttempt, base: (String, LocalStore)): ((String, LocalStore), (String, Win)) = {
-    val (directory, from) = base
-    val tag = s"$application/${task.batch}:$directory:${task.attempt}"
-    val id = if (config.checkpointFormat == 2) Some(chance.nextUuid().toString) else None
-    val change = Change(tag, from.state.fingerprint, from.id, config.forcesSnapshot(task.batch, directory))
-    stores((task.run, directory)) = new LocalStore(task.batch + 1, Some(task.attempt), id, from.state + tag)
-    (base, directory -> Win(task.attempt, change, id))
-  }
-
-  private def seal(
-      task: TaskAttempt,
-      runLog: ExecutorLog,
-      written: Vector[((String, LocalStore), (String, Win))]
-  ): Future[Unit] = {
-    val segments = written.flatMap { case ((directory, base), (_, win)) =>
-      val length = if (chance.happens(0.3)) chance.between(200, 1500) else chance.between(40, 120)
-      val changelog = StoreNames.segment(directory, task.batch + 1, win.id, SegmentKind.Changelog)
-      val files = LineageFiles.encode(base.state + win.change.tag)
-      val snapshot = WrittenSegment(changelog.copy(kind = SegmentKind.Snapshot), None, SnapshotZip.encode(files)) +:
-        files.map { file =>
-          WrittenSegment(
-            changelog.copy(qualifier = Some(file.name), kind = SegmentKind.SnapshotFile),
-            None,
-            file.content
-          )
-        }
-      WrittenSegment(changelog, base.attempt, Change.encode(win.change, length)) +:
-        (if (win.change.needsSnapshot) snapshot else Vector.empty)
-    }
-    val sealing = for {
-      _ <- runLog.seal(task.attempt, task.batch, config.partitions, segments)
-      _ <- step(task, FaultKind.FailsAfterSeal)
-    } yield ()
-    // A task that is killed does not wait for the answer to what it has asked.
-    val interrupted =
-      if (killed(task.attempt) && chance.happens(0.3))
-        Future.failed(new InterruptedException(s"attempt ${task.attempt} was killed"))
-      else sealing
-    interrupted.recoverWith { case error =>
-      verdict.note(s"attempt ${task.attempt} of $application on $name ends after its seal: $error")
-      runLog.withdraw(task.attempt, task.batch)
-      Future.failed(error)
-    }
-  }
-
-  /** A little work, after which the task may have been killed (then it stops, or goes on as a zombie), or fails. */
-  private def step(task: TaskAttempt, kind: FaultKind): Future[Unit] =
-    pause(if (chance.happens(0.05)) 2000 else 10).flatMap { _ =>
-      if (killed(task.attempt) && chance.happens(0.5))
-        Future.failed(new InterruptedException(s"attempt ${task.attempt} was killed"))
-      else if (chance.happens(faults(kind)))
-        Future.failed(new IOException(s"attempt ${task.attempt} failed by itself ($kind)"))
+  /** A little work, after which the task fails, or ends because it was killed. */
+  private def step(task: TaskAttempt, kind: FaultKind): Future[Unit] = {
+    val done = pause(if (chance.happens(0.05)) 2000 else 10)
+    Future.firstCompletedOf(Seq(done, killed(task.attempt).future)).flatMap { _ =>
+      if (faults.strikes(kind, chance)) Future.failed(new IOException(s"attempt ${task.attempt} fails ($kind)"))
       else Future.unit
     }
+  }
+
+  private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, what, wait)
 
   private def pause(millis: Double): Future[Unit] = {
-    val done = scala.concurrent.Promise[Unit]()
-    val _ = process.after(chance.millis(millis, 0))(done.success(()): Unit)
+    val done = Promise[Unit]()
+    val _ = process.after(chance.millis(millis))(done.success(()): Unit)
     done.future
   }
 }

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.FileAlreadyExistsException
 import sparkdstl.log.runtime.Timer
 import sparkdstl.log.storage.{ObjectStore, Payload, StorageOperation}
 import sparkdstl.log.storage.StorageOperation.{Create, Delete, ListObjects, Read, Replace}
-import sparkdstl.sim.world.KnownPaths
+import sparkdstl.sim.machines.KnownPaths
 
 /** The requests that Spark makes for files of its own: tried a few times, as any client does. */
 final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: ExecutionContext) {

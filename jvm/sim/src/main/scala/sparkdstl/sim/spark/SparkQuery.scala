@@ -6,38 +6,50 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
 
-import sparkdstl.sim.model.{CommitContent, Names, ReferenceModel}
-import sparkdstl.sim.world.{Chance, FaultKind, Faults, SimConfig, SimProcess, Verdict}
+import sparkdstl.log.error.DstlException
+import sparkdstl.sim.machines.SimProcess
+import sparkdstl.sim.model.{CommitContent, Names}
+import sparkdstl.sim.wiring.DriverLog
+import sparkdstl.sim.world.FaultKind
 
 /** The query was stopped: its thread was interrupted in whatever it was at. */
 final class QueryStopped extends RuntimeException("the query was stopped")
 
+/** The query has done what it was started for. */
+final class QueryFinished extends RuntimeException("the query has finished")
+
 /**
  * One run of the query: Spark's side of the protocol on the driver, batch after batch.
  *
- * @param watch
- *   says that a wait must end
+ * @param batchesToRun
+ *   after which it ends, as with `availableNow`; None if it goes on until it is stopped
  */
 final class SparkQuery(
     val name: String,
     val run: UUID,
-    config: SimConfig,
-    faults: Faults,
-    chance: Chance,
-    model: ReferenceModel,
-    verdict: Verdict,
+    batchesToRun: Option[Int],
+    lingerMillis: Double,
+    setting: ExecutorSetting,
     process: SimProcess,
     files: SparkFiles,
     val log: DriverLog,
-    launcher: TaskLauncher,
-    watch: SparkQuery.Watch
+    launcher: TaskLauncher
 ) {
+  import setting.{chance, config, faults, model, reach, verdict}
   private implicit val executor: ExecutionContext = process.executor
   private val stopSignal = Promise[Nothing]()
   private var purgedTo = 0L
+  private var left = batchesToRun
+  private var firstOfRun = true
 
-  /** Runs until something fails or it is stopped; never ends well. */
+  private val over = Promise[Unit]()
+
+  /** Fails once the run has ended. */
+  def whenEnded: Future[Unit] = over.future
+
+  /** Runs until something fails, it is stopped, or it has finished. */
   def start(): Future[Unit] = {
+    model.runBegins(run)
     val ended = for {
       _ <- interruptible(watch("opening the log", log.open()))
       first <- interruptible(firstBatch())
@@ -46,17 +58,20 @@ final class SparkQuery(
     ended.onComplete { result =>
       verdict.note(s"$name ends: $result")
       result.failed.foreach {
-        case _: QueryStopped | _: IOException => // Such things happen.
+        case named: DstlException => reach.met(s"run ends with ${named.condition}")
+        case _: QueryStopped | _: QueryFinished | _: IOException => // Such things happen.
         case defect => verdict.violate(s"$name ends with what no storage and no network can have caused: $defect")
       }
       log.close()
+      over.complete(result)
     }
-    ended
+    whenEnded
   }
 
-  def stop(): Unit = {
-    val _ = stopSignal.tryFailure(new QueryStopped)
-  }
+  def stop(): Unit = stopSignal.tryFailure(new QueryStopped): Unit
+
+  /** Ends once the batch under way is committed. */
+  def finish(): Unit = left = Some(1)
 
   private def firstBatch(): Future[Long] = for {
     offsets <- files.list(Names.Offsets)
@@ -72,33 +87,39 @@ final class SparkQuery(
     }
   }
 
-  private def batchesFrom(batch: Long): Future[Unit] =
-    interruptible(runBatch(batch)).flatMap(_ => batchesFrom(batch + 1))
+  private def batchesFrom(batch: Long): Future[Unit] = interruptible(runBatch(batch)).flatMap { _ =>
+    left = left.map(_ - 1)
+    if (left.exists(_ <= 0)) pause(lingerMillis).flatMap(_ => Future.failed(new QueryFinished))
+    else pause(faults.millis(FaultKind.SlowTrigger, 1500, chance)).flatMap(_ => batchesFrom(batch + 1))
+  }
 
   private def runBatch(batch: Long): Future[Unit] = {
-    val jobs = if (chance.happens(faults(FaultKind.TwoJobs))) 2 else 1
+    val jobs = if (faults.strikes(FaultKind.TwoJobs, chance)) 2 else 1
     for {
-      _ <- planned(batch)
+      isPlanned <- planned(batch)
       baseIds <- idsBefore(batch)
-      taken <- runJobs(batch, jobs, baseIds, Vector.empty)
+      isSkipped = isPlanned && config.checkpointFormat == 1 && faults.strikes(FaultKind.SinkSkips, chance)
+      // A sink that has the batch runs no job; then the log has it executed all the same.
+      taken <- if (isSkipped && log.hasSeals(batch)) Future.successful(Vector.empty)
+      else runJobs(batch, if (isSkipped) 1 else jobs, baseIds, Vector.empty)
       _ <- interruptible(commit(batch, taken))
       _ <- interruptible(purge(batch))
-      _ <- pause(chance.millis(1500, 0.02))
     } yield ()
   }
 
-  /** Writes `offsets/N`, unless a run before has; two queries that both do so are told apart by what is in it. */
-  private def planned(batch: Long): Future[Unit] = files.list(Names.Offsets).flatMap { known =>
-    if (known.contains(Names.offset(batch)) && firstOfRun) { firstOfRun = false; Future.unit }
-    else {
-      firstOfRun = false
-      files.create(Names.offset(batch), s"$name plans $batch".getBytes(UTF_8)).recoverWith { case e: IOException =>
+  /**
+   * Writes `offsets/N`, unless a run before has, and says whether that was so; two queries that both write it are told apart by
+   * what is in it.
+   */
+  private def planned(batch: Long): Future[Boolean] = files.list(Names.Offsets).flatMap { known =>
+    val isPlanned = firstOfRun && known.contains(Names.offset(batch))
+    firstOfRun = false
+    if (isPlanned) Future.successful(true)
+    else files.create(Names.offset(batch), s"$name plans $batch".getBytes(UTF_8)).map(_ => false).recoverWith {
+      case e: IOException =>
         Future.failed(new IOException(s"offsets/$batch: multiple queries use this checkpoint, or $e"))
-      }
     }
   }
-
-  private var firstOfRun = true
 
   private def idsBefore(batch: Long): Future[Map[String, String]] =
     if (batch == 0 || config.checkpointFormat == 1) Future.successful(Map.empty)
@@ -139,19 +160,22 @@ final class SparkQuery(
     val threshold = batch - config.batchesToRetain
     if (threshold <= purgedTo) Future.unit
     else {
-      val from = math.max(0L, if (purgedTo == 0) threshold - 3 else purgedTo)
+      val from = purgedTo
       purgedTo = threshold
       def act() = {
         model.purged(threshold)
-        verdict.note(s"$name asks for the deletion of entries $from until $threshold")
-        (from until threshold)
-          .foldLeft(Future.unit)((before, b) => before.flatMap(_ => watch(s"deleting commits/$b", log.delete(b))))
-          .flatMap(_ => files.delete((from until threshold).map(Names.offset)))
+        verdict.note(s"$name requests the deletion of entries until $threshold")
+        // At first it lists what there is.
+        val wanted =
+          if (from > 0) Future.successful(from until threshold) else log.batches().map(_.filter(_ < threshold))
+        for {
+          batches <- wanted
+          _ <- batches.foldLeft(Future.unit)((before, b) => before.flatMap(_ => watch(s"deleting $b", log.delete(b))))
+          _ <- files.delete(batches.map(Names.offset))
+        } yield ()
       }
-      if (chance.happens(faults(FaultKind.LatePurge))) {
-        val _ = process.after(chance.millis(1000, 0.1)) {
-          val _ = act().recover { case _: Exception => () }
-        }
+      if (faults.strikes(FaultKind.LatePurge, chance)) {
+        val _ = process.after(chance.millis(1000, 0.1))(act().recover { case _: Exception => () }: Unit)
         Future.unit
       } else act()
     }
@@ -163,13 +187,7 @@ final class SparkQuery(
     done.future
   }
 
+  private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, s"$name: $what", wait)
+
   private def interruptible[T](wait: Future[T]): Future[T] = Future.firstCompletedOf(Seq(wait, stopSignal.future))
-}
-
-object SparkQuery {
-
-  /** Looks that something which is waited for ends. */
-  trait Watch {
-    def apply[T](what: String, wait: Future[T]): Future[T]
-  }
 }

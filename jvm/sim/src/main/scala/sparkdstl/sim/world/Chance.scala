@@ -28,9 +28,16 @@ final class Chance(seed: Long) extends RandomSource {
 
   def pick[T](choices: IndexedSeq[T]): T = choices(random.nextInt(choices.size))
 
-  /** Milliseconds around a median; `tail` is the chance of one that is twenty to two hundred times as slow. */
+  /** Milliseconds around a median. */
+  def millis(median: Double): Double =
+    median * math.exp(0.6 * (random.nextDouble() + random.nextDouble() + random.nextDouble() - 1.5))
+
+  /** The same; `tail` is the chance of one that is [[slowness]] times as slow. */
   def millis(median: Double, tail: Double): Double = {
-    val usual = median * math.exp(0.6 * (random.nextDouble() + random.nextDouble() + random.nextDouble() - 1.5))
-    if (happens(tail)) usual * (20 + 180 * random.nextDouble()) else usual
+    val usual = millis(median)
+    if (happens(tail)) usual * slowness() else usual
   }
+
+  /** How many times as long as usual something slow takes. */
+  def slowness(): Double = 20 + 180 * random.nextDouble()
 }

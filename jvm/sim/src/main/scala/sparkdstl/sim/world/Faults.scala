@@ -13,6 +13,7 @@ object FaultKind {
   case object SlowRequest extends FaultKind(0.08)
   case object RequestFails extends FaultKind(0.1)
   case object RefusedForGood extends FaultKind(0.01)
+  case object HangingRequest extends FaultKind(0.02)
   case object LostAnswer extends FaultKind(0.1)
   case object LatePut extends FaultKind(0.1)
   case object RepeatedInside extends FaultKind(0.1)
@@ -31,6 +32,8 @@ object FaultKind {
 
   // Spark's side, per task.
   case object TaskFails extends FaultKind(0.1)
+  case object StoreMoves extends FaultKind(0.2)
+  case object FailsBeforeSeal extends FaultKind(0.05)
   case object FailsAfterSeal extends FaultKind(0.1)
   case object Speculation extends FaultKind(0.3)
   case object KilledTask extends FaultKind(0.1)
@@ -39,6 +42,7 @@ object FaultKind {
   case object Recompute extends FaultKind(0.2)
   case object TwoJobs extends FaultKind(0.25)
   case object LatePurge extends FaultKind(0.5)
+  case object SlowTrigger extends FaultKind(0.02)
 
   // Per tick of the director.
   case object Partition extends FaultKind(0.05)
@@ -50,11 +54,19 @@ object FaultKind {
   case object LongPause extends FaultKind(0.03)
   case object QueryStop extends FaultKind(0.04)
   case object ClockJump extends FaultKind(0.05)
+  case object ClockStands extends FaultKind(0.5)
   case object LocalFileDamaged extends FaultKind(0.3)
+  case object EntryDamaged extends FaultKind(0.06)
+  case object DataFileDamaged extends FaultKind(0.06)
   case object SnapshotLost extends FaultKind(0.1)
+  case object NewestDeleted extends FaultKind(0.02)
+
+  // Per process.
+  case object ClockDrift extends FaultKind(0.3)
 
   // Per restart.
-  case object GoBack extends FaultKind(0.3)
+  case object SinkSkips extends FaultKind(0.5)
+  case object Rollback extends FaultKind(0.3)
   case object PurgeAllCommits extends FaultKind(0.2)
   case object StockBatches extends FaultKind(0.25)
 
@@ -62,6 +74,7 @@ object FaultKind {
     SlowRequest,
     RequestFails,
     RefusedForGood,
+    HangingRequest,
     LostAnswer,
     LatePut,
     RepeatedInside,
@@ -74,12 +87,15 @@ object FaultKind {
     LostRequest,
     LostReply,
     TaskFails,
+    StoreMoves,
+    FailsBeforeSeal,
     FailsAfterSeal,
     Speculation,
     KilledTask,
     Recompute,
     TwoJobs,
     LatePurge,
+    SlowTrigger,
     Partition,
     ExecutorLost,
     ExecutorPaused,
@@ -89,21 +105,38 @@ object FaultKind {
     LongPause,
     QueryStop,
     ClockJump,
+    ClockStands,
+    ClockDrift,
     LocalFileDamaged,
+    EntryDamaged,
+    DataFileDamaged,
     SnapshotLost,
-    GoBack,
+    NewestDeleted,
+    SinkSkips,
+    Rollback,
     PurgeAllCommits,
     StockBatches
   )
 }
 
 /** How often each thing goes wrong in one world; nothing does once it is calm. */
-final class Faults(rates: Map[FaultKind, Double]) {
+final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   private val byKind = new java.util.IdentityHashMap[FaultKind, Double]
   rates.foreach { case (kind, rate) => byKind.put(kind, rate): Unit }
   private var calm = false
 
   def apply(kind: FaultKind): Double = if (calm || !byKind.containsKey(kind)) 0.0 else byKind.get(kind)
+
+  /** Whether it happens on this occasion. */
+  def strikes(kind: FaultKind, chance: Chance): Boolean = {
+    val happens = chance.happens(apply(kind))
+    if (happens) reach.met(kind)
+    happens
+  }
+
+  /** Milliseconds around a median, or many times as many if the fault strikes. */
+  def millis(kind: FaultKind, median: Double, chance: Chance): Double =
+    if (strikes(kind, chance)) chance.millis(median) * chance.slowness() else chance.millis(median)
 
   def calmDown(): Unit = calm = true
 }

@@ -25,7 +25,18 @@ object StorageKind {
   val all: Vector[StorageKind] = Vector(Direct, DirectUnconditional, AtomicRename, DeleteThenRename)
 }
 
-/** One world, as its seed has drawn it. */
+/**
+ * One world, as its seed has drawn it.
+ *
+ * @param firstBatch
+ *   up to which stock Spark has written the checkpoint
+ * @param batches
+ *   that are committed before nothing goes wrong any more
+ * @param shortRuns
+ *   whether the query is one that commits a batch or two per run
+ * @param logsSnapshots
+ *   whether snapshots go to the log; else they are files, as with stock Spark's provider name
+ */
 final case class SimConfig(
     seed: Long,
     storage: StorageKind,
@@ -34,13 +45,23 @@ final case class SimConfig(
     storesPerTask: Int,
     executors: Int,
     batchesToRetain: Int,
+    firstBatch: Long,
     batches: Int,
+    shortRuns: Boolean,
+    logsSnapshots: Boolean,
+    constants: SimConstants,
     rates: Map[FaultKind, Double]
 ) {
   def without(kind: FaultKind): SimConfig = copy(rates = rates - kind)
 
-  /** Whether snapshots go to the log; else they are files, as with stock Spark's provider name or with the log off. */
-  def logsSnapshots: Boolean = (seed, "snapshots").hashCode % 4 != 0
+  /**
+   * How many versions pass at most from one snapshot to the next once nothing goes wrong. With runs of one batch it is the third
+   * run that makes one.
+   */
+  def versionsPerSnapshot: Long = {
+    val stores = partitions * storesPerTask
+    (if (shortRuns) 5L else constants.versionsPerSnapshot) + 4 + stores
+  }
 
   /**
    * Whether a batch's change to a store cannot be replayed, so that whoever makes it makes a snapshot as part of the commit: like
@@ -50,7 +71,9 @@ final case class SimConfig(
 
   override def toString: String =
     s"seed $seed: $storage, checkpoint format $checkpointFormat, $partitions partition(s) of $storesPerTask store(s), " +
-      s"$executors executor(s), $batchesToRetain batches retained, $batches batches, faults: " +
+      s"$executors executor(s), $batchesToRetain batches retained, $batches batches from $firstBatch on" +
+      (if (shortRuns) ", short runs" else "") + (if (logsSnapshots) "" else ", plain snapshots") +
+      (if (constants == SimConstants.Usual) "" else s", $constants") + ", faults: " +
       (if (rates.isEmpty) "none"
        else FaultKind.all.collect { case k if rates.contains(k) => f"$k ${rates(k)}%.3f" }.mkString(", "))
 }
@@ -71,7 +94,11 @@ object SimConfig {
       chance.between(1, 2),
       chance.between(1, 3),
       chance.between(1, 6),
+      if (chance.happens(0.5)) 0 else chance.pick(Vector(1, 7, 9, 94, 98, 993, 9998)).toLong,
       chance.between(4, 14),
+      chance.happens(0.2),
+      chance.happens(0.8),
+      SimConstants.draw(chance.fork("constants")),
       rates.toMap
     )
   }

@@ -1,4 +1,4 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.machines
 
 import scala.collection.mutable
 

@@ -1,4 +1,4 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.machines
 
 import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
 
@@ -10,20 +10,40 @@ import org.apache.hadoop.security.AccessControlException
 
 import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageOperation, StoredObject}
 import sparkdstl.log.storage.StorageOperation._
+import sparkdstl.sim.model.Names
+import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, StorageKind}
 
-/** The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those. */
+/**
+ * The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those.
+ *
+ * @param latestMillis
+ *   after which nothing that was requested takes effect any more
+ * @param tailLengths
+ *   how many bytes of an entry are usually read from its end
+ */
 final class StorageServer(
     val kind: StorageKind,
     val objects: ObjectMap,
     val process: SimProcess,
     val chance: Chance,
-    val faults: Faults
+    val faults: Faults,
+    val reach: Reach,
+    latestMillis: Double,
+    val tailLengths: Set[Int]
 ) {
   val medianMillis: Double = chance.pick(Vector(2.0, 20.0, 40.0, 40.0))
 
   val pathOf: String => Path = new KnownPaths
 
-  def latency(): Double = chance.millis(medianMillis, faults(FaultKind.SlowRequest))
+  /** Reads of commit entries and data files so far. */
+  var logReads = 0L
+
+  def latency(): Double = faults.millis(FaultKind.SlowRequest, medianMillis, chance)
+
+  /** How long a request takes effect after its client has had its answer. */
+  def lateness(): Double =
+    if (chance.happens(0.3)) latestMillis * chance.nextDouble()
+    else math.min(8000.0, latestMillis) * chance.nextDouble()
 }
 
 /** An answer of storage that says that nothing was done, and that it may be tried again. */
@@ -37,7 +57,7 @@ final class ServiceUnavailable(what: String) extends IOException(s"$what: slow d
  * its process.
  */
 final class SimStorage(server: StorageServer, client: SimProcess) extends ObjectStore {
-  import server.{chance, faults, objects}
+  import server.{chance, faults, objects, reach}
 
   override def replacesAtomically: Boolean = server.kind.replacesAtomically
 
@@ -48,10 +68,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     case Put(path, content) => publish(path, content, if (server.kind.renames) IfAbsentOrSame else Overwrite)(())
     case Replace(path, content) => publish(path, content, Overwrite)(())
     case Create(path, content) => publish(path, content, IfAbsent)(None)
-    case TryCreation(path) => ask(s"try of $path") {
-        objects.publish(path.toString, Array.emptyByteArray, client)
-        server.kind.createsExclusively
-      }
+    case TryCreation(path) => tryCreation(path.toString)
     case Read(path, maxLength) => ask(s"read $path") {
         val bytes = present(path)
         if (bytes.length > maxLength)
@@ -60,6 +77,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
       }
     case ReadTail(path, maxLength) => ask(s"read the end of $path") {
         val bytes = present(path)
+        if (Names.isEntry(path.toString) && !server.tailLengths(maxLength)) reach.met("entry-long")
         Some(ObjectTail(bytes.takeRight(maxLength), bytes.length.toLong))
       }
     case ReadRange(path, offset, length) => ask(s"read of $path") {
@@ -76,15 +94,35 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     case Delete(paths) => delete(paths.map(_.toString).toVector)
   }
 
+  /** Two creates under way at once, of which one must be refused. */
+  private def tryCreation(name: String): Attempt[Boolean] = {
+    mayDie()
+    val answer = new Answer[Boolean](s"trial of $name")
+    var results = Vector.empty[Try[Unit]]
+    (1 to 2).foreach { _ =>
+      atServer(server.latency())(perform(name, Array[Byte](1), IfAbsent) { result =>
+        results :+= result
+        if (results.size == 2)
+          answer.give(
+            if (faults.strikes(FaultKind.RequestFails, chance)) reset(name)
+            else Success(results.exists(_.isFailure) && results.exists(_.isSuccess))
+          )
+      })
+    }
+    answer.attempt
+  }
+
+  private def reset[T](what: String): Try[T] = Failure(new IOException(s"connection reset: $what"))
+
   private def delete(names: Vector[String]): Attempt[Unit] = {
     mayDie()
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
-    if (chance.happens(faults(FaultKind.HalfDelete)))
+    if (faults.strikes(FaultKind.HalfDelete, chance))
       answer.after(server.latency()) {
         names.filter(_ => chance.happens(0.5)).foreach(objects.delete(_, client))
         Failure(new IOException(s"could not delete all of ${names.mkString(", ")}"))
       }
-    else if (chance.happens(faults(FaultKind.LateDelete))) {
+    else if (faults.strikes(FaultKind.LateDelete, chance)) {
       answer.after(server.latency())(Failure(new IOException("connection reset during delete")))
       atServer(5000 * chance.nextDouble())(names.foreach(objects.delete(_, client)))
     } else
@@ -104,7 +142,7 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
   /** The client dies at about the time at which a request takes effect: so whatever is done in steps ends after any of them. */
   private def mayDie(): Unit =
-    if (chance.happens(faults(FaultKind.KilledAtRequest))) atServer(2 * server.latency())(client.kill())
+    if (faults.strikes(FaultKind.KilledAtRequest, chance)) atServer(2 * server.latency())(client.kill())
 
   private def publish[A](path: Path, content: Payload, mode: Mode)(published: A): Attempt[A] = {
     mayDie()
@@ -112,20 +150,18 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     val bytes = content.toArray
     val answer = new Answer[A](s"${if (mode == IfAbsent) "create" else "write"} $name")
     def give(result: Try[Unit]): Unit = answer.give(result.map(_ => published))
-    def reset = Failure(new IOException(s"connection reset while writing $name"))
-    if (chance.happens(faults(FaultKind.RefusedForGood)))
+    if (faults.strikes(FaultKind.RefusedForGood, chance))
       answer.after(server.latency())(Failure(new AccessControlException(s"not allowed to write $name")))
-    else if (chance.happens(faults(FaultKind.RequestFails)))
+    else if (faults.strikes(FaultKind.RequestFails, chance))
       answer.after(server.latency()) {
-        if (chance.happens(0.5)) Failure(new ServiceUnavailable(name)) else reset
+        if (chance.happens(0.5)) Failure(new ServiceUnavailable(name)) else reset(name)
       }
-    else if (chance.happens(faults(FaultKind.LatePut))) {
-      if (chance.happens(0.5)) answer.after(server.latency())(reset)
-      val late = if (chance.happens(0.3)) 600000.0 * chance.nextDouble() else 8000.0 * chance.nextDouble()
-      atServer(late)(perform(name, bytes, mode)(give))
-    } else if (chance.happens(faults(FaultKind.LostAnswer)))
-      sent(answer)(perform(name, bytes, mode)(_ => give(reset)))
-    else if (chance.happens(faults(FaultKind.RepeatedInside)))
+    else if (faults.strikes(FaultKind.LatePut, chance)) {
+      if (chance.happens(0.5)) answer.after(server.latency())(reset(name))
+      atServer(server.lateness())(perform(name, bytes, mode)(give))
+    } else if (faults.strikes(FaultKind.LostAnswer, chance))
+      sent(answer)(perform(name, bytes, mode)(_ => give(reset(name))))
+    else if (faults.strikes(FaultKind.RepeatedInside, chance))
       sent(answer)(perform(name, bytes, mode) { _ =>
         atServer(server.latency())(perform(name, bytes, mode)(give))
       })
@@ -137,12 +173,19 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private def sent(answer: Answer[_])(effect: => Unit): Unit =
     atServer(server.latency()) {
       val gone = client.isCrashed || answer.isCancelled
-      if (!gone || chance.happens(0.5)) effect
+      if (!gone || chance.happens(0.5)) effect else answer.end()
     }
 
   private def perform(name: String, bytes: Array[Byte], mode: Mode)(done: Try[Unit] => Unit): Unit = {
     def exists =
-      if (mode == IfAbsentOrSame) Success(()) else Failure(new FileAlreadyExistsException(s"$name already exists"))
+      if (mode == IfAbsentOrSame) Success(())
+      else {
+        if (Names.isEntry(name)) {
+          val isOwn = objects.get(name).exists(_.writer eq client)
+          reach.met(if (isOwn) "create-finds-its-own-entry" else "create-finds-another-entry")
+        }
+        Failure(new FileAlreadyExistsException(s"$name already exists"))
+      }
     def publishNow(): Unit = {
       objects.publish(name, bytes, client)
       done(Success(()))
@@ -184,20 +227,24 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     }
   }
 
-  private def present(path: Path): Array[Byte] =
-    objects.get(path.toString).fold(throw new FileNotFoundException(s"$path does not exist"))(_.bytes)
+  private def present(path: Path): Array[Byte] = {
+    val name = path.toString
+    if (Names.isEntry(name) || Names.isDataFile(name)) server.logReads += 1
+    objects.get(name).fold(throw new FileNotFoundException(s"$name does not exist"))(_.bytes)
+  }
 
   private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
     objects.below(directory.toString, deep).collect {
-      case (path, stored) if which(path) => StoredObject(server.pathOf(path), stored.bytes.length.toLong)
+      case (path, stored) if which(path) =>
+        StoredObject(server.pathOf(path), stored.bytes.length.toLong)
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {
     mayDie()
     val answer = new Answer[T](what)
-    val fails = chance.happens(faults(FaultKind.ReadFails))
+    val fails = faults.strikes(FaultKind.ReadFails, chance)
     answer.after(server.latency()) {
-      if (fails) Failure(new IOException(s"connection reset: $what")) else Try(question)
+      if (fails) reset(what) else Try(question)
     }
     answer.attempt
   }
@@ -210,21 +257,25 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private final class Answer[T](what: String) {
     private val promise = Promise[T]()
     private var cancelled = false
+    // The connection is dead without an error.
+    private val hangs = faults.strikes(FaultKind.HangingRequest, chance)
 
     def isCancelled: Boolean = cancelled
 
     def after(millis: Double)(result: => Try[T]): Unit = atServer(millis)(give(result))
 
-    def give(result: Try[T]): Unit = client.perform {
-      val _ = promise.tryComplete(result)
-    }
+    def give(result: Try[T]): Unit = if (!hangs) client.perform(promise.tryComplete(result): Unit)
+
+    /** It was cancelled, and nothing else comes of it. */
+    def end(): Unit =
+      client.perform(promise.tryFailure(new InterruptedIOException(s"cancelled: $what")): Unit)
 
     val attempt: Attempt[T] = new Attempt[T](
       promise.future,
       () => {
         cancelled = true
-        if (chance.happens(0.5)) {
-          val _ = client.after(0)(give(Failure(new InterruptedIOException(s"cancelled: $what"))))
+        if (hangs || chance.happens(0.5)) {
+          val _ = client.after(0)(end())
         }
       }
     )

@@ -1,6 +1,9 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.machines
 
 import scala.collection.mutable
+
+import sparkdstl.sim.model.Names
+import sparkdstl.sim.world.Verdict
 
 /**
  * An object on the one storage that all processes share.
@@ -27,6 +30,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private val changes = mutable.ArrayBuffer.empty[StorageChange]
   private var watcher: StorageChange => Unit = (_: StorageChange) => ()
   private var serials = 0L
+  private var newestEpoch = 0L
 
   def watch(each: StorageChange => Unit): Unit = watcher = each
 
@@ -42,6 +46,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     val stored = StoredBytes(bytes, scheduler.nowNanos, writer, serials)
     byName.put(path, stored): Unit
     val before = Option(objects.put(path, stored))
+    if (path.startsWith(Names.Claims)) newestEpoch = math.max(newestEpoch, Names.batchOf(path).getOrElse(0L))
     tell(StorageChange(scheduler.nowNanos, writer, path, before, Some(stored)))
   }
 
@@ -50,6 +55,9 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
       objects.remove(path): Unit
       tell(StorageChange(scheduler.nowNanos, writer, path, Some(before), None))
     }
+
+  /** The highest epoch that was ever claimed. */
+  def newestClaim: Long = newestEpoch
 
   /** Objects below `directory`, in order of their names; with what is directly in it only, unless `deep`. */
   def below(directory: String, deep: Boolean): Vector[(String, StoredBytes)] = {

@@ -1,110 +1,11 @@
-package sparkdstl.sim.world
-
-import java.util.{Comparator, PriorityQueue}
+package sparkdstl.sim.machines
 
 import scala.collection.mutable
 import scala.concurrent.ExecutionContext
 import scala.util.control.NonFatal
 
 import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime, Timer}
-
-/**
- * Virtual time for one world: whatever happens is an event, one after another, in order of time; what falls due at the
- * same moment is ordered by chance. What follows at once takes no time.
- */
-final class SimScheduler(chance: Chance) {
-  private[world] final class Event(val process: SimProcess, private[world] var action: () => Unit) extends Cancellable {
-    var at = 0L
-    var tie = 0
-    var sequence = 0L
-    private[world] var waits = false
-    def isCancelled: Boolean = action == null
-    override def cancel(): Unit = if (action != null) {
-      action = null
-      if (waits) cancelledLater += 1
-    }
-  }
-
-  private val order: Comparator[Event] = (a: Event, b: Event) => {
-    val byTime = java.lang.Long.compare(a.at, b.at)
-    if (byTime != 0) byTime
-    else if (a.tie != b.tie) Integer.compare(a.tie, b.tie)
-    else java.lang.Long.compare(a.sequence, b.sequence)
-  }
-
-  // Most events are due at once: any of them may be next.
-  private val ready = mutable.ArrayBuffer.empty[Event]
-  private val later = new PriorityQueue[Event](256, order)
-  private var cancelledLater = 0
-  private var now = 0L
-  private var steps = 0L
-  private var sequences = 0L
-
-  /** Nanoseconds since the world began. */
-  def nowNanos: Long = now
-
-  def nowMillis: Long = now / 1000000
-
-  /** Events so far. */
-  def stepCount: Long = steps
-
-  private[world] def schedule(process: SimProcess, delayNanos: Long)(action: () => Unit): Cancellable = {
-    val event = new Event(process, action)
-    insert(event, delayNanos)
-    event
-  }
-
-  private[world] def insert(event: Event, delayNanos: Long): Unit = {
-    event.at = now + math.max(0L, delayNanos)
-    if (delayNanos <= 0) ready += event: Unit
-    else {
-      event.tie = chance.nextInt()
-      sequences += 1
-      event.sequence = sequences
-      event.waits = true
-      // Most that wait are timeouts which never happen: without them the queue is short.
-      if (cancelledLater > 64 && cancelledLater > later.size / 2) {
-        later.removeIf(_.isCancelled): Unit
-        cancelledLater = 0
-      }
-      val _ = later.add(event)
-    }
-  }
-
-  /** Takes the event that is next; null when there is none. */
-  private def next(): Event =
-    if (ready.isEmpty) {
-      val event = later.poll()
-      if (event != null) {
-        event.waits = false
-        if (event.isCancelled) cancelledLater -= 1
-      }
-      event
-    } else {
-      val last = ready.size - 1
-      val chosen = if (last == 0) 0 else chance.below(last + 1)
-      val event = ready(chosen)
-      ready(chosen) = ready(last)
-      ready.remove(last): Unit
-      event
-    }
-
-  /** Runs the next event; false when nothing is left to happen. */
-  def step(verdict: Verdict): Boolean = {
-    val event = next()
-    if (event == null) false
-    else {
-      now = math.max(now, event.at)
-      if (!event.isCancelled) {
-        steps += 1
-        verdict.mix(now)
-        verdict.mix(event.process.number.toLong)
-        event.process.run(event)
-      }
-      true
-    }
-  }
-}
+import sparkdstl.sim.world.{Chance, Verdict}
 
 /**
  * A process: what it has asked for happens while it lives. The events of a crashed one never happen; those of a paused
@@ -124,6 +25,7 @@ final class SimProcess(
   private var pausedAt = 0L
   private var pauses = 0
   private var clockOffset = 0L
+  private var clockRate = 1.0
   private var killed: () => Unit = () => crash()
 
   def isCrashed: Boolean = crashed
@@ -133,8 +35,8 @@ final class SimProcess(
   def pauseCount: Int = pauses
 
   val timer: Timer = new Timer {
-    override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = after(delayMillis.toDouble)(action())
-    override def nowNanos: Long = scheduler.nowNanos + clockOffset
+    override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = after(delayMillis / clockRate)(action())
+    override def nowNanos: Long = (scheduler.nowNanos * clockRate).toLong + clockOffset
   }
 
   val executor: ExecutionContext = new ExecutionContext {
@@ -188,17 +90,20 @@ final class SimProcess(
   def resume(clockStood: Boolean): Unit = if (paused && !crashed) {
     verdict.note(s"$name goes on${if (clockStood) ", its clock did not count the pause" else ""}")
     paused = false
-    if (clockStood) clockOffset -= scheduler.nowNanos - pausedAt
+    if (clockStood) clockOffset -= ((scheduler.nowNanos - pausedAt) * clockRate).toLong
     held.filterNot(_.isCancelled).foreach(event =>
       scheduler.insert(event.asInstanceOf[scheduler.Event], (chance.nextDouble() * 1e6).toLong)
     )
     held.clear()
   }
 
+  /** Its clock runs so many times as fast as time. */
+  def drift(rate: Double): Unit = clockRate = rate
+
   /** Its clock jumps ahead; timers that are set already are not moved. */
   def jumpAhead(millis: Long): Unit = clockOffset += millis * 1000000
 
-  private[world] def run(event: SimScheduler#Event): Unit =
+  private[machines] def run(event: SimScheduler#Event): Unit =
     if (!crashed) {
       if (paused) held += event: Unit
       else

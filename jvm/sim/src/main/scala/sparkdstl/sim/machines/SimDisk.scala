@@ -1,4 +1,4 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.machines
 
 import java.io.{ByteArrayInputStream, IOException, InputStream}
 import java.nio.file.{NoSuchFileException, Path}
@@ -8,6 +8,7 @@ import scala.concurrent.{Future, Promise}
 import scala.util.Try
 
 import sparkdstl.log.storage.{LinkedFiles, LocalFiles}
+import sparkdstl.sim.world.{Chance, FaultKind, Faults, Verdict}
 
 /**
  * A host's local disk. It stays when the processes that wrote to it end, and what they have left takes room. A write may find
@@ -30,7 +31,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
 
   def write(file: Path, bytes: Array[Byte]): Unit = {
     delete(file)
-    val isFull = used + bytes.length > Capacity || chance.happens(faults(FaultKind.LocalDiskFull))
+    val isFull = used + bytes.length > Capacity || faults.strikes(FaultKind.LocalDiskFull, chance)
     val written = if (isFull) bytes.take(chance.below(bytes.length + 1)) else bytes
     if (used + written.length <= Capacity) {
       files.put(file.toString, new Content(written, 1)): Unit
@@ -42,7 +43,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
   def read(file: Path): Array[Byte] = contentOf(file).bytes
 
   def link(file: Path, link: Path): Unit = {
-    if (chance.happens(faults(FaultKind.LocalDiskFull))) throw new IOException(s"$link: No space left on device")
+    if (faults.strikes(FaultKind.LocalDiskFull, chance)) throw new IOException(s"$link: No space left on device")
     val content = contentOf(file)
     content.links += 1
     files.put(link.toString, content): Unit

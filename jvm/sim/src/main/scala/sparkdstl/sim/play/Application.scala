@@ -1,4 +1,4 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.play
 
 import java.util.UUID
 
@@ -7,20 +7,23 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Try}
 
 import sparkdstl.log.transport.{DriverLink, ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
+import sparkdstl.sim.machines.SimProcess
 import sparkdstl.sim.model.Names
 import sparkdstl.sim.spark._
+import sparkdstl.sim.wiring.{DriverLog, ExecutorLog}
+import sparkdstl.sim.world.{Branches, FaultKind, World}
 
 /** A Spark application: a driver process, its executors, and one run of the query after another. */
 final class Application(val name: String, world: World) extends TaskLauncher {
   import world.{chance, config, faults, verdict}
 
   val driver: SimProcess = world.newProcess(s"$name/driver")
-  private val context = world.contextOf(driver, world.diskOf(config.executors))
-  private val files = new SparkFiles(context.storage, driver.timer)(driver.inline)
-  private implicit val executor: ExecutionContext = driver.executor
+  private val environment = world.environmentOf(driver, config.executors)
+  private val files = new SparkFiles(environment.objects, driver.timer)(driver.inline)
   private val executors = mutable.ArrayBuffer.empty[SparkExecutor]
   private val runs = mutable.Map.empty[UUID, SparkQuery]
   private val pending = mutable.Map.empty[Long, (SparkExecutor, Try[TaskResult] => Unit)]
+  private val lastRanOn = mutable.Map.empty[Int, SparkExecutor]
   private var current: Option[SparkQuery] = None
   private var last: Option[SparkQuery] = None
   private var attempts = 0L
@@ -39,48 +42,51 @@ final class Application(val name: String, world: World) extends TaskLauncher {
 
   def isAlive: Boolean = !driver.isCrashed
 
-  /** Starts a run; the future tells how it ended, always with an error. */
-  def startQuery(): Future[Unit] = {
+  /**
+   * Starts a run; the future tells how it ended, always with an error.
+   *
+   * @param batches
+   *   how many it runs before it ends
+   * @param lingerMillis
+   *   how long it stays after the last of them
+   */
+  def startQuery(batches: Option[Int], lingerMillis: Double = 0): Future[Unit] = {
     while (executors.size < config.executors) addExecutor()
-    last.foreach(old => executors.foreach(e => world.network.deliver(e.process)(e.closeLog(old.run))))
+    unloadLast()
     runNumber += 1
     begunAt = world.scheduler.nowNanos
     val id = RunId(Names.Root, chance.nextUuid())
-    val log = world.wiring.driver(context, id, executorLink)
-    val started = new SparkQuery(
-      s"$name run $runNumber",
-      id.run,
-      config,
-      faults,
-      chance,
-      world.model,
-      verdict,
-      driver,
-      files,
-      log,
-      this,
-      new world.WatchOf(driver, name)
-    )
+    val log = new DriverLog(environment, id, executorLink)
+    val started =
+      new SparkQuery(s"$name run $runNumber", id.run, batches, lingerMillis, world, driver, files, log, this)
     verdict.note(s"${started.name} begins (${id.run})")
     runs(id.run) = started
     current = Some(started)
     last = Some(started)
     val ended = started.start()
-    ended.onComplete(_ => if (current.contains(started)) current = None)
+    ended.onComplete(_ => if (current.contains(started)) current = None)(driver.executor)
     ended
   }
 
+  /** Executors unload the stores of the run before. */
+  def unloadLast(): Unit =
+    last.foreach(old => executors.foreach(e => world.network.deliver(e.process)(e.unload(old.run))))
+
   /** Ends everything of it; executors go on for a while, until they notice. */
   def crash(): Unit = {
-    driver.crash()
-    current = None
+    crashDriver()
     executors.foreach(e => world.after(20000 * chance.nextDouble() * chance.nextDouble())(e.process.crash()))
   }
 
   def crashAtOnce(): Unit = {
-    driver.crash()
-    current = None
+    crashDriver()
     executors.foreach(_.process.crash())
+  }
+
+  private def crashDriver(): Unit = {
+    driver.crash()
+    world.model.toolCrashed(driver)
+    current = None
   }
 
   def anyExecutor(): Option[SparkExecutor] =
@@ -103,8 +109,12 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     attempts
   }
 
+  /** Where the partition's stores are, mostly. */
   override def launch(task: TaskAttempt)(result: Try[TaskResult] => Unit): SparkExecutor = {
-    val chosen = chance.pick(executors.toVector)
+    val moves = lastRanOn.get(task.partition).forall(!executors.contains(_)) ||
+      faults.strikes(FaultKind.StoreMoves, chance)
+    if (moves) lastRanOn(task.partition) = chance.pick(executors.toVector)
+    val chosen = lastRanOn(task.partition)
     verdict.note(s"$name runs attempt ${task.attempt} of batch ${task.batch}/${task.partition} on ${chosen.name}")
     pending(task.attempt) = (chosen, result)
     world.network.deliver(chosen.process) {
@@ -120,50 +130,50 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     world.network.deliver(executor.process)(executor.kill(attempt))
 
   override def speculationDelay(): Option[Double] =
-    if (chance.happens(faults(FaultKind.Speculation))) Some(60 * chance.nextDouble()) else None
+    if (faults.strikes(FaultKind.Speculation, chance)) Some(60 * chance.nextDouble()) else None
 
-  override def killsOutright(): Boolean = chance.happens(faults(FaultKind.KilledTask))
+  override def killsOutright(): Boolean = faults.strikes(FaultKind.KilledTask, chance)
 
-  override def mustRecompute(): Boolean = chance.happens(faults(FaultKind.Recompute))
+  override def mustRecompute(): Boolean = faults.strikes(FaultKind.Recompute, chance)
 
-  override def later(millis: Double)(action: => Unit): Unit = {
-    val _ = driver.after(millis)(action)
-  }
+  override def later(millis: Double)(action: => Unit): Unit = driver.after(millis)(action): Unit
 
   private def ended(attempt: Long, result: Try[TaskResult]): Unit =
-    pending.remove(attempt).foreach { case (_, tell) => tell(result) }
+    pending.remove(attempt).foreach { case (_, tell) =>
+      if (result.isFailure) world.ending.taskFailed(s"attempt $attempt of $name: ${result.failed.get}")
+      tell(result)
+    }
 
   private def addExecutor(): Unit = {
     executorNumber += 1
     val id = s"$executorNumber"
     val process = world.newProcess(s"$name/executor-$id")
-    val own = world.contextOf(process, world.diskOf(executorNumber % config.executors))
-    lazy val added: SparkExecutor = new SparkExecutor(
+    val own = world.environmentOf(process, executorNumber % config.executors)
+    val added = new SparkExecutor(
       id,
       name,
       process,
-      world.executorSetting,
-      new SparkFiles(own.storage, process.timer)(process.inline),
-      (self, run) =>
-        world.wiring.executor(own, id, RunId(Names.Root, run), driverLink(process), self.drop(run, _, _))
+      world,
+      new SparkFiles(own.objects, process.timer)(process.inline),
+      run => new ExecutorLog(own, id, RunId(Names.Root, run), driverLink(process))
     )
     executors += added
     process.onKill(() => if (executors.contains(added)) loseExecutor(added))
     maintainNowAndThen(added)
   }
 
-  private def maintainNowAndThen(executor: SparkExecutor): Unit = {
-    val _ = executor.process.after(chance.millis(2500, 0)) {
-      executor.maintain().onComplete(_ => maintainNowAndThen(executor))(executor.process.executor)
-    }
-  }
+  private def maintainNowAndThen(executor: SparkExecutor): Unit = executor.process.after(chance.millis(2500)) {
+    executor.maintain().onComplete(_ => maintainNowAndThen(executor))(executor.process.executor)
+  }: Unit
 
   private def driverLink(from: SimProcess): DriverLink = new DriverLink {
     override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] =
       world.network.ask(from, driver) {
-        runs.get(run.run).fold(Future.successful[FromDriver](FromDriver.NotCoordinated))(
+        val answer = runs.get(run.run).fold(Future.successful[FromDriver](FromDriver.NotCoordinated))(
           _.log.handle(executor, message)
         )
+        answer.foreach(Branches.of(message, _).foreach(world.reach.met(_)))(ExecutionContext.parasitic)
+        answer
       }
   }
 
@@ -171,6 +181,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     override def tell(executor: String, run: RunId, message: ToExecutor): Future[Unit] =
       executors.find(_.name == executor) match {
         case Some(to) =>
+          world.reach.met(if (message == ToExecutor.Flush) "executor-asked-to-flush" else "loser-drops-its-state")
           world.network.ask(driver, to.process)(to.knownLog(run.run).fold(Future.unit)(_.handle(message)))
         case None => Promise.failed[Unit](new java.io.IOException(s"no executor $executor")).future
       }

@@ -1,10 +1,12 @@
-package sparkdstl.sim.world
+package sparkdstl.sim.machines
 
 import java.io.IOException
 import java.util.concurrent.TimeoutException
 
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
+
+import sparkdstl.sim.world.{Chance, FaultKind, Faults}
 
 /**
  * Asks between processes, as Spark's RPC makes them: a message arrives at most once, messages overtake one another, and
@@ -52,7 +54,7 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
   }
 
   private def loses(kind: FaultKind, from: SimProcess, to: SimProcess): Boolean =
-    cutOff(from) || cutOff(to) || chance.happens(faults(kind))
+    cutOff(from) || cutOff(to) || faults.strikes(kind, chance)
 
-  private def delay(): Double = chance.millis(0.5, faults(FaultKind.SlowMessage))
+  private def delay(): Double = faults.millis(FaultKind.SlowMessage, 0.5, chance)
 }

@@ -1,0 +1,99 @@
+package sparkdstl.sim.model
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import sparkdstl.sim.machines.ObjectMap
+import sparkdstl.sim.world.{Reach, SimConfig}
+
+/**
+ * What may be on storage once a query has committed some batches in which nothing went wrong. What nothing needs when this is made
+ * must be gone when [[problems]] is asked for.
+ */
+final class RetentionOracle(
+    model: ReferenceModel,
+    objects: ObjectMap,
+    reader: StorageReader,
+    config: SimConfig,
+    reach: Reach
+) {
+  import RetentionOracle._
+
+  private val mayGoBelow = math.min(model.retainedFromBatch, neededFrom)
+
+  /** What is left and not needed, or lacks. */
+  def problems: Vector[String] =
+    (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
+      (if (config.logsSnapshots) snapshots else Vector.empty)
+
+  /**
+   * The lowest batch whose entry a store needs: its snapshot is the newest that the oldest retained entry, or one before it,
+   * holds, and of the newest two none goes.
+   */
+  private def neededFrom: Long = model.stores.map { store =>
+    val listed = reader.listedFor(store, model.newest, objects)
+    val base = listed.filter(_.batch <= model.retainedFromBatch).lastOption
+    val lowest =
+      if (listed.size < 2) 0L
+      else base.fold(0L)(of => math.min(of.state.version, listed(listed.size - 2).state.version))
+    math.max(lowest, model.releasedBelow(store))
+  }.min - 1
+
+  private def entries: Vector[String] = {
+    val fenced = standingClaims.flatMap(_.first).toSet
+    val left = objects.below(Names.Commits, deep = false).flatMap(of => Names.batchOf(of._1)).filter(_ < mayGoBelow)
+    if (left.exists(fenced)) reach.met("fence-outlives-retention")
+    left.filterNot(fenced).map(batch => s"${objects.story(Names.commit(batch))}; needed from $mayGoBelow on")
+  }
+
+  private def snapshots: Vector[String] = model.stores.flatMap { store =>
+    val versions = reader.listedFor(store, model.newest, objects).map(_.state.version)
+    val oldest = model.newest + 1 - config.versionsPerSnapshot
+    if (versions.size < 2)
+      Some(s"$store has only the snapshots ${versions.mkString(", ")} at version ${model.newest + 1}")
+    else if (versions.last < oldest)
+      Some(s"the newest snapshot of $store at version ${model.newest + 1} is of version ${versions.last}")
+    else None
+  }
+
+  private def standingClaims: Vector[StandingClaim] =
+    objects.below(Names.Claims, deep = false).flatMap { case (path, stored) =>
+      Names.batchOf(path).map { epoch =>
+        new String(stored.bytes, UTF_8).trim.split(' ') match {
+          case Array("claim", _, _, first, follows) => StandingClaim(epoch, first.toLongOption, follows.toLongOption)
+          case _ => StandingClaim(epoch, None, None)
+        }
+      }
+    }
+
+  /** A claim goes once its run has ended and the run before it has, or a hundred others are newer. */
+  private def claims: Vector[String] = {
+    val standing = standingClaims
+    val epochs = standing.map(_.epoch).toSet
+    val newest = epochs.max
+    val names = objects.below(Names.Claims, deep = false).map(of => of._1.drop(Names.Claims.length + 1))
+    val ended = names.filter(_.endsWith(".ended")).map(_.stripSuffix(".ended").toLong).filter(_ != newest).toSet
+    def mayBePaused(epoch: Long) = epoch == -1 || epochs(epoch) && !ended(epoch)
+    val needless =
+      standing.filter(of => ended(of.epoch) && !of.follows.exists(mayBePaused)).map(of => s"claim ${of.epoch}")
+    val marks = ended.toVector.filterNot(epochs).map(epoch => s"mark $epoch.ended")
+    val trials = names.filter(name => name.endsWith(".trial") && name.takeWhile(_ != '-').toLong < newest)
+    val tooMany =
+      if (epochs.size > config.constants.limits.fencingRuns + 1) Vector(s"${epochs.size} claims") else Vector.empty
+    if (standing.exists(of => of.epoch != newest && !ended(of.epoch))) reach.met("claim-of-a-run-that-was-killed-stays")
+    // One that follows a claim which was given up for its age goes a run later.
+    (if (objects.newestClaim <= config.constants.limits.fencingRuns) needless else Vector.empty) ++ marks ++ trials ++
+      tooMany
+  }
+
+  private def orphans: Vector[String] = {
+    val all = objects.below(Names.Root, deep = true)
+    val named = all.collect {
+      case (path, entry) if Names.isEntry(path) => Names.batchOf(path).fold(Set.empty[String])(reader.namedBy(_, entry))
+    }.flatten.toSet
+    all.collect { case (path, _) if Names.isDataFile(path) && !named(path) => objects.story(path) }
+  }
+}
+
+private object RetentionOracle {
+  final case class StandingClaim(epoch: Long, first: Option[Long], follows: Option[Long])
+}

@@ -1,0 +1,167 @@
+package sparkdstl.sim.play
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.sim.machines.SimProcess
+import sparkdstl.sim.model.Names
+import sparkdstl.sim.world.{Chance, FaultKind, World}
+
+/** Starts applications, and makes what goes wrong with whole processes happen, until enough batches are committed. */
+final class Director(world: World, chance: Chance) {
+  import world.{config, faults, model, objects, reach, scheduler, verdict}
+
+  private val WildMillis = 20 * 60000L
+  private val RestartCheckMillis = 500.0
+
+  private val stock = new StockSpark(world, chance)
+  private val user = new User(world, stock, chance)
+  private val damage = new Damage(world, chance)
+  private var applications = Vector.empty[Application]
+  private var everStarted = Vector.empty[Application]
+  private var wild = true
+  private var acting = false
+
+  def state: String =
+    s"${if (wild) "wild" else world.ending.state}, ${model.newest} is the newest batch"
+
+  def begin(): Unit = {
+    stock.begin(config.firstBatch)
+    start()
+    tickLater()
+  }
+
+  private def live: Vector[Application] = applications.filter(_.isAlive)
+
+  private def running: Vector[Application] = live.filter(_.query.nonEmpty)
+
+  /** A new application, which has not begun its query. */
+  def newApplication(): Application = {
+    val application = new Application(s"app${everStarted.size + 1}", world)
+    applications = live :+ application
+    everStarted = everStarted :+ application
+    application
+  }
+
+  private def start(): Unit = {
+    val application = newApplication()
+    application.driver.onKill(() => crash(application))
+    begin(application)
+  }
+
+  private def begin(application: Application): Unit = {
+    val batches = if (config.shortRuns) Some(chance.between(1, 2)) else None
+    application.startQuery(batches).onComplete(_ => ended(application))(application.driver.executor)
+  }
+
+  private def ended(application: Application): Unit =
+    if (wild) world.after(chance.millis(500, 0.1))(restart(application))
+
+  private def restart(application: Application): Unit =
+    if (wild && !acting && running.isEmpty) {
+      // Whoever is paused may be about to end, and then nobody would be left to begin.
+      if (live.exists(_.driver.isPaused) || model.isToolAtWork) world.after(RestartCheckMillis)(restart(application))
+      else beginAgain(application)
+    }
+
+  private def beginAgain(application: Application): Unit = {
+    val acted = if (user.mayAct) user.act(application, stopAllBut) else Future.unit
+    acting = !acted.isCompleted
+    acted.onComplete { _ =>
+      acting = false
+      if (wild) {
+        if (!application.isAlive || chance.happens(0.4)) {
+          application.crash()
+          start()
+        } else begin(application)
+      }
+    }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
+  }
+
+  /** Executors of applications that ended long ago included. */
+  private def stopAllBut(survivor: Option[Application]): Unit =
+    everStarted.filterNot(survivor.contains).foreach(_.crashAtOnce())
+
+  private def tickLater(): Unit = world.after(chance.millis(700)) {
+    if (wild) {
+      tick()
+      tickLater()
+    }
+  }
+
+  private def tick(): Unit =
+    if (acting) ()
+    else if (model.newest + 1 >= config.firstBatch + config.batches || scheduler.nowMillis > WildMillis) calmDown()
+    else {
+      if (running.isEmpty && live.forall(_.driver.isPaused) && !model.isToolAtWork && chance.happens(0.2)) start()
+      if (live.nonEmpty) wildTick(chance.pick(live))
+    }
+
+  private def wildTick(application: Application): Unit = {
+    def now(kind: FaultKind): Boolean = faults.strikes(kind, chance)
+    val driver = application.driver
+    if (now(FaultKind.ExecutorLost)) application.anyExecutor().foreach(application.loseExecutor)
+    if (now(FaultKind.ExecutorPaused))
+      application.anyExecutor().foreach(e => pauseFor(e.process, chance.millis(3000, 0.1)))
+    if (now(FaultKind.Partition)) application.anyExecutor().foreach { e =>
+      world.network.partition(e.process, chance.millis(6000))
+    }
+    if (now(FaultKind.ClockJump)) driver.jumpAhead(chance.between(1, 1800000).toLong)
+    if (now(FaultKind.QueryStop)) application.query.foreach(_.stop())
+    if (now(FaultKind.DriverPause)) pauseFor(driver, chance.millis(3000, 0.05))
+    // What a tool requests of a process may meet the entries of another that begins meanwhile: nothing is promised of those.
+    def mayBegin = live.size < 2 && !model.isToolAtWork
+    if (mayBegin && now(FaultKind.SecondDriver)) start()
+    if (mayBegin && now(FaultKind.LongPause)) longPause(driver)
+    if (now(FaultKind.LocalFileDamaged)) world.diskOf(chance.below(config.executors)).damage()
+    if (chance.happens(faults(FaultKind.EntryDamaged))) damage.entry()
+    if (chance.happens(faults(FaultKind.DataFileDamaged))) damage.dataFile()
+    if (chance.happens(faults(FaultKind.SnapshotLost))) damage.snapshotFile()
+    if (live.size == 1 && chance.happens(faults(FaultKind.NewestDeleted))) user.deleteNewest(application)
+    if (now(FaultKind.DriverCrash)) crash(application)
+  }
+
+  private def crash(application: Application): Unit = {
+    application.crash()
+    acting = false
+    if (wild) world.after(chance.millis(500, 0.1))(if (running.isEmpty && wild && !acting) start())
+    else world.ending.lost(application)
+  }
+
+  private def pauseFor(process: SimProcess, millis: Double): Unit = {
+    process.pause()
+    world.after(millis)(resume(process))
+  }
+
+  private def resume(process: SimProcess): Unit = process.resume(faults.strikes(FaultKind.ClockStands, chance))
+
+  /**
+   * Paused until its successor's entries have pushed out all that it knew, and the one whose name it was about to take; not
+   * for so many runs that its fence is given up.
+   */
+  private def longPause(process: SimProcess): Unit = {
+    val next = Names.commit(model.newest + 1)
+    val enough = model.newest + config.batchesToRetain + chance.between(1, 4)
+    val claims = objects.newestClaim
+    process.pause()
+    start()
+    def look(left: Int): Unit = world.after(1000) {
+      val isFencedNoMore = objects.newestClaim - claims > config.constants.limits.fencingRuns - 4
+      if (model.newest >= enough && !objects.contains(next)) reach.met("pause-outlives-the-next-entry")
+      if (model.newest >= enough || left == 0 || !wild || isFencedNoMore) resume(process) else look(left - 1)
+    }
+    look(600)
+  }
+
+  private def calmDown(): Unit = {
+    verdict.note("From here on nothing goes wrong")
+    wild = false
+    faults.calmDown()
+    damage.restoreAll()
+    val survivor = running.find(a => !a.driver.isPaused && chance.happens(0.5))
+    applications.foreach(a => if (!survivor.contains(a)) a.crash())
+    world.ending.begin(survivor)
+  }
+
+  /** Ends all processes at once. */
+  def stopAll(): Unit = stopAllBut(None)
+}

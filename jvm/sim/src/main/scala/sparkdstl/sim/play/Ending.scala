@@ -1,0 +1,130 @@
+package sparkdstl.sim.play
+
+import scala.util.Try
+
+import sparkdstl.sim.model.RetentionOracle
+import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
+import sparkdstl.sim.world.{Chance, World}
+
+/**
+ * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then nobody is at work until
+ * everything late has taken effect. A last application, or the same one, commits batches in which nothing at all may fail, and in
+ * the end nothing may be held, waited for or left on storage that is not needed.
+ */
+final class Ending(world: World, chance: Chance) {
+  import world.{config, model, scheduler, verdict}
+
+  private val PatienceMillis = 60 * 60000L
+  private val DrainMillis = 100000.0
+  private val MaxFailedRuns = 12
+
+  private var phase = "wild"
+  private var application = Option.empty[Application]
+  private var failedRuns = 0
+  private var lastEnd = ""
+  private var target = 0L
+  private var phaseSince = 0L
+  private var oracle = Option.empty[RetentionOracle]
+  private var latest = 0.0
+  private var done = false
+
+  def isDone: Boolean = done
+
+  def state: String = s"$phase until batch $target, $failedRuns runs have failed, the last with: $lastEnd"
+
+  /** The process ends at a request that it made before. */
+  def lost(crashed: Application): Unit = if (application.contains(crashed) && phase == "recovering") recover(latest)
+
+  def begin(survivor: Option[Application]): Unit = {
+    latest = scheduler.nowMillis + config.constants.latestMillis + 30000
+    application = survivor
+    enter("recovering", config.batchesToRetain + 2L)
+    survivor match {
+      case Some(running) => running.query.foreach { query =>
+          query.whenEnded.onComplete(end => recovered(end, latest))(running.driver.executor)
+        }
+      case None => recover(latest)
+    }
+    lookLater()
+  }
+
+  /** A task has failed, or was lost. */
+  def taskFailed(what: => String): Unit =
+    if (phase == "at rest") verdict.violate(s"nothing is wrong, and yet a task fails: $what")
+
+  private def enter(name: String, batches: Long): Unit = {
+    phase = name
+    phaseSince = scheduler.nowMillis
+    target = model.newest + batches
+    verdict.note(s"$name until batch $target")
+  }
+
+  private def lookLater(): Unit = world.after(chance.millis(700)) {
+    if (!done) {
+      if (scheduler.nowMillis - phaseSince > PatienceMillis) verdict.violate(s"nothing is wrong, and yet: $state")
+      if (model.newest >= target) application.flatMap(_.query).foreach(_.finish())
+      // What may be deleted by then must be gone some batches later.
+      if (phase == "at rest" && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
+        oracle = Some(world.oracle)
+      lookLater()
+    }
+  }
+
+  private def runOn(batches: Option[Int], lingerMillis: Double = 0)(ended: Try[Unit] => Unit): Unit = {
+    val on = application.filter(_.isAlive).getOrElse(world.director.newApplication())
+    application = Some(on)
+    on.startQuery(batches, lingerMillis).onComplete(ended)(on.driver.executor)
+  }
+
+  private def recover(latest: Double): Unit =
+    runOn(if (config.shortRuns) Some(2) else None)(recovered(_, latest))
+
+  private def recovered(end: Try[Unit], latest: Double): Unit = {
+    lastEnd = end.failed.get.toString
+    end.failed.get match {
+      case _: QueryFinished | _: QueryStopped =>
+      case _ => failedRuns += 1
+    }
+    if (failedRuns > MaxFailedRuns) verdict.violate(s"nothing is wrong, and yet runs keep failing: $state")
+    else if (model.newest < target) world.after(chance.millis(500))(recover(latest))
+    else {
+      if (chance.happens(0.4)) application.foreach(_.crash())
+      phase = "waiting"
+      world.after(math.max(1000.0, latest - scheduler.nowMillis))(rest())
+    }
+  }
+
+  private def rest(): Unit = {
+    enter("at rest", config.batchesToRetain.toLong + config.versionsPerSnapshot + Ending.LastBatches + 2)
+    restOn()
+  }
+
+  private def restOn(): Unit = runOn(if (config.shortRuns) Some(1) else None, lingerMillis = 5000) { end =>
+    end.failed.get match {
+      case _: QueryFinished if model.newest < target && config.shortRuns => world.after(chance.millis(500))(restOn())
+      case _: QueryFinished => drain()
+      case error => verdict.violate(s"nothing is wrong, and yet a run fails: $error")
+    }
+  }
+
+  /** What is under way comes to its end; then nothing is held any more. */
+  private def drain(): Unit = {
+    application.foreach(_.unloadLast())
+    phase = "draining"
+    world.after(DrainMillis) {
+      model.checkAll("at the end")
+      val problems = world.leaks ++ oracle.toVector.flatMap(_.problems)
+      problems.headOption.foreach(first =>
+        verdict.violate(s"${problems.size} thing(s) stay that nothing needs: $first")
+      )
+      world.director.stopAll()
+      done = true
+    }
+  }
+}
+
+private object Ending {
+
+  /** How many batches are committed after it was noted what may go. */
+  val LastBatches = 4L
+}

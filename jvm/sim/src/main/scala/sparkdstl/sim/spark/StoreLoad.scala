@@ -1,0 +1,118 @@
+package sparkdstl.sim.spark
+
+import java.io.IOException
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.format.SegmentKind
+import sparkdstl.log.read.FoundSegment
+import sparkdstl.log.transport.SnapshotPlace
+import sparkdstl.sim.model.{Change, Lineage, LineageFiles, Names}
+import sparkdstl.sim.wiring.ExecutorLog
+
+/**
+ * A state that was read from storage.
+ *
+ * @param from
+ *   the version of the snapshot that it was replayed from; 0 if there was none
+ * @param bytes
+ *   of that snapshot
+ * @param epoch
+ *   of the run whose entry holds it; 0 if none does
+ */
+final case class LoadedState(lineage: Lineage, from: Long, bytes: Long, epoch: Long, replayedBytes: Long)
+
+/** One load of a store from storage: the newest snapshot that can be read, and the changelogs after it. */
+final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting) {
+  import setting.{reach, verdict}
+  private implicit val executor: ExecutionContext = log.environment.inline
+  private val directory = store.directory
+
+  private type Snapshot = (Long, Option[String])
+
+  def load(version: Long, id: Option[String]): Future[LoadedState] =
+    if (version == 0) Future.successful(LoadedState(Lineage.Empty, 0, 0, 0, 0))
+    else
+      for {
+        there <- log.versions(directory)
+        // Under stock Spark's own name snapshots are files.
+        needsPlain = !setting.config.logsSnapshots || LocalStore.needsPlain(there, version)
+        plain <- if (needsPlain) plainSnapshots() else Future.successful(Set.empty[Snapshot])
+        logged = there.snapshots.map(place => (place.version, place.id) -> place).toMap
+        _ = log.reader.prefetch(math.max(0, version - 3) until version)
+        state <- rebuild(version, id, plain, logged)
+      } yield {
+        setting.model.loaded(log.environment.process.name, log.run.run, directory, version, state.lineage)
+        state
+      }
+
+  private def plainSnapshots(): Future[Set[Snapshot]] =
+    files.list(s"${Names.State}/$directory").map(_.flatMap(Names.snapshotOf).toSet)
+
+  private def rebuild(
+      version: Long,
+      id: Option[String],
+      plain: Set[Snapshot],
+      logged: Map[Snapshot, SnapshotPlace]
+  ): Future[LoadedState] = {
+    val here = (version, id)
+    if (version == 0) Future.successful(LoadedState(Lineage.Empty, 0, 0, 0, 0))
+    else if (logged.contains(here) || plain(here))
+      (if (logged.contains(here)) fromLog(logged(here)) else fromFile(here)).recoverWith { case error: IOException =>
+        // As Spark does: it is skipped, and the store is rebuilt from an earlier one and the log.
+        verdict.note(s"${log.environment.process.name} skips a snapshot: $error")
+        reach.met("snapshot-skipped")
+        rebuild(version, id, plain - here, logged - here)
+      }
+    else replay(version, id, plain, logged)
+  }
+
+  private def fromLog(place: SnapshotPlace): Future[LoadedState] =
+    log.reader.held(LocalStore.key(directory, place.version, place.id, SegmentKind.Snapshot), place.batch).flatMap {
+      case None => Future.failed(new IOException(s"snapshot ${place.version} of $directory is in the log no more"))
+      case Some(zip) =>
+        if (place.batch >= place.version) reach.met("snapshot-loaded-from-a-later-entry")
+        fromZip(place.version, zip)
+    }
+
+  /** By the name of a file, which may be in the entry of the version's batch. */
+  private def fromFile(snapshot: Snapshot): Future[LoadedState] = {
+    val (version, id) = snapshot
+    val key = LocalStore.key(directory, version, id, SegmentKind.Snapshot)
+    log.reader.open(key).flatMap {
+      case Some(zip) => fromZip(version, zip)
+      case None => log.readFile(key).map {
+          case Some(bytes) =>
+            reach.met("plain-snapshot-loaded")
+            LoadedState(Lineage.decode(bytes), version, bytes.length.toLong, 0, 0)
+          case None => throw new IOException(s"snapshot $version of $directory is gone")
+        }
+    }
+  }
+
+  private def fromZip(version: Long, zip: FoundSegment): Future[LoadedState] = store.read(zip).map { pieces =>
+    LoadedState(LineageFiles.decode(pieces), version, pieces.map(_.length.toLong).sum, zip.in.index.writer.epoch, 0)
+  }
+
+  private def replay(
+      version: Long,
+      id: Option[String],
+      plain: Set[Snapshot],
+      logged: Map[Snapshot, SnapshotPlace]
+  ): Future[LoadedState] = {
+    val wanted = LocalStore.key(directory, version, id, SegmentKind.Changelog)
+    log.read(wanted).flatMap { found =>
+      found.flatMap(Change.decode) match {
+        case None => Future.failed(new IOException(s"${wanted.relativePath} does not exist"))
+        case Some(change) if change.needsSnapshot =>
+          Future.failed(new IOException(s"${wanted.relativePath} cannot be replayed, and its snapshot is not there"))
+        case Some(change) => rebuild(version - 1, change.baseId, plain, logged).map(before =>
+            before.copy(
+              lineage = before.lineage + change.tag,
+              replayedBytes = before.replayedBytes + found.get.length
+            )
+          )
+      }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+package sparkdstl.sim.wiring
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup}
+import sparkdstl.log.storage.StorageOperation.Read
+import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, ToDriver}
+import sparkdstl.sim.model.CommitContent
+
+/** A run of a query on its driver, as Spark's side uses the log. */
+final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: ExecutorLink) {
+  import environment.runtime
+  private implicit val executor: ExecutionContext = environment.inline
+  private val storage = environment.storage()
+  private var coordinator: Option[RunCoordinator] = None
+  private val host = environment.process.name
+  private var closing = false
+  private var ending = Option.empty[Future[Unit]]
+
+  def open(): Future[Unit] = {
+    val before = environment.current
+    environment.current = Some(this)
+    for {
+      _ <- before.fold(Future.unit)(_.endAndAwaitQuiet())
+      begun <- RunFactory.begin(
+        storage,
+        RunSetup(run.run, host, host, accumulator = 1L, environment.options, environment.constants.limits),
+        DriverResources(executors, environment.inlineBudget, environment.commitMetrics)
+      )
+    } yield
+      // Who is stopped while it begins has no run, as in Spark's adapter, where the wait is interrupted.
+      if (!closing) {
+        coordinator = Some(begun)
+        environment.runs.begin(begun): Unit
+      }
+  }
+
+  def handle(executor: String, message: ToDriver): Future[FromDriver] = environment.runs.answer(executor, run, message)
+
+  /** Whether tasks have sealed anything for the batch: else its sink has it, and Spark has run no task. */
+  def hasSeals(batch: Long): Boolean = coordinator.get.hasSeals(batch)
+
+  /**
+   * Closes `commits/<batch>`. Fails where Spark's stream would throw.
+   *
+   * @param reported
+   *   attempts whose results Spark has taken for the batch, in the order in which it did
+   */
+  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
+    coordinator.get.commit(batch, sparkContent, reported)
+
+  /** The batches whose entries Spark sees. */
+  def batches(): Future[Seq[Long]] = storage.batches()
+
+  /** The two lines that Spark reads of an entry. */
+  def readEntry(batch: Long): Future[Option[Array[Byte]]] = {
+    val entry = storage.location.entry(batch)
+    storage.read(entry, Read(entry, 1L << 20)).map(_.map(CommitContent.lines))
+  }
+
+  /** Spark, or a tool, requests the deletion of an entry; also after the run has ended. */
+  def delete(batch: Long): Future[Unit] =
+    environment.runs.on(run.root).filter(_.isAtWork) match {
+      case Some(current) => current.deleteEntry(batch)
+      case None => environment.deleteUnowned(batch)
+    }
+
+  def executorLost(executor: String): Unit = environment.runs.executorLost(executor, "it was lost")
+
+  /** The query has ended, but the process goes on: Spark's adapter notices some time after it. */
+  def close(): Unit = {
+    closing = true
+    val _ = runtime.timer.schedule((runtime.random.nextDouble() * 5000).toLong)(() => end(): Unit)
+  }
+
+  private def end(): Future[Unit] = {
+    if (ending.isEmpty) {
+      environment.runs.end(run): Unit
+      ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
+        storage.close()
+        closed
+      })
+    }
+    ending.get
+  }
+
+  private def endAndAwaitQuiet(): Future[Unit] =
+    end().recover { case _ => () }.flatMap(_ => storage.whenQuiet(30000))
+}
