@@ -53,17 +53,18 @@ object FlawedSources {
     flaws
   }
 
-  /** Writes the copies and the table of flaws below `directory`. Fails if the line of a flaw is not in its file, once. */
+  /** Writes the copies and the table of flaws below `directory`. The table says of each flaw whether its line is in its file, once. */
   def write(flaws: Vector[Flaw], sources: Seq[File], root: File, directory: File): Seq[File] = {
     val numbers = flaws.zipWithIndex.toMap
     val byFile = flaws.groupBy(_.file)
-    val unknown = byFile.keySet -- sources.map(_.relativeTo(root).fold("")(_.getPath))
-    if (unknown.nonEmpty) sys.error(s"flaws are listed for files that do not exist: ${unknown.mkString(", ")}")
     val copies = sources.map { source =>
-      val flawsOf = source.relativeTo(root).flatMap(of => byFile.get(of.getPath)).getOrElse(Vector.empty)
-      write(directory / source.getPath.stripPrefix("/"), flawed(IO.read(source, UTF_8), flawsOf, numbers))
+      val text = IO.read(source, UTF_8)
+      val lines = text.split("\n", -1).map(_.trim)
+      val there = source.relativeTo(root).flatMap(of => byFile.get(of.getPath)).getOrElse(Vector.empty)
+        .filter(flaw => lines.count(_ == flaw.original) == 1)
+      write(directory / source.getPath.stripPrefix("/"), flawed(text, there, numbers)) -> there
     }
-    val all = copies :+ write(directory / "FlawTable.scala", table(flaws))
+    val all = copies.map(_._1) :+ write(directory / "FlawTable.scala", table(flaws, copies.flatMap(_._2).toSet))
     val expected = all.toSet
     (directory ** "*.scala").get.filterNot(expected).foreach(IO.delete(_))
     all
@@ -71,9 +72,6 @@ object FlawedSources {
 
   private def flawed(text: String, flaws: Vector[Flaw], numbers: Map[Flaw, Int]): String = {
     val lines = text.split("\n", -1)
-    val gone = flaws.filter(flaw => lines.count(_.trim == flaw.original) != 1)
-    if (gone.nonEmpty)
-      sys.error(gone.map(f => s"${f.list}: ${f.name}: not once in ${f.file}: ${f.original}").mkString("\n"))
     val byLine = flaws.groupBy(_.original)
     lines.map(line => byLine.get(line.trim).fold(line)(switched(line, _, numbers))).mkString("\n")
   }
@@ -92,9 +90,12 @@ object FlawedSources {
     }
   }
 
-  private def table(flaws: Vector[Flaw]): String = {
+  private def table(flaws: Vector[Flaw], there: Set[Flaw]): String = {
     def quoted(text: String) = "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"") + "\""
-    val rows = flaws.map(f => s"    Flaw(${Seq(f.list, f.name, f.sentence).map(quoted).mkString(", ")})")
+    val rows = flaws.map { flaw =>
+      val missing = if (there(flaw)) "None" else s"Some(${quoted(s"${flaw.file}: ${flaw.original}")})"
+      s"    Flaw(${Seq(flaw.list, flaw.name, flaw.sentence).map(quoted).mkString(", ")}, $missing)"
+    }
     s"package sparkdstl.sim\n\nobject FlawTable {\n  val flaws: Vector[Flaw] = Vector(\n${rows.mkString(",\n")}\n  )\n}\n"
   }
 

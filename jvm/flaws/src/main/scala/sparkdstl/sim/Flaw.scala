@@ -5,8 +5,10 @@ package sparkdstl.sim
  *
  * @param list
  *   the part of the protocol
+ * @param missing
+ *   the line that it replaces and its file, if the file does not have that line once
  */
-final case class Flaw(list: String, name: String, sentence: String)
+final case class Flaw(list: String, name: String, sentence: String, missing: Option[String])
 
 object Flaw {
   private val None = -1

@@ -2,15 +2,15 @@ package sparkdstl.sim
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.sim.wiring.Simulated
-
 /** The first flaw of each list, which few seeds show: a simulation that misses it would prove nothing. */
 class FlawsPutBackSuite extends AnyFunSuite {
   private val Count = 300
 
-  FlawTable.flaws.zipWithIndex.groupBy(_._1.list).toVector.sortBy(_._1).map(_._2.head).foreach { case (flaw, number) =>
+  FlawTable.flaws.zipWithIndex.filter(
+    _._1.missing.isEmpty
+  ).groupBy(_._1.list).toVector.sortBy(_._1).map(_._2.head).foreach { case (flaw, number) =>
     test(s"seeds show the flaw ${flaw.name}: ${flaw.sentence}") {
-      val found = Flaw.putBack(number)(new Seeds(Simulated.wiring).firstFailure(1, Count))
+      val found = Flaw.putBack(number)(Seeds.firstFailure(1, Count))
       assert(found.nonEmpty, s"in $Count seeds")
       info(s"seed ${found.get.config.seed}: ${found.get.violation.get}")
     }
