@@ -190,8 +190,8 @@ object SendingProcess {
       }
 
     private def ask(to: RpcEndpointRef, executor: String, bytes: Array[Byte]): Future[FromDriver] = {
-      val asked: Rpc.Asked = (executor, id.root, id.run.toString, bytes, endpoint)
-      to.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
+      val request: Rpc.Request = (executor, id.root, id.run.toString, bytes, endpoint)
+      to.ask[Array[Byte]](request, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
     }
   }
 

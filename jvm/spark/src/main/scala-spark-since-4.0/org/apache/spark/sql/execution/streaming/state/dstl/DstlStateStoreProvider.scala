@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, LoggedStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources}
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, NewRocksDB, ProviderShims}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, ProviderShims, RocksDBArguments}
 
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
@@ -57,7 +57,7 @@ private[sql] class DstlStateStoreProvider extends ProviderShims {
     )
   }
 
-  override protected def newRocksDB(of: NewRocksDB): RocksDB =
+  override protected def newRocksDB(of: RocksDBArguments): RocksDB =
     new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), resources, store)
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =

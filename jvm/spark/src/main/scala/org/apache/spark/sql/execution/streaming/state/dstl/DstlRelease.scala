@@ -6,7 +6,7 @@ import sparkdstl.log.error.DstlException
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.SparkVersion
 
 /**
- * What a client asks to learn whether Spark runs with this jar: over py4j, or where there is but SQL, with
+ * By this a client finds whether Spark runs with this jar: over py4j, or where there is only SQL, with
  * `SELECT java_method('<name of this object>', 'version')`.
  */
 object DstlRelease {

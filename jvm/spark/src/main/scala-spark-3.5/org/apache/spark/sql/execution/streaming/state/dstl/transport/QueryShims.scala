@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
 
-/** What a query's thread and its tasks know of each other: Spark gives tasks the batch alone. */
+/** What a query's thread and its tasks have of each other: Spark gives tasks the batch alone. */
 private[dstl] object QueryShims {
   val RunProperty: String = "sparkdstl.run"
 

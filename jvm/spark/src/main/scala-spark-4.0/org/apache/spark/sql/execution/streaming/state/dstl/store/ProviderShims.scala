@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state._
 private[dstl] abstract class ProviderShims extends LazyDatabase {
 
   /** Makes the store's database. */
-  protected def newRocksDB(of: NewRocksDB): RocksDB
+  protected def newRocksDB(of: RocksDBArguments): RocksDB
 
   /** Called before Spark initializes the provider. */
   protected def beforeInit(
@@ -18,7 +18,7 @@ private[dstl] abstract class ProviderShims extends LazyDatabase {
       hadoopConf: Configuration
   ): Unit =
     makeWith(id) { (name, local) =>
-      newRocksDB(NewRocksDB(
+      newRocksDB(RocksDBArguments(
         id.storeCheckpointLocation().toString,
         RocksDBConf(storeConf),
         local,
@@ -27,7 +27,7 @@ private[dstl] abstract class ProviderShims extends LazyDatabase {
         useColumnFamilies,
         storeConf.enableStateStoreCheckpointIds,
         id.partitionId,
-        ToldOfStore()
+        LaterArguments()
       ))
     }
 }

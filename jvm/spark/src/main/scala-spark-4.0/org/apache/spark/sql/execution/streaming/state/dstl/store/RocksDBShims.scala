@@ -4,10 +4,10 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
 
 /** Arguments of later lines. */
-private[dstl] final case class ToldOfStore()
+private[dstl] final case class LaterArguments()
 
 /** Spark's database as it is made. */
-private[store] abstract class RocksDBShims(of: NewRocksDB)
+private[store] abstract class RocksDBShims(of: RocksDBArguments)
     extends RocksDB(
       of.dfsRootDir,
       of.conf,

@@ -29,7 +29,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
  * @param store in the log; None if its directory is not in a checkpoint
  */
 private[dstl] final class DstlRocksDB(
-    made: NewRocksDB,
+    made: RocksDBArguments,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
 ) extends RocksDBShims(

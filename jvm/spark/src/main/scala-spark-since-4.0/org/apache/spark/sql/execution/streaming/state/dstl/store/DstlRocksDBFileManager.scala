@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch,
 import org.apache.spark.util.Utils
 
 /**
- * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver knows where they are, so
+ * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver has their places, so
  * storage is read only for their files, in parallel. Snapshots that stock Spark has left are listed and read as plain files.
  *
  * @param of    what Spark makes the store's database with
@@ -31,7 +31,7 @@ import org.apache.spark.util.Utils
  * @param store in the log; None if its directory is not in a checkpoint
  */
 private[store] final class DstlRocksDBFileManager(
-    of: NewRocksDB,
+    of: RocksDBArguments,
     localTempDir: File,
     files: SnapshotFiles,
     resources: ProcessResources,
@@ -49,7 +49,7 @@ private[store] final class DstlRocksDBFileManager(
   // The local directories of snapshots that commit entries hold, while Spark runs its own upload of them.
   private val saved = ConcurrentHashMap.newKeySet[File]()
 
-  // What the newest look found, until it is used. Guarded by this.
+  // What the newest `look` found, until it is used. Guarded by this.
   private var found: Option[Map[SnapshotName, SnapshotSource]] = None
   @volatile private var loaded = LoadedFrom(0, 0, 0)
 
@@ -67,7 +67,7 @@ private[store] final class DstlRocksDBFileManager(
       there.map(_.version).filter(_ <= version)
     }
 
-  /** Spark's next call asks which there are. */
+  /** Spark lists them with its next call. */
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
     look(version).contains(SnapshotName(version, checkpointUniqueId))
 
@@ -104,7 +104,7 @@ private[store] final class DstlRocksDBFileManager(
   ): RocksDBCheckpointMetadata = StoreLoad.within { load =>
     import snapshot.version
     val source = synchronized(found).getOrElse(look(version)).getOrElse(snapshot, PlainFile(None))
-    // A later look reads the log again.
+    // A later `look` reads the log again.
     synchronized { found = None }
     val (content, downloadOf, epoch) = contentOf(snapshot, source)
     val isLogged = source.isInstanceOf[InEntry]

@@ -11,9 +11,9 @@ import org.apache.spark.sql.execution.streaming.state._
 /**
  * The arguments with which Spark makes the database of a store, by Spark's names.
  *
- * @param told those that only some lines of Spark have
+ * @param later those that only later lines of Spark have
  */
-private[dstl] final case class NewRocksDB(
+private[dstl] final case class RocksDBArguments(
     dfsRootDir: String,
     conf: RocksDBConf,
     localRootDir: File,
@@ -22,7 +22,7 @@ private[dstl] final case class NewRocksDB(
     useColumnFamilies: Boolean,
     enableStateStoreCheckpointIds: Boolean,
     partitionId: Int,
-    told: ToldOfStore
+    later: LaterArguments
 )
 
 /** Our part in the calls of Spark's database. The shims of each line of Spark call it. */
@@ -33,7 +33,7 @@ private[store] trait RocksDBHooks extends RocksDB with TrackedState {
   /** Loads a version; `load` is what Spark does. */
   protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB
 
-  /** Commits; `commit` is what Spark does, with a snapshot if its argument or Spark asks for one. */
+  /** Commits; `commit` is what Spark does, with a snapshot if its argument or Spark requires one. */
   protected def committing(commit: Boolean => Committed): Committed
 
   /** Called before Spark creates a column family, unless it exists; a snapshot of the version must show it. */

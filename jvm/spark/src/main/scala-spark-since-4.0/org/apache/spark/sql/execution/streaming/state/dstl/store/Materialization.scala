@@ -52,7 +52,7 @@ private[store] final class Materialization(
   /** Whether one is under way. */
   def isBusy: Boolean = synchronized(underWay.nonEmpty)
 
-  /** Whether the last one was lost on its way, so that another is wanted at once. */
+  /** Whether the last one was lost on its way: then the next commit makes another. */
   def isWantedAgain: Boolean = synchronized(missed)
 
   /** Begins with a snapshot of what a task has just committed; while another is under way it is discarded. */

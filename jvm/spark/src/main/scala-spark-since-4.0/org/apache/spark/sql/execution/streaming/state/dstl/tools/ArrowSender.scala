@@ -15,12 +15,12 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.ArrowUtils
 
-/** Sends rows to a port of this machine, as an Arrow stream behind the secret that says who sends. */
+/** Sends rows to a port of this machine, as an Arrow stream behind the secret that identifies the sender. */
 private[tools] object ArrowSender {
   private val RowsInBatch = 8192
   private val BytesInBatch = 8L * 1024 * 1024
   private val Buffer = 256 * 1024
-  // How many bytes a batch has is looked at now and then, because it takes as long as writing some rows.
+  // The size of a batch is checked now and then only, because that takes as long as writing some rows.
   private val RowsBetweenLooks = 256
 
   /** Sends what `each` gives it, and ends the stream; one that breaks off was not ended. */

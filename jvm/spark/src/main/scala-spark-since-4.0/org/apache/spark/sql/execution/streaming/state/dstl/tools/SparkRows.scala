@@ -18,7 +18,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * A batch of a checkpoint, as Spark's state readers want to be told of it.
+ * A batch of a checkpoint, with what Spark's state readers need.
  *
  * @param ids           the store checkpoint ids of an operator, by partition and store, where the checkpoint has them
  * @param settings      with what the batch was run
@@ -49,7 +49,7 @@ private[tools] final case class ReadBatch(
 private[tools] trait Rows {
   def schema: StructType
 
-  /** The rows of a partition. A row is valid until the next is asked for. */
+  /** The rows of a partition. A row is valid until the next is read. */
   def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit
 }
 

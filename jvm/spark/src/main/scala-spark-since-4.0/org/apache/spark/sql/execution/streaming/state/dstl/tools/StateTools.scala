@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What programs outside of Spark ask of a checkpoint's state: called from Python over py4j, in a process that has Spark's classes
+ * Reads a checkpoint's state for programs outside of Spark: called from Python over py4j, in a process that has Spark's classes
  * and no Spark application. Nothing here changes a checkpoint.
  *
  * @param root     the checkpoint
@@ -79,7 +79,7 @@ private[sql] final class StateBatch(val number: Long, val offsetsMetadata: Strin
 }
 
 /**
- * Which rows are wanted; what is null leaves it open.
+ * Which rows are sent; null selects all.
  *
  * @param where a condition in SQL on the columns of Spark's state reader
  */
@@ -132,7 +132,7 @@ private[sql] final class SentRows(work: () => Unit) {
 
 private[tools] object SentRows {
 
-  /** The error, and what led to it: Spark's outermost often says only that something failed. */
+  /** The error, and what led to it: Spark's outermost often has no cause in its text. */
   def text(error: Throwable): String =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(5).map(one => s"${one.getMessage}").distinct
       .mkString(": ")

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
 
-/** What a query's thread and its tasks know of each other. */
+/** What a query's thread and its tasks have of each other. */
 private[dstl] object QueryShims {
 
   /** The run of a store's task, which Spark notes in the store's configuration before the store is loaded. */

@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.state._
  * @param snapshotFiles the file system of SST files and zips
  */
 private[store] abstract class FileManagerShims(
-    of: NewRocksDB,
+    of: RocksDBArguments,
     localTempDir: File,
     snapshotFiles: FileSystem
 ) extends RocksDBFileManager(

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport.Rpc
 private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
 
   /** Makes the store's database. */
-  protected def newRocksDB(of: NewRocksDB): RocksDB
+  protected def newRocksDB(of: RocksDBArguments): RocksDB
 
   /** Called before Spark initializes the provider; earlier lines make the database here. */
   protected def beforeInit(id: StateStoreId, families: Boolean, store: StateStoreConf, hadoop: Configuration): Unit = ()
@@ -28,7 +28,7 @@ private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
       partitionId: Int,
       eventForwarder: Option[RocksDBEventForwarder],
       uniqueId: Option[String]
-  ): RocksDB = newRocksDB(NewRocksDB(
+  ): RocksDB = newRocksDB(RocksDBArguments(
     dfsRootDir,
     conf,
     localRootDir,
@@ -37,7 +37,7 @@ private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
     useColumnFamilies,
     enableStateStoreCheckpointIds,
     partitionId,
-    ToldOfStore(
+    LaterArguments(
       eventForwarder.map(forwarder => new LenientEventForwarder(forwarder.queryRunId, forwarder.stateStoreId)),
       uniqueId
     )

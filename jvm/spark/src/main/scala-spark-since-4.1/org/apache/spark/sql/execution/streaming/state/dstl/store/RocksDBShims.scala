@@ -12,10 +12,10 @@ import org.apache.spark.sql.execution.streaming.state._
  * @param eventForwarder reports uploads of snapshots
  * @param uniqueId       identifies the store in the accounts of memory
  */
-private[dstl] final case class ToldOfStore(eventForwarder: Option[RocksDBEventForwarder], uniqueId: Option[String])
+private[dstl] final case class LaterArguments(eventForwarder: Option[RocksDBEventForwarder], uniqueId: Option[String])
 
 /** Spark's database as it is made. */
-private[store] abstract class RocksDBShims(of: NewRocksDB)
+private[store] abstract class RocksDBShims(of: RocksDBArguments)
     extends RocksDB(
       of.dfsRootDir,
       of.conf,
@@ -25,8 +25,8 @@ private[store] abstract class RocksDBShims(of: NewRocksDB)
       of.useColumnFamilies,
       of.enableStateStoreCheckpointIds,
       of.partitionId,
-      of.told.eventForwarder,
-      of.told.uniqueId
+      of.later.eventForwarder,
+      of.later.uniqueId
     ) with RocksDBHooks {
 
   override protected def createFileManager(

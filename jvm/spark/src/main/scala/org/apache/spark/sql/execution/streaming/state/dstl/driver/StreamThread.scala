@@ -10,7 +10,7 @@ private[dstl] final case class DrivenQuery(query: UUID, run: UUID)
 /**
  * Which query the current thread drives.
  *
- * The metadata logs' file managers are not told their run. The thread that drives a query carries it in its name
+ * The metadata logs' file managers do not get their run from Spark. The thread that drives a query carries it in its name
  * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` does not change, as it may change the job group.
  */
 private[dstl] object StreamThread {

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 /**
  * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks. Values
  * of the whole query are reported by one task, that of the first operator's first partition, and are about the newest barrier
- * that its executor has heard of: that of the batch before, or the one before that.
+ * that its executor has a report of: that of the batch before, or the one before that.
  *
  * The provider declares the metrics, and Spark creates them for each operator. Tasks set them in their own copies, so stores need
  * no wrapper. If a task has two stateful operators, the values are the first one's. A copy has Spark's label and no key, so

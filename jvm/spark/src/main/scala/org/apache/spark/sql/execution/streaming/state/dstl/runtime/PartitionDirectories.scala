@@ -68,6 +68,6 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
 
 private object PartitionDirectories {
 
-  /** A reader may have no permission to write, and storage need not say so at once. */
+  /** A reader may have no permission to write, which storage may report late. */
   private val CreationMillis = 10000L
 }

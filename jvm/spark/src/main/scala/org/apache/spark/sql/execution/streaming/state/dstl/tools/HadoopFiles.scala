@@ -15,7 +15,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.deploy.SparkHadoopUtil
 
 /**
- * The file system of a directory, for programs outside of Java that know no client for it: called from Python over py4j. Paths
+ * The file system of a directory, for programs outside of Java that have no client for it: called from Python over py4j. Paths
  * are relative to the directory, without one before them.
  *
  * @param directory a URI
@@ -47,7 +47,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Begins a file, in place of one that is there. */
   def create(path: String): FSDataOutputStream = fileSystem.create(at(path), true)
 
-  /** Creates an object as the log creates commit entries, unless there is one; says whether it did. */
+  /** Creates an object as the log creates commit entries, unless there is one; returns whether it did. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
       HadoopLogStorage(configuration, root).perform(Create(at(path), Payload(content)))
@@ -57,7 +57,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Makes a directory, and those above it. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
 
-  /** Deletes a file, or an empty directory; says whether there was one. */
+  /** Deletes a file, or an empty directory; returns whether there was one. */
   def delete(path: String): Boolean = fileSystem.delete(at(path), false)
 
   private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))

@@ -27,10 +27,10 @@ private[dstl] object Rpc {
   val ExecutorName = "DstlExecutor"
 
   /** To the driver: executor, checkpoint root, run, message, and where the executor can be reached. */
-  type Asked = (String, String, String, Array[Byte], RpcEndpointRef)
+  type Request = (String, String, String, Array[Byte], RpcEndpointRef)
 
   /** To an executor: checkpoint root, run, message. */
-  type Told = (String, String, Array[Byte])
+  type Notice = (String, String, Array[Byte])
 
   /** Shorter than Spark's own, because a message without an answer is sent again. */
   def askTimeout(env: SparkEnv): RpcTimeout = {
@@ -105,8 +105,8 @@ private[dstl] final class ExecutorDirectory extends ExecutorLink {
     Option(executors.get(executor)) match {
       case None => Future.failed(new IllegalStateException(s"executor $executor is not connected"))
       case Some(known) =>
-        val told: Rpc.Told = (run.root, run.run.toString, MessageCodec.encode(message))
-        known.endpoint.ask[Array[Byte]](told).map(_ => ())(ExecutionContext.parasitic)
+        val notice: Rpc.Notice = (run.root, run.run.toString, MessageCodec.encode(message))
+        known.endpoint.ask[Array[Byte]](notice).map(_ => ())(ExecutionContext.parasitic)
     }
 }
 
@@ -128,7 +128,7 @@ private[dstl] final class RpcDriverLink(driver: RpcEndpointRef, self: RpcEndpoin
     extends DriverLink {
 
   override def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
-    val asked: Rpc.Asked = (executor, run.root, run.run.toString, MessageCodec.encode(message), self)
-    driver.ask[Array[Byte]](asked, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
+    val request: Rpc.Request = (executor, run.root, run.run.toString, MessageCodec.encode(message), self)
+    driver.ask[Array[Byte]](request, timeout).map(MessageCodec.decodeFromDriver)(ExecutionContext.parasitic)
   }
 }
