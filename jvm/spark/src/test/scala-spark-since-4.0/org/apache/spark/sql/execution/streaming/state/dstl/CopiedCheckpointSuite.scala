@@ -8,20 +8,15 @@ import org.apache.hadoop.fs.{Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.Assertion
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
 
-import org.apache.spark.sql.{Encoders, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.SparkSession
 
 /**
  * A checkpoint whose empty directories are gone, as after a copy by a tool that copies objects. The log leaves the
  * directories of partitions empty, and Spark's state reader finds partitions by them.
  */
-class CopiedCheckpointSuite extends QuerySuite with Eventually {
+class CopiedCheckpointSuite extends QuerySuite with Patience {
   import CopiedCheckpointSuite._
-
-  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
 
   private val fileManager = "spark.sql.streaming.checkpointFileManagerClass"
 
@@ -36,11 +31,10 @@ class CopiedCheckpointSuite extends QuerySuite with Eventually {
   }
 
   private def run(batches: Int, at: String = checkpoint.toString): Unit = {
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    val input = numbers()
     (1 to batches).foreach(_ => input.addData(0 until Keys))
     val query = start(input.toDF().groupBy("value").count(), s"after$batches", at = at)
-    try query.processAllAvailable()
-    finally query.stop()
+    complete(query)
   }
 
   /** Runs a batch, and removes the directories in which nothing is. */

@@ -3,21 +3,18 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.nio.file.Files
 
 import org.apache.hadoop.fs.Path
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
+import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.format.{LogFileIndex, SegmentKey, SegmentKind}
 
-import org.apache.spark.sql.{Encoders, Row}
-import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, StreamExecution}
+import org.apache.spark.sql.Row
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.StreamingQuery
 
 /** Snapshots in the background: they come into commit entries, are loaded from there, and let the log go. */
-class MaterializationSuite extends QuerySuite with Eventually {
-  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(20, Millis))
-
+class MaterializationSuite extends QuerySuite with Patience {
   private val stores = 3
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
@@ -30,11 +27,10 @@ class MaterializationSuite extends QuerySuite with Eventually {
 
   /** A running count of keys, fed one batch at a time. */
   private final class Counting(done: Int = 0) {
-    private val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    private val input = numbers()
     private var fed = done
     (0 until done).foreach(batch => input.addData(rows(batch)))
-    val query: StreamingQuery =
-      start(input.toDF().groupBy((col("value") % 40).as("key")).count(), s"counting$done")
+    val query: StreamingQuery = start(counts(input, 40), s"counting$done")
 
     def rows(batch: Int): Range = 0 until 100 + batch
 
@@ -51,6 +47,13 @@ class MaterializationSuite extends QuerySuite with Eventually {
       assert(held.map(_.storeDirectory).toSet.size == stores)
       ()
     }
+  }
+
+  /** Does `body` with a query that is stopped afterwards. */
+  private def counting[T](done: Int = 0)(body: Counting => T): T = {
+    val counting = new Counting(done)
+    try body(counting)
+    finally counting.query.stop()
   }
 
   private def indexes: Seq[LogFileIndex] = LoggedBatches.entries(checkpoint).flatMap(LoggedBatches.index(checkpoint, _))
@@ -70,10 +73,8 @@ class MaterializationSuite extends QuerySuite with Eventually {
 
   for (format <- SparkFacts.ReadableFormats.map(_.toString))
     test(s"nothing of them is a file of a store, and what they hold is what was committed, format $format") {
-      spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
-      val counting = new Counting
-      try counting.feedUntilHeld(above = 0)
-      finally counting.query.stop()
+      configure(formatKey -> format)
+      counting()(_.feedUntilHeld(above = 0))
       assert(!files().exists(file => file.endsWith(".sst") || file.contains(".zip")))
       val held = indexes.flatMap(_.snapshots).flatMap(_.held)
       assert(held.nonEmpty && held.flatMap(_.files).toSet.subsetOf(dataFiles))
@@ -88,16 +89,14 @@ class MaterializationSuite extends QuerySuite with Eventually {
           assert(rebuilt.nonEmpty && rebuilt.subsetOf(expected(done)))
         }
       }
-      val again = new Counting(done)
-      try again.feed()
-      finally again.query.stop()
+      counting(done)(_.feed())
       assert(state() == expected(done + 1))
       assert(DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value == 0)
     }
 
   for (format <- Seq("1", "2"))
     test(s"a damaged or missing snapshot costs time and no state, where Spark continues without it, format $format") {
-      spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
+      configure(formatKey -> format)
       val counting = new Counting
       try {
         counting.feedUntilHeld(above = 0)
@@ -199,9 +198,7 @@ class MaterializationSuite extends QuerySuite with Eventually {
   }
 
   test("once the log is switched off snapshots are whole without it, as stock Spark wants them") {
-    val counting = new Counting
-    try counting.feedUntilHeld(above = 0)
-    finally counting.query.stop()
+    counting()(_.feedUntilHeld(above = 0))
     val done = LoggedBatches.entries(checkpoint).size
     spark.conf.set(option("enabled"), "false")
     val plain = new Counting(done)
@@ -218,8 +215,8 @@ class MaterializationSuite extends QuerySuite with Eventually {
 
   test("an unchanged file is not uploaded again") {
     spark.conf.set("spark.sql.shuffle.partitions", "1")
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
-    val query = start(input.toDF().groupBy((col("value") % 5000).as("key")).count(), "unchanged")
+    val input = numbers()
+    val query = start(counts(input, 5000), "unchanged")
     def feed(values: Range): Unit = {
       input.addData(values)
       query.processAllAvailable()
@@ -248,24 +245,22 @@ class MaterializationSuite extends QuerySuite with Eventually {
     val kept = DstlEnvironment.get.resources.sstCache
     def restart(done: Int): (Long, Long) = {
       val before = (progress("snapshotBytesFetched"), progress("snapshotBytesLocal"))
-      val counting = new Counting(done)
-      try counting.feed()
-      finally counting.query.stop()
+      counting(done)(_.feed())
       StateStores.close()
       assert(progress("storesLoading") == 0 && progress("snapshotBytesToDo") == 0)
       (progress("snapshotBytesFetched") - before._1, progress("snapshotBytesLocal") - before._2)
     }
     def entries = LoggedBatches.entries(checkpoint).size
     val before = kept.bytes
-    val counting = new Counting
+    val first = new Counting
     try {
-      counting.feedUntilHeld(above = 0)
+      first.feedUntilHeld(above = 0)
       // A store hears with its next seal that its snapshot is held.
       eventually {
-        counting.feed()
+        first.feed()
         assert(kept.bytes > before)
       }
-    } finally counting.query.stop()
+    } finally first.query.stop()
     StateStores.close()
     spark.conf.set(option("materialize.replayCost"), "0")
     // Some may not have heard that theirs was held.
@@ -292,16 +287,12 @@ class MaterializationSuite extends QuerySuite with Eventually {
   test("a store is snapshotted when its interval is over") {
     spark.conf.set(option("materialize.replayCost"), "0")
     spark.conf.set(option("materialize.interval"), "1s")
-    val counting = new Counting
-    try counting.feedUntilHeld(above = 0)
-    finally counting.query.stop()
+    counting()(_.feedUntilHeld(above = 0))
   }
 
   test("with stores that are unloaded after each batch as well") {
     spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")
-    val counting = new Counting
-    try counting.feedUntilHeld(above = 0)
-    finally counting.query.stop()
+    counting()(_.feedUntilHeld(above = 0))
     assert(state() == expected(LoggedBatches.entries(checkpoint).size))
   }
 

@@ -2,20 +2,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.Files
 
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
-
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
-import org.apache.spark.sql.Encoders
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.functions._
-
 /** What the first batch after a restart asks of storage for its stores, counted. */
-class RestartRequestsSuite extends QuerySuite with Eventually {
-  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
-
+class RestartRequestsSuite extends QuerySuite with Patience {
   private val partitions = 5
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
@@ -30,13 +21,9 @@ class RestartRequestsSuite extends QuerySuite with Eventually {
   private def run(done: Int, batches: Int, confs: (String, String)*)(after: Int => Unit): Unit = {
     startSpark(confs: _*)
     CountingFileSystem.reset()
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    val input = numbers()
     (0 until done).foreach(_ => input.addData(0 until 100))
-    val query = start(
-      input.toDF().groupBy((col("value") % 50).as("key")).count(),
-      s"restarted$done",
-      at = s"counting://$directory/checkpoint"
-    )
+    val query = start(counts(input, 50), s"restarted$done", at = s"counting://$directory/checkpoint")
     try {
       (done until done + batches).foreach { batch =>
         input.addData(0 until 100)

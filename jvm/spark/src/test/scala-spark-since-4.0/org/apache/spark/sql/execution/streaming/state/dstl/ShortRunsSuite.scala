@@ -4,8 +4,7 @@ import scala.annotation.nowarn
 
 import sparkdstl.log.format.SegmentKind
 
-import org.apache.spark.sql.{Encoders, Row}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.Row
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
@@ -24,9 +23,9 @@ class ShortRunsSuite extends QuerySuite {
     test(s"$runs runs of one batch leave few entries, and a start replays few of them, $name, format $format") {
       spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", format)
       (0 until runs).foreach { run =>
-        val input = MemoryStream[Int](Encoders.scalaInt, spark)
+        val input = numbers()
         (0 to run).foreach(batch => input.addData(0 until 10 + batch))
-        val query = input.toDF().groupBy((col("value") % 7).as("key")).count().writeStream.format("memory")
+        val query = counts(input).writeStream.format("memory")
           .queryName(s"run$format$run").outputMode(OutputMode.Complete()).option(
             "checkpointLocation",
             checkpoint.toString
@@ -46,12 +45,12 @@ class ShortRunsSuite extends QuerySuite {
           assert(run + 1 - newest.getOrElse(store, 0L) <= 2, s"store $store after run $run: $newest")
         )
       }
-      val counts = (0 until runs).flatMap(batch => 0 until 10 + batch).groupBy(_ % 7).map { case (key, of) =>
+      val expected = (0 until runs).flatMap(batch => 0 until 10 + batch).groupBy(_ % 7).map { case (key, of) =>
         Row(key, of.size.toLong)
       }.toSet
       val state = spark.read.format("statestore").load(checkpoint.toString)
         .select(col("key._groupingexpression"), col("value.count")).collect().toSet
-      assert(state == counts)
+      assert(state == expected)
       val claims = files().filter(_.matches("dstl/epochs/\\d+(\\.ended)?"))
       assert(claims.size <= 4, s"runs that ended leave no fences: $claims")
     }

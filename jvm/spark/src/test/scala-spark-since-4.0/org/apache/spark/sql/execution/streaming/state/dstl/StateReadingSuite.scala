@@ -43,18 +43,10 @@ class StateReadingSuite extends ComparisonSuite {
   for (version <- SparkFacts.ReadableFormats) {
     test(s"every retained batch's state, and what changed from batch to batch, checkpoint format version $version") {
       sameFor(Operator.totals, inFormat(version, stock, ours)) { (session, at) =>
-        (0 to 2).map(batch => read(session, "statestore", at, "batchId" -> batch.toString)) ++ Seq(
-          read(session, "statestore", at),
-          read(session, "statestore", at, "readChangeFeed" -> "true", "changeStartBatchId" -> "0"),
-          read(
-            session,
-            "statestore",
-            at,
-            "readChangeFeed" -> "true",
-            "changeStartBatchId" -> "1",
-            "changeEndBatchId" -> "1"
-          )
-        )
+        val ofBatches = (0 to 2).map(batch => Seq("batchId" -> batch.toString))
+        val changes = Seq("readChangeFeed" -> "true", "changeStartBatchId" -> "0")
+        val changesOfOne = Seq("readChangeFeed" -> "true", "changeStartBatchId" -> "1", "changeEndBatchId" -> "1")
+        (ofBatches ++ Seq(Nil, changes, changesOfOne)).map(read(session, "statestore", at, _: _*))
       }
     }
 
@@ -90,16 +82,8 @@ class StateReadingSuite extends ComparisonSuite {
     test(s"a partition's state is rebuilt from a snapshot and the log after it, checkpoint format version $version") {
       sameFor(snapshots, inFormat(version, stock, ours)) { (session, at) =>
         // Stores that are unloaded have a snapshot from the second batch on.
-        Seq("1" -> "2").map { case (from, batch) =>
-          read(
-            session,
-            "statestore",
-            at,
-            "snapshotStartBatchId" -> from,
-            "snapshotPartitionId" -> "0",
-            "batchId" -> batch
-          )
-        }
+        val from = Seq("snapshotStartBatchId" -> "1", "snapshotPartitionId" -> "0", "batchId" -> "2")
+        Seq(read(session, "statestore", at, from: _*))
       }
     }
 }

@@ -107,11 +107,15 @@ class TransformWithStateSuite extends ComparisonSuite {
 
 /** Stateful processors; outside of the suite, because Spark serializes them. */
 object Processors {
+  type Lists = (String, Int, String, String)
+  type Sizes = (String, Int, Int, Int)
+  type Sums = (String, Int, Long)
+
   final case class Total(count: Int)
   final case class WiderTotal(count: Int, sum: Option[Long])
 
   /** Counts in a value, keeps the last values in a list and counts each value in a map. */
-  class Variables extends StatefulProcessor[String, Event, (String, Int, String, String)] {
+  class Variables extends StatefulProcessor[String, Event, Lists] {
     import implicits._
     @transient private var total: ValueState[Int] = _
     @transient private var last: ListState[Int] = _
@@ -123,11 +127,7 @@ object Processors {
       byValue = getHandle.getMapState[Int, Int]("byValue", TTLConfig.NONE)
     }
 
-    override def handleInputRows(
-        key: String,
-        rows: Iterator[Event],
-        timers: TimerValues
-    ): Iterator[(String, Int, String, String)] = {
+    override def handleInputRows(key: String, rows: Iterator[Event], timers: TimerValues): Iterator[Lists] = {
       val values = rows.map(_.value).toSeq.sorted
       total.update((if (total.exists()) total.get() else 0) + values.size)
       last.appendValue(values.head)
@@ -170,7 +170,7 @@ object Processors {
   }
 
   /** Keeps everything for an hour, in each kind of state. */
-  class Expiring extends StatefulProcessor[String, Event, (String, Int, Int, Int)] {
+  class Expiring extends StatefulProcessor[String, Event, Sizes] {
     import implicits._
     private val hour = TTLConfig(java.time.Duration.ofHours(1))
     @transient private var total: ValueState[Int] = _
@@ -183,11 +183,7 @@ object Processors {
       byValue = getHandle.getMapState[Int, Int]("byValue", hour)
     }
 
-    override def handleInputRows(
-        key: String,
-        rows: Iterator[Event],
-        timers: TimerValues
-    ): Iterator[(String, Int, Int, Int)] = {
+    override def handleInputRows(key: String, rows: Iterator[Event], timers: TimerValues): Iterator[Sizes] = {
       rows.foreach { event =>
         total.update((if (total.exists()) total.get() else 0) + 1)
         all.appendValue(event.value)
@@ -229,18 +225,14 @@ object Processors {
   }
 
   /** Counts on from what [[Totals]] has left, and sums up. */
-  class WiderTotals extends StatefulProcessor[String, Event, (String, Int, Long)] {
+  class WiderTotals extends StatefulProcessor[String, Event, Sums] {
     import implicits._
     @transient private var total: ValueState[WiderTotal] = _
 
     override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
       total = getHandle.getValueState[WiderTotal]("total", TTLConfig.NONE)
 
-    override def handleInputRows(
-        key: String,
-        rows: Iterator[Event],
-        timers: TimerValues
-    ): Iterator[(String, Int, Long)] = {
+    override def handleInputRows(key: String, rows: Iterator[Event], timers: TimerValues): Iterator[Sums] = {
       val before = if (total.exists()) total.get() else WiderTotal(0, None)
       val values = rows.map(_.value).toSeq
       val after = WiderTotal(before.count + values.size, Some(before.sum.getOrElse(0L) + values.sum))

@@ -9,9 +9,7 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.scalatest.{Assertion, BeforeAndAfterAll}
-import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
@@ -51,18 +49,8 @@ final case class Outcome(batches: Map[Long, Seq[String]], state: Seq[Seq[String]
  * Runs one query with several [[Contender]]s on the same input, restarts it in the middle, and expects the same rows in
  * the same batches. One Spark serves all tests; each query has its own session and checkpoint.
  */
-abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
-  protected var spark: SparkSession = _
-  protected var directory: LocalPath = _
+abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   private val workers = Executors.newCachedThreadPool()
-
-  protected val providerKey = "spark.sql.streaming.stateStore.providerClass"
-  protected val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
-  protected val formatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-  protected val changelogKey = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-
-  /** The key of one of the log's options. */
-  protected def option(key: String): String = LogOptions.Prefix + key
 
   protected val stock: Contender =
     Contender("stock", Map(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true"))
@@ -104,28 +92,20 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
     (Seq(Event("a", 2, 200)), Seq(Event("a", 19, 201)))
   )
 
-  protected def master: String = "local[2]"
-
   /** SQL configurations of the suite's Spark. */
   protected def configuration: Map[String, String] = Map.empty
 
   override def beforeAll(): Unit = {
     super.beforeAll()
     directory = Files.createTempDirectory("dstl-comparison")
-    val builder = SparkSession.builder().master(master).appName(suiteName)
-      .config("spark.ui.enabled", "false")
-      .config("spark.driver.host", "localhost")
-      .config("spark.sql.shuffle.partitions", "2")
-      .config("spark.sql.codegen.wholeStage", "false")
-      .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-      .config("spark.sql.adaptive.enabled", "false")
-      .config("spark.sql.streaming.metricsEnabled", "false")
-      .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-      .config("spark.sql.streaming.stateStore.maintenanceInterval", "1h")
-      .config("spark.sql.session.timeZone", "UTC")
-      .config("spark.sql.warehouse.dir", directory.resolve("warehouse").toString)
-    configuration.foreach { case (key, value) => builder.config(key, value) }
-    spark = builder.getOrCreate()
+    spark = createSpark(Map(
+      "spark.sql.shuffle.partitions" -> "2",
+      "spark.sql.codegen.wholeStage" -> "false",
+      "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
+      "spark.sql.adaptive.enabled" -> "false",
+      "spark.sql.streaming.noDataMicroBatches.enabled" -> "false",
+      "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
+    ) ++ configuration)
   }
 
   override def afterAll(): Unit =
@@ -214,11 +194,7 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
 
     /** Runs what an earlier run has begun or left. */
-    def catchUp(): Unit = {
-      val query = start()
-      try query.processAllAvailable()
-      finally query.stop()
-    }
+    def catchUp(): Unit = complete(start())
 
     /** Gives the query one batch. */
     def feed(query: StreamingQuery, batch: (Seq[Event], Seq[Event])): Unit = {
@@ -263,11 +239,6 @@ abstract class ComparisonSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   /** All files below a directory, as paths relative to it. */
   protected def files(below: LocalPath): Seq[String] = LocalFiles.below(below)
-
-  /** The messages of an error and all its causes. */
-  protected def messages(error: Throwable): String =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30)
-      .map(e => s"${e.getClass.getName}: ${e.getMessage}").mkString("\n")
 
   /** What a query fails with when it is given a batch. */
   protected def failure(playing: => Unit): String = messages(intercept[Exception](playing))

@@ -1,20 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
 import org.apache.spark.sql.functions._
 
 /** Ways in and out of the log, and the versions of Spark's checkpoint format. */
 class CompatibilitySuite extends QuerySuite {
-  private val providerKey = "spark.sql.streaming.stateStore.providerClass"
-  private val fileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
-
-  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
-
-  private def expected(until: Int): Set[String] = (0 until until).groupBy(_ % 7).map { case (key, of) =>
-    s"[$key,${of.size}]"
-  }.toSet
 
   /** Three batches of ten values each; returns how many values there have been. */
   private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
@@ -24,61 +15,44 @@ class CompatibilitySuite extends QuerySuite {
         query.processAllAvailable()
       }
     finally query.stop()
-    assert(rows(name) == expected(from + 30))
+    assert(rows(name) == counted(0 until from + 30))
     from + 30
   }
 
   private def stock(): Unit = {
-    spark.conf.set(providerKey, classOf[RocksDBStateStoreProvider].getName)
-    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    configure(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true")
     spark.conf.unset(fileManagerKey)
   }
 
-  private def ours(): Unit = {
-    spark.conf.set(providerKey, classOf[DstlStateStoreProvider].getName)
-    spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
-  }
+  private def ours(): Unit = configure(configuration.toSeq: _*)
 
   private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
 
   private def logged: Set[Int] = LoggedBatches.of(checkpoint).map(_.toInt)
 
-  private def withInput(body: MemoryStream[Int] => Any): Unit =
-    body(MemoryStream[Int](Encoders.scalaInt, spark)): Unit
-
   for (version <- Seq("1", "2")) {
-    val format = "spark.sql.streaming.stateStore.checkpointFormatVersion" -> version
-
-    test(s"large segments of format version $version survive restarts") {
-      spark.conf.set(format._1, format._2)
-      spark.conf.set(option("inline.maxSegmentSize"), "0")
-      withInput { input =>
+    for (
+      (what, limit) <- Seq("segment" -> ("inline.maxSegmentSize" -> "0"), "batch" -> ("inline.maxBatchSize" -> "100"))
+    )
+      test(s"what exceeds the inline limit of a $what is uploaded and survives restarts, format version $version") {
+        configure(formatKey -> version, option(limit._1) -> limit._2)
+        val input = numbers()
         run(input, run(input, 0, "first"), "second"): Unit
         assert(files(checkpoint.resolve("dstl/data")).nonEmpty)
         assert(changelogFiles == Nil)
       }
-    }
 
     test(s"large changes go to the log in chunks while tasks run, and survive restarts, format version $version") {
-      spark.conf.set(format._1, format._2)
-      spark.conf.set(option("preemptivePersistThreshold"), "64k")
-      spark.conf.set(option("batch.persistSizeThreshold"), "64k")
-      spark.conf.set(option("upload.maxInFlight"), "1m")
-      spark.conf.set("spark.sql.shuffle.partitions", "2")
-      val input = MemoryStream[Int](Encoders.scalaInt, spark)
+      configure(formatKey -> version, "spark.sql.shuffle.partitions" -> "2", option("upload.maxInFlight") -> "1m")
+      configure(option("preemptivePersistThreshold") -> "64k", option("batch.persistSizeThreshold") -> "64k")
+      val input = numbers()
       // Random text of 400 bytes a key does not compress away: some megabytes of changes a store.
-      val texts = input.toDF().select(
-        col("value"),
-        expr(
-          "concat_ws('-', sha2(string(value), 512), sha2(string(value + 1), 512), sha2(string(value + 2), 512))"
-        ).as("text")
-      )
+      val hashes = (0 to 2).map(of => s"sha2(string(value + $of), 512)").mkString(", ")
+      val texts = input.toDF().select(col("value"), expr(s"concat_ws('-', $hashes)").as("text"))
       val longest = texts.groupBy("text").agg(max("value").as("value"))
       def batch(values: Range, name: String): Unit = {
         input.addData(values)
-        val query = start(longest, name)
-        try query.processAllAvailable()
-        finally query.stop()
+        complete(start(longest, name))
       }
       batch(0 until 8000, "first")
       batch(8000 until 9000, "second")
@@ -87,43 +61,32 @@ class CompatibilitySuite extends QuerySuite {
       assert(files(checkpoint.resolve("dstl/data")).size > 10)
     }
 
-    test(s"what goes beyond the batch's inline budget is uploaded, format version $version") {
-      spark.conf.set(format._1, format._2)
-      spark.conf.set(option("inline.maxBatchSize"), "100")
-      withInput { input =>
-        run(input, run(input, 0, "first"), "second"): Unit
-        assert(files(checkpoint.resolve("dstl/data")).nonEmpty)
-      }
-    }
-
     test(s"a stock checkpoint of format version $version is taken over") {
-      spark.conf.set(format._1, format._2)
-      withInput { input =>
-        stock()
-        val after = run(input, 0, "stock")
-        val plain = changelogFiles
-        assert(plain.nonEmpty)
-        ours()
-        run(input, run(input, after, "taken"), "again"): Unit
-        assert(changelogFiles == plain)
-        assert(logged == (3 until 9).toSet)
-      }
+      configure(formatKey -> version)
+      val input = numbers()
+      stock()
+      val after = run(input, 0, "stock")
+      val plain = changelogFiles
+      assert(plain.nonEmpty)
+      ours()
+      run(input, run(input, after, "taken"), "again"): Unit
+      assert(changelogFiles == plain)
+      assert(logged == (3 until 9).toSet)
     }
 
     test(
       s"with the log disabled later batches are plain files and earlier ones stay readable, format version $version"
     ) {
-      spark.conf.set(format._1, format._2)
-      withInput { input =>
-        val after = run(input, 0, "first")
-        spark.conf.set(option("enabled"), "false")
-        val later = run(input, after, "disabled")
-        assert(logged == (0 until 3).toSet)
-        assert(changelogFiles.nonEmpty)
-        spark.conf.set(option("enabled"), "true")
-        run(input, later, "enabled"): Unit
-        assert(logged == (0 until 3).toSet ++ (6 until 9))
-      }
+      configure(formatKey -> version)
+      val input = numbers()
+      val after = run(input, 0, "first")
+      spark.conf.set(option("enabled"), "false")
+      val later = run(input, after, "disabled")
+      assert(logged == (0 until 3).toSet)
+      assert(changelogFiles.nonEmpty)
+      spark.conf.set(option("enabled"), "true")
+      run(input, later, "enabled"): Unit
+      assert(logged == (0 until 3).toSet ++ (6 until 9))
     }
   }
 
@@ -136,47 +99,44 @@ class CompatibilitySuite extends QuerySuite {
       )
     )
   ) test(s"the log may be off for longer than commit entries are retained, and on again: $name") {
-    more.foreach { case (key, value) => spark.conf.set(key, value) }
-    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
-    withInput { input =>
-      val after = run(input, 0, "first")
-      spark.conf.set(option("enabled"), "false")
-      val later = run(input, run(input, run(input, after, "off"), "still"), "longer")
-      spark.conf.set(option("enabled"), "true")
-      val again = run(input, later, "enabled")
-      assert(LoggedBatches.of(checkpoint).contains(14L))
-      run(input, again, "again"): Unit
-      assert(LoggedBatches.of(checkpoint).contains(17L))
-    }
+    configure(more.toSeq :+ "spark.sql.streaming.minBatchesToRetain" -> "2": _*)
+    val input = numbers()
+    val after = run(input, 0, "first")
+    spark.conf.set(option("enabled"), "false")
+    val later = run(input, run(input, run(input, after, "off"), "still"), "longer")
+    spark.conf.set(option("enabled"), "true")
+    val again = run(input, later, "enabled")
+    assert(LoggedBatches.of(checkpoint).contains(14L))
+    run(input, again, "again"): Unit
+    assert(LoggedBatches.of(checkpoint).contains(17L))
   }
 
   test(
     "a query that was in the log continues with the provider class alone, restarts from plain files, and returns to the log"
   ) {
-    withInput { input =>
-      val after = run(input, 0, "log")
-      spark.conf.unset(fileManagerKey)
-      val later = run(input, run(input, after, "plain"), "still")
-      assert(changelogFiles.nonEmpty)
-      ours()
-      run(input, later, "again"): Unit
-      assert(logged == Set(0, 1, 2, 9, 10, 11))
-    }
+    val input = numbers()
+    val after = run(input, 0, "log")
+    spark.conf.unset(fileManagerKey)
+    val later = run(input, run(input, after, "plain"), "still")
+    assert(changelogFiles.nonEmpty)
+    ours()
+    run(input, later, "again"): Unit
+    assert(logged == Set(0, 1, 2, 9, 10, 11))
   }
 
   if (SparkFacts.HasStateSource) test(
     "state in the log is read by the state data source, also in a session that has never started a query"
   ) {
-    withInput(input => run(input, 0, "query"): Unit)
+    run(numbers(), 0, "query"): Unit
     def state(batch: Long): Set[String] =
       spark.read.format("statestore").option("batchId", batch).load(checkpoint.toString)
         .selectExpr("key.*", "value.*").collect().map(_.toString).toSet
-    assert(state(2) == expected(30))
+    assert(state(2) == counted(0 until 30))
     stopSpark()
     StateStore.stop()
     startSpark()
-    assert(state(2) == expected(30))
-    assert(state(0) == expected(10))
+    assert(state(2) == counted(0 until 30))
+    assert(state(0) == counted(0 until 10))
   }
 
   test("stock Spark continues from commit entries with our note") {
@@ -184,45 +144,43 @@ class CompatibilitySuite extends QuerySuite {
     stock()
     spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
     spark.conf.set(option("commit.mode"), "sync")
-    withInput { input =>
-      val after = run(input, 0, "noted")
-      assert(LoggedBatches.index(checkpoint, 2).exists(_.entries.isEmpty))
-      assert(changelogFiles.nonEmpty)
-      stock()
-      run(input, after, "stock"): Unit
-      assert(LoggedBatches.index(checkpoint, 5).isEmpty)
-    }
+    val input = numbers()
+    val after = run(input, 0, "noted")
+    assert(LoggedBatches.index(checkpoint, 2).exists(_.entries.isEmpty))
+    assert(changelogFiles.nonEmpty)
+    stock()
+    run(input, after, "stock"): Unit
+    assert(LoggedBatches.index(checkpoint, 5).isEmpty)
   }
 
   test("the progress of a query tells what the log did") {
-    withInput { input =>
-      val query = start(counts(input), "measured")
-      try {
-        (0 until 2).foreach { batch =>
-          input.addData(batch * 10 until batch * 10 + 10)
-          query.processAllAvailable()
-        }
-        val metrics = query.lastProgress.stateOperators.head.customMetrics
-        assert(metrics.get("dstlInlineBytes") > 0, metrics)
-        assert(metrics.get("dstlSegments") == 3 * SparkFacts.ChangelogFiles, metrics)
-        assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
-        assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
-      } finally query.stop()
-      val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
-      val again = start(counts(input), "recovered")
-      try {
-        input.addData(20 until 30)
-        again.processAllAvailable()
-        val metrics = again.lastProgress.stateOperators.head.customMetrics
-        assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
-        // Of each of the two batches before the counts of all seven keys changed.
-        assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
-        assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
-        input.addData(30 until 40)
-        again.processAllAvailable()
-        val after = again.lastProgress.stateOperators.head.customMetrics
-        assert(after.get("dstlReplayedRecords") == 0, after)
-      } finally again.stop()
-    }
+    val input = numbers()
+    val query = start(counts(input), "measured")
+    try {
+      (0 until 2).foreach { batch =>
+        input.addData(batch * 10 until batch * 10 + 10)
+        query.processAllAvailable()
+      }
+      val metrics = query.lastProgress.stateOperators.head.customMetrics
+      assert(metrics.get("dstlInlineBytes") > 0, metrics)
+      assert(metrics.get("dstlSegments") == 3 * SparkFacts.ChangelogFiles, metrics)
+      assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
+      assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
+    } finally query.stop()
+    val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
+    val again = start(counts(input), "recovered")
+    try {
+      input.addData(20 until 30)
+      again.processAllAvailable()
+      val metrics = again.lastProgress.stateOperators.head.customMetrics
+      assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
+      // Of each of the two batches before the counts of all seven keys changed.
+      assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
+      assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
+      input.addData(30 until 40)
+      again.processAllAvailable()
+      val after = again.lastProgress.stateOperators.head.customMetrics
+      assert(after.get("dstlReplayedRecords") == 0, after)
+    } finally again.stop()
   }
 }

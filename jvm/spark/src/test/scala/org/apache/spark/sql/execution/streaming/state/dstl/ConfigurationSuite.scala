@@ -5,18 +5,11 @@ import java.nio.file.{Files, Paths}
 
 import sparkdstl.testing.FaultyFileSystem
 
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.functions._
-
 /** What a query says at its start when it is configured wrongly. */
 class ConfigurationSuite extends QuerySuite {
-
-  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
-
   private def failureWith(conf: (String, String)*): String = {
-    conf.foreach { case (key, value) => spark.conf.set(key, value) }
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    configure(conf: _*)
+    val input = numbers()
     input.addData(1 to 10)
     val error = messages(failure(start(counts(input), "failing")))
     assert(!files().exists(_.startsWith("commits/")), "a batch was committed")
@@ -27,12 +20,10 @@ class ConfigurationSuite extends QuerySuite {
     run(conf.toMap, directory.resolve(s"checkpoint${System.nanoTime()}").toString, 1 to 10)
 
   private def run(conf: Map[String, String], at: String, data: Seq[Int]): Unit = {
-    conf.foreach { case (key, value) => spark.conf.set(key, value) }
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    configure(conf.toSeq: _*)
+    val input = numbers()
     input.addData(data)
-    val query = start(counts(input), s"run${System.nanoTime()}", at = at)
-    try query.processAllAvailable()
-    finally query.stop()
+    complete(start(counts(input), s"run${System.nanoTime()}", at = at))
   }
 
   test("an unknown option fails the query at its start, naming the nearest known one") {
@@ -77,12 +68,11 @@ class ConfigurationSuite extends QuerySuite {
   }
 
   test("a read-only storage for the log fails the batch, naming the object") {
-    spark.sparkContext.hadoopConfiguration.set("fs.faulty.impl", classOf[FaultyFileSystem].getName)
-    spark.sparkContext.hadoopConfiguration.set("fs.faulty.fail.ratio", "1.0")
+    val hadoop = FaultyFileSystem.configure(spark.sparkContext.hadoopConfiguration)
+    hadoop.set(FaultyFileSystem.FailRatio, "1.0")
     // Another test may have left one that fails less.
-    spark.sparkContext.hadoopConfiguration.setBoolean("fs.faulty.impl.disable.cache", true)
-    spark.conf.set(option("upload.nextAttemptDelay"), "1ms")
-    spark.conf.set(option("commit.timeout"), "2s")
+    hadoop.setBoolean("fs.faulty.impl.disable.cache", true)
+    configure(option("upload.nextAttemptDelay") -> "1ms", option("commit.timeout") -> "2s")
     val error = failureWith(option("basePath") -> s"faulty://$directory/log")
     assert(error.contains("[DSTL_UNUSABLE_BASE_PATH]") || error.contains("[DSTL_WRITE_FAILED]"), error)
     assert(error.contains(s"$directory/log"), error)
@@ -91,21 +81,16 @@ class ConfigurationSuite extends QuerySuite {
   test("a log may lie on another path than the checkpoint, and a changed base path is an error") {
     spark.conf.set(option("inline.maxSegmentSize"), "0")
     spark.conf.set(option("basePath"), directory.resolve("log").toString)
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
-    def again(name: String): Unit = {
-      val query = start(counts(input), name)
-      try query.processAllAvailable()
-      finally query.stop()
-    }
+    val input = numbers()
     input.addData(1 to 10)
-    again("first")
+    complete(start(counts(input), "first"))
     assert(files(directory.resolve("log")).exists(_.startsWith("data/")))
     spark.conf.set(option("basePath"), directory.resolve("elsewhere").toString)
     input.addData(11 to 20)
     val error = messages(failure(start(counts(input), "moved")))
     assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains(directory.resolve("log").toString), error)
     spark.conf.set(option("basePath"), directory.resolve("log").toString)
-    again("second")
-    assert(rows("second") == (1 to 20).groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet)
+    complete(start(counts(input), "second"))
+    assert(rows("second") == counted(1 to 20))
   }
 }

@@ -4,13 +4,9 @@ import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
-
 import sparkdstl.testing.GatedFileSystem
 
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
@@ -19,10 +15,8 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQuer
  * When the SparkContext stops, every wait for the log ends: the query fails within seconds, by name where its own thread waits
  * for the log, and no thread stays behind. Where it waits for a job of Spark the error is Spark's.
  */
-class ContextStopSuite extends QuerySuite with Eventually {
+class ContextStopSuite extends QuerySuite with Patience {
   import ContextStopSuite._
-
-  implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.hadoop." + GatedFileSystem.entry._1 -> GatedFileSystem.entry._2
@@ -53,7 +47,7 @@ class ContextStopSuite extends QuerySuite with Eventually {
 
   /** A running count of keys. */
   private final class Counting(fed: Int = 0) {
-    private val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    private val input = numbers()
     (1 to fed).foreach(batch => feed(1 to 10 * batch))
     val query: StreamingQuery = begin(input.toDF().groupBy(concat(col("value"), lit("-" * 60)).as("key")).count())
 
@@ -175,7 +169,7 @@ class ContextStopSuite extends QuerySuite with Eventually {
   }
 
   test("a query whose own thread stops the context fails, and does not commit the batch") {
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    val input = numbers()
     input.addData(1 to 10)
     val query = begin(input.toDF().groupBy("value").count(), _.sparkSession.sparkContext.stop())
     failureOf(query): Unit

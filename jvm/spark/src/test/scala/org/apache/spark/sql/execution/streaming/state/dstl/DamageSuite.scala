@@ -2,17 +2,12 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.{Files, Path => LocalPath}
 
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.functions._
 
 /** Stored objects that are damaged, missing or foreign: the error names each first, and a restart loses nothing. */
 class DamageSuite extends QuerySuite {
   private val uploads = option("inline.maxSegmentSize") -> "0"
-
-  private def counts(input: MemoryStream[Int]): DataFrame = input.toDF().groupBy((col("value") % 7).as("key")).count()
 
   /**
    * Runs batches 0 to 3, damages what is stored, and tells the first line of what a restart says; then undoes the damage and
@@ -21,7 +16,7 @@ class DamageSuite extends QuerySuite {
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
     stopSpark()
     startSpark(more: _*)
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    val input = numbers()
     val query = start(counts(input), "before")
     (0 until 4).foreach { batch =>
       input.addData(batch * 10 until batch * 10 + 10)
@@ -34,10 +29,8 @@ class DamageSuite extends QuerySuite {
     val error = failure(start(counts(input), "damaged"))
     assert(contents().filter { case (file, _) => before.contains(file) } == before, "the failed start changed files")
     repair()
-    val repaired = start(counts(input), "repaired")
-    try repaired.processAllAvailable()
-    finally repaired.stop()
-    assert(rows("repaired") == (0 until 50).groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet)
+    complete(start(counts(input), "repaired"))
+    assert(rows("repaired") == counted(0 until 50))
     error.getMessage.linesIterator.next()
   }
 
@@ -63,6 +56,9 @@ class DamageSuite extends QuerySuite {
 
   private def cut(file: LocalPath, bytes: Int): () => Unit = change(file)(content => Some(content.dropRight(bytes)))
 
+  private def replace(file: LocalPath, other: LocalPath): () => Unit =
+    change(file)(_ => Some(Files.readAllBytes(other)))
+
   private def remove(file: LocalPath): () => Unit = change(file)(_ => None)
 
   private def flip(file: LocalPath)(at: Array[Byte] => Int): () => Unit = change(file) { content =>
@@ -77,19 +73,33 @@ class DamageSuite extends QuerySuite {
   }
 
   private val below = Map(
-    "spark.sql.streaming.stateStore.providerClass" -> classOf[RocksDBStateStoreProvider].getName,
+    providerKey -> classOf[RocksDBStateStoreProvider].getName,
     EntryPoints.ChangelogCheckpointing -> "true"
   )
-  private val second = Map("spark.sql.streaming.stateStore.checkpointFormatVersion" -> "2")
+  private val second = Map(formatKey -> "2")
 
-  test("the error names a commit entry that was cut off") {
-    val error = restartAfter()(cut(entry(2), 100))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("commits/2"), error)
-  }
+  private val damaged = "[DSTL_DAMAGED_LOG]"
+  private val missing = "[DSTL_MISSING_LOG_OBJECT]"
 
-  test("a newest commit entry that was cut off fails the query at its start") {
-    val error = restartAfter()(cut(entry(3), 100))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("commits/3"), error)
+  for {
+    (what, more, damage, words) <- Seq[(String, Seq[(String, String)], () => () => Unit, Seq[String])](
+      ("a commit entry that was cut off", Nil, () => cut(entry(2), 100), Seq(damaged, "commits/2")),
+      ("a newest commit entry that was cut off", Nil, () => cut(entry(3), 100), Seq(damaged, "commits/3")),
+      ("an entry under another's name", Nil, () => replace(entry(2), entry(1)), Seq(damaged, "commits/2")),
+      ("a flipped bit in an index", Nil, () => flip(entry(1))(_.length - 75), Seq(damaged, "index")),
+      ("a flipped bit in a data file", Seq(uploads), () => flip(dataFile())(_ => 40), Seq(damaged, "/dstl/data/")),
+      (
+        "a data file that was cut off",
+        Seq(uploads),
+        () => change(dataFile())(content => Some(content.take(60))),
+        Seq(damaged, "/dstl/data/")
+      ),
+      ("a missing data file", Seq(uploads), () => remove(dataFile()), Seq(missing, ".changelog")),
+      ("a missing commit entry", Nil, () => remove(entry(1)), Seq(missing, "commits/1", "2.changelog"))
+    )
+  } test(s"$what fails the query at its start, with its name") {
+    val error = restartAfter(more: _*)(damage())
+    assert(words.forall(error.contains(_)), error)
   }
 
   for (
@@ -107,34 +117,6 @@ class DamageSuite extends QuerySuite {
       assert(!error.contains("UNCATEGORIZED"), error)
     }
 
-  test("a flipped bit in an index is an error") {
-    val error = restartAfter()(flip(entry(1))(_.length - 75))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("index"), error)
-  }
-
-  test("a flipped bit in a data file is an error") {
-    val error = restartAfter(uploads)(flip(dataFile())(_ => 40))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("/dstl/data/"), error)
-  }
-
-  test("a data file that was cut off is an error") {
-    val error = restartAfter(uploads)(change(dataFile())(content => Some(content.take(60))))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("/dstl/data/"), error)
-  }
-
-  test("the error names a missing data file and what needs it") {
-    val error = restartAfter(uploads)(remove(dataFile()))
-    assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains(".changelog"), error)
-  }
-
-  test("the error names a missing commit entry and what needs it") {
-    val error = restartAfter()(remove(entry(1)))
-    assert(
-      error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/1") && error.contains("2.changelog"),
-      error
-    )
-  }
-
   for ((name, more) <- Seq("our provider" -> Map.empty[String, String], "Spark's provider" -> below))
     test(s"entries that a copy of a running query's checkpoint lacks are told, with the way back: $name") {
       val error = restartAfter(more.toSeq: _*) {
@@ -144,9 +126,4 @@ class DamageSuite extends QuerySuite {
       assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/2"), error)
       assert(error.contains(s"dstl rollback file:$checkpoint --to 1 --apply"), error)
     }
-
-  test("an entry under another entry's name is an error") {
-    val error = restartAfter()(change(entry(2))(_ => Some(Files.readAllBytes(entry(1)))))
-    assert(error.contains("[DSTL_DAMAGED_LOG]") && error.contains("commits/2"), error)
-  }
 }

@@ -6,8 +6,6 @@ import java.util.{Map => JavaMap}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.Assertion
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.format.SegmentKind
 
@@ -21,9 +19,7 @@ import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode
  * Attempts that have sealed and whose driver has promised to keep what they sealed, and that fail afterwards: what they left
  * is in no state and in no snapshot.
  */
-class LosingAttemptsSuite extends ComparisonSuite with Eventually {
-  override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
-
+class LosingAttemptsSuite extends ComparisonSuite with Patience {
   override protected def master: String = "local[2,3]"
 
   override protected def configuration: Map[String, String] =

@@ -4,8 +4,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.{DataFrame, Encoders}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.OutputMode
 
 /** One process takes any number of stateful queries, whose stores stay loaded. */
@@ -20,13 +19,12 @@ class ManyQueriesSuite extends QuerySuite {
   private def checkpoint(number: Int): String = directory.resolve(s"query-$number").toString
 
   private def run(number: Int, batches: Int)(sink: DataFrame => Unit): Unit = {
-    val input = MemoryStream[Int](Encoders.scalaInt, spark)
+    val input = numbers()
     (1 to batches).foreach(_ => input.addData(number))
     val query = input.toDF().groupBy("value").count().writeStream.outputMode(OutputMode.Update())
       .option("checkpointLocation", checkpoint(number))
       .foreachBatch((rows: DataFrame, _: Long) => sink(rows)).start()
-    try query.processAllAvailable()
-    finally query.stop()
+    complete(query)
   }
 
   test("each query restarts on its state, and one reads the state of all others") {

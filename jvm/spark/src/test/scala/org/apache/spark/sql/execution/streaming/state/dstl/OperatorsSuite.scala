@@ -76,37 +76,22 @@ class OperatorsSuite extends ComparisonSuite {
     )
   )
 
+  private def windows(name: String, configuration: (String, String)*): Operator =
+    Operator(name, i => counts(i, window(col("at"), "10 seconds")), update, configuration.toMap)
+
   private val formats = Seq(
-    Operator(
+    windows(
       "row checksums",
-      i => counts(i, window(col("at"), "10 seconds")),
-      update,
-      Map(
-        "spark.sql.streaming.stateStore.rowChecksum.enabled" -> "true",
-        "spark.sql.streaming.stateStore.rowChecksum.readVerificationRatio" -> "1"
-      )
+      "spark.sql.streaming.stateStore.rowChecksum.enabled" -> "true",
+      "spark.sql.streaming.stateStore.rowChecksum.readVerificationRatio" -> "1"
     ),
-    Operator(
-      "no file checksums",
-      i => counts(i, window(col("at"), "10 seconds")),
-      update,
-      Map("spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
-    ),
-    Operator(
-      "offset log format version 2",
-      i => counts(i, window(col("at"), "10 seconds")),
-      update,
-      Map("spark.sql.streaming.offsetLog.formatVersion" -> "2")
-    ),
-    Operator(
+    windows("no file checksums", "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false"),
+    windows("offset log format version 2", "spark.sql.streaming.offsetLog.formatVersion" -> "2"),
+    windows(
       "a state store with another codec, snapshots at every version",
-      i => counts(i, window(col("at"), "10 seconds")),
-      update,
-      Map(
-        "spark.sql.streaming.stateStore.compression.codec" -> "zstd",
-        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-        option("materialize.replayCost") -> "100000"
-      )
+      "spark.sql.streaming.stateStore.compression.codec" -> "zstd",
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      option("materialize.replayCost") -> "100000"
     )
   )
 

@@ -3,28 +3,23 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.nio.file.{Files, Path => LocalPath}
 
 import org.scalatest.BeforeAndAfterEach
-import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.LocalFiles
 
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
 
 /** Runs real queries in this process, each test with a new Spark and a directory that is emptied afterwards. */
-abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
-  protected var spark: SparkSession = _
-  protected var directory: LocalPath = _
-
-  protected def master: String = "local[2]"
-
+abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
   protected def provider: String = classOf[DstlStateStoreProvider].getName
 
   /** SQL configurations of each test's session. */
   protected def configuration: Map[String, String] = Map(
-    "spark.sql.streaming.stateStore.providerClass" -> provider,
-    "spark.sql.streaming.checkpointFileManagerClass" -> classOf[DstlCheckpointFileManager].getName
+    providerKey -> provider,
+    fileManagerKey -> classOf[DstlCheckpointFileManager].getName
   )
 
   override def beforeEach(): Unit = {
@@ -40,16 +35,8 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
     } finally super.afterEach()
 
   protected def startSpark(more: (String, String)*): Unit = {
-    val builder = SparkSession.builder().master(master).appName(suiteName)
-      .config("spark.ui.enabled", "false")
-      .config("spark.driver.host", "localhost")
-      .config("spark.sql.shuffle.partitions", "3")
-      .config("spark.sql.streaming.metricsEnabled", "false")
-      .config("spark.sql.session.timeZone", "UTC")
-      .config("spark.sql.warehouse.dir", directory.resolve("warehouse").toString)
-      .config("spark.sql.streaming.minBatchesToRetain", "100")
-    (configuration ++ more).foreach { case (key, value) => builder.config(key, value) }
-    spark = builder.getOrCreate()
+    val own = Map("spark.sql.shuffle.partitions" -> "3", "spark.sql.streaming.minBatchesToRetain" -> "100")
+    spark = createSpark(own ++ configuration ++ more)
   }
 
   protected def stopSpark(): Unit = {
@@ -60,7 +47,19 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
 
   protected def checkpoint: LocalPath = directory.resolve("checkpoint")
 
-  protected def option(key: String): String = LogOptions.Prefix + key
+  protected def configure(more: (String, String)*): Unit = more.foreach { case (key, value) =>
+    spark.conf.set(key, value)
+  }
+
+  protected def numbers(): MemoryStream[Int] = MemoryStream[Int](Encoders.scalaInt, spark)
+
+  /** How many numbers have the same remainder. */
+  protected def counts(input: MemoryStream[Int], keys: Int = 7): DataFrame =
+    input.toDF().groupBy((col("value") % keys).as("key")).count()
+
+  /** The rows of the counts of these numbers. */
+  protected def counted(values: Seq[Int]): Set[String] =
+    values.groupBy(_ % 7).map { case (key, of) => s"[$key,${of.size}]" }.toSet
 
   /** Starts `result` into the memory table `name`. */
   protected def start(
@@ -68,8 +67,7 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
       name: String,
       mode: OutputMode = OutputMode.Complete(),
       at: String = checkpoint.toString
-  )
-      : StreamingQuery =
+  ): StreamingQuery =
     result.writeStream.format("memory").queryName(name).outputMode(mode).option("checkpointLocation", at).start()
 
   protected def rows(table: String): Set[String] = spark.table(table).collect().map(_.toString).toSet
@@ -77,20 +75,5 @@ abstract class QuerySuite extends AnyFunSuite with BeforeAndAfterEach {
   /** All files below the checkpoint, as paths relative to it. */
   protected def files(below: LocalPath = checkpoint): Seq[String] = LocalFiles.below(below)
 
-  /** The messages of an error and all its causes. */
-  protected def messages(error: Throwable): String =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30).map(e =>
-      s"${e.getClass.getName}: ${e.getMessage}"
-    )
-      .mkString("\n")
-
-  protected def failure(query: => StreamingQuery): Throwable =
-    intercept[Exception] {
-      val running = query
-      try running.processAllAvailable()
-      finally running.stop()
-    } match {
-      case e: StreamingQueryException => e
-      case e => e
-    }
+  protected def failure(query: => StreamingQuery): Throwable = intercept[Exception](complete(query))
 }

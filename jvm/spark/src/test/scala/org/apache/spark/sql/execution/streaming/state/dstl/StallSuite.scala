@@ -2,16 +2,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.Files
 
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
-
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
 
 /** Storage that answers no request for a while: the batch waits, and then completes as any other. */
-class StallSuite extends ComparisonSuite with Eventually {
-  implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
-
+class StallSuite extends ComparisonSuite with Patience {
   private val operator = Operator.totals
 
   // A short timeout, so that there are hedges, which wait like the first attempt.

@@ -1,15 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import org.scalatest.concurrent.Eventually
-import org.scalatest.time.{Millis, Seconds, Span}
-
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
 
 /** A query that is stopped in the middle of a batch logs no error, and continues after its restart. */
-class StoppingSuite extends ComparisonSuite with Eventually {
-  implicit override def patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(10, Millis))
-
+class StoppingSuite extends ComparisonSuite with Patience {
   override protected def configuration: Map[String, String] = Map(
     "spark.hadoop." + GatedFileSystem.entry._1 -> GatedFileSystem.entry._2
   )
