@@ -3,7 +3,6 @@ package sparkdstl.sim.play
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.sim.machines.SimProcess
-import sparkdstl.sim.model.Names
 import sparkdstl.sim.world.{Chance, FaultKind, World}
 
 /** Starts applications, and makes what goes wrong with whole processes happen, until enough batches are committed. */
@@ -20,6 +19,8 @@ final class Director(world: World, chance: Chance) {
   private var everStarted = Vector.empty[Application]
   private var wild = true
   private var acting = false
+  // That are committed before nothing goes wrong any more: long pauses take some.
+  private var batches = config.batches.toLong
 
   def state: String =
     s"${if (wild) "wild" else world.ending.state}, ${model.newest} is the newest batch"
@@ -90,7 +91,7 @@ final class Director(world: World, chance: Chance) {
 
   private def tick(): Unit =
     if (acting) ()
-    else if (model.newest + 1 >= config.firstBatch + config.batches || scheduler.nowMillis > WildMillis) calmDown()
+    else if (model.newest + 1 >= config.firstBatch + batches || scheduler.nowMillis > WildMillis) calmDown()
     else {
       if (running.isEmpty && live.forall(_.driver.isPaused) && !model.isToolAtWork && chance.happens(0.2)) start()
       if (live.nonEmpty) wildTick(chance.pick(live))
@@ -139,14 +140,14 @@ final class Director(world: World, chance: Chance) {
    * for so many runs that its fence is given up.
    */
   private def longPause(process: SimProcess): Unit = {
-    val next = Names.commit(model.newest + 1)
     val enough = model.newest + config.batchesToRetain + chance.between(1, 4)
     val claims = objects.newestClaim
+    batches = math.max(batches, enough + 2 - config.firstBatch)
     process.pause()
     start()
     def look(left: Int): Unit = world.after(1000) {
       val isFencedNoMore = objects.newestClaim - claims > config.constants.limits.fencingRuns - 4
-      if (model.newest >= enough && !objects.contains(next)) reach.met("pause-outlives-the-next-entry")
+      if (model.newest >= enough) reach.met("pause-outlives-retention")
       if (model.newest >= enough || left == 0 || !wild || isFencedNoMore) resume(process) else look(left - 1)
     }
     look(600)
