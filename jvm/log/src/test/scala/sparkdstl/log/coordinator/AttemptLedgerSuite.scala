@@ -166,22 +166,34 @@ class AttemptLedgerSuite extends AnyFunSuite {
     take(on(4, 6, 1))
   })
 
-  test("carried snapshots of a batch have a bounded size, and the first is always taken")(new Fixture {
-    def carrying(partition: Int, bytes: Int): Seq[String] = {
-      val changes = SealedSegment(key(1, partition), Some(partition.toLong), Vector(inline(1)))
-      val seal = ToDriver.Seal(10L + partition, 1, Vector(changes), snapshot(1, Nil, partition, bytes))
+  private class CarryingFixture extends Fixture {
+    (0 to 3).foreach(partition => take(seal(partition.toLong, 4, partition, inline(1))))
+    ledger.close(4, Set.empty, 0L to 3L)
+    ledger.committed(4)
+
+    /** A task carries snapshots in batch 5. Returns the stores whose snapshots are not taken. */
+    def carrying(partition: Int, snapshots: Seq[SealedSegment]): Seq[String] = {
+      val changes = SealedSegment(key(5, partition), Some(partition.toLong), Vector(inline(1)))
+      val seal = ToDriver.Seal(10L + partition, 5, Vector(changes), snapshots.toVector)
       ledger.seal("1", seal, carriedLimit = 100).asInstanceOf[FromDriver.Accepted].notTaken.map(_._1)
     }
-    (0 to 3).foreach(partition => take(seal(partition.toLong, 0, partition, inline(1))))
-    ledger.close(0, Set.empty, 0L to 3L)
-    ledger.committed(0)
-    assert(carrying(0, 150).isEmpty)
-    assert(carrying(1, 10) == Seq("0/1"))
-    ledger.close(1, Set.empty, 10L to 11L)
+  }
+
+  test("carried snapshots of a batch have a bounded size, and the first is always taken")(new CarryingFixture {
+    assert(carrying(0, snapshot(5, Nil, 0, bytes = 150)).isEmpty)
+    assert(carrying(1, snapshot(5, Nil, 1, bytes = 10)) == Seq("0/1"))
+    ledger.close(5, Set.empty, 10L to 11L)
     val zips = ledger.result.toOption.get.filter(_.key.kind == SegmentKind.Snapshot)
     assert(zips.map(_.key.partition) == Vector(0))
-    ledger.committed(1)
+    ledger.committed(5)
     assert(budget.inUse == 0)
+  })
+
+  test("a snapshot that has waited longer finds room where a newer one finds none")(new CarryingFixture {
+    assert(carrying(0, snapshot(5, Nil, 0, bytes = 45)).isEmpty)
+    assert(carrying(1, snapshot(5, Nil, 1, bytes = 30)) == Seq("0/1"))
+    assert(carrying(2, snapshot(2, Nil, 2, bytes = 30)).isEmpty)
+    assert(carrying(3, snapshot(1, Nil, 3, bytes = 30)) == Seq("0/3"))
   })
 
   test("a commit returns the files of attempts that are not part of it nor of a later batch")(new Fixture {

@@ -60,7 +60,9 @@ final case class SimConfig(
    */
   def versionsPerSnapshot: Long = {
     val stores = partitions * storesPerTask
-    (if (shortRuns) 5L else constants.versionsPerSnapshot) + 4 + stores
+    // Where an entry takes one carried snapshot, tasks that seal first go before others.
+    val turns = if (constants.limits.carriedBytes < SimConstants.Usual.limits.carriedBytes) 3 * stores else stores
+    (if (shortRuns) 5L else constants.versionsPerSnapshot) + 4 + turns
   }
 
   /**

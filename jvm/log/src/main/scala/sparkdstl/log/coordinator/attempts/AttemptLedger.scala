@@ -207,19 +207,24 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
       batch != committedBatch + 1 || !committedBy.get(segment.key.storeDirectory).contains(base)
     }
 
-  /** Takes those carried snapshots of the attempt's stores for which there is room. Lock held. */
+  /**
+   * Takes those carried snapshots of the attempt's stores for which there is room. A part of the room is for those that have
+   * waited longer: tasks seal in much the same order in each batch, and the last would never find room. Lock held.
+   */
   private def takeCarried(seal: ToDriver.Seal, limit: Long): Attempt = {
     val batch = batches.getOrElseUpdate(seal.batch, new Batch)
     val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
     def isLocal(store: String) = seal.segments.exists(of => of.base.nonEmpty && of.key.storeDirectory == store)
-    seal.carried.groupBy(_.key.storeDirectory).foreach { case (store, segments) =>
-      val inlineBytes = HeldSegment.inlineBytes(segments.flatMap(_.parts))
-      val fits = batch.carriedBytes == 0 || batch.carriedBytes + inlineBytes <= limit
-      // Changes that are based on a state from storage prove nothing of what the executor had before.
-      if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
-        batch.carriedBytes += inlineBytes
-        attempt.carried.put(store, segments): Unit
-      }
+    seal.carried.groupBy(_.key.storeDirectory).toVector.sortBy(_._2.head.key.version).foreach {
+      case (store, segments) =>
+        val inlineBytes = HeldSegment.inlineBytes(segments.flatMap(_.parts))
+        val waited = math.max(0L, seal.batch - segments.head.key.version)
+        val fits = batch.carriedBytes == 0 || batch.carriedBytes + inlineBytes <= limit - limit / (waited + 2)
+        // Changes that are based on a state from storage prove nothing of what the executor had before.
+        if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
+          batch.carriedBytes += inlineBytes
+          attempt.carried.put(store, segments): Unit
+        }
     }
     attempt
   }
