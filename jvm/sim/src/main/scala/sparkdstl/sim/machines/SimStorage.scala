@@ -99,8 +99,10 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
     mayDie()
     val answer = new Answer[Boolean](s"trial of $name")
     var results = Vector.empty[Try[Unit]]
+    // A client that looks before it writes has looked for both before it writes either.
+    val mode = if (server.kind == StorageKind.DirectUnconditional) Overwrite else IfAbsent
     (1 to 2).foreach { _ =>
-      atServer(server.latency())(perform(name, Array[Byte](1), IfAbsent) { result =>
+      atServer(server.latency())(perform(name, Array[Byte](1), mode) { result =>
         results :+= result
         if (results.size == 2)
           answer.give(

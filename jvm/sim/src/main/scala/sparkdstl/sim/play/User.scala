@@ -88,9 +88,11 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
       val purged = (if (inOrder) listed.sorted else listed)
         .foldLeft(Future.unit)((before, batch) => before.flatMap(_ => ended.log.delete(batch)))
       purged.transform { result =>
-        model.toolEnds(application.driver, result.isSuccess)(deleteRestAbove)
-        // What was requested below may go, as with a purge of Spark's own.
-        model.purged(model.newest)
+        model.toolEnds(application.driver, result.isSuccess) { left =>
+          // What was requested below may go, as with a purge of Spark's own.
+          model.purged(left)
+          deleteRestAbove(left)
+        }
         if (result.isSuccess && inOrder && model.newest != newest - 1 && !model.undecidable)
           verdict.violate(s"a purge of all entries up to $newest has left ${model.newest} as the newest")
         scala.util.Success(())
