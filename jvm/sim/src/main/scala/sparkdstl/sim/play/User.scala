@@ -83,6 +83,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
       val inOrder = chance.happens(0.7)
       if (!inOrder) reach.met("purge-in-the-order-of-a-listing")
       verdict.note(s"a tool purges all entries, the newest is $newest")
+      val retained = model.stores.map(model.retainedFrom).max
       model.toolBegins(application.driver)
       implicit val executor: ExecutionContext = application.driver.executor
       val purged = (if (inOrder) listed.sorted else listed)
@@ -91,6 +92,8 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
         model.toolEnds(application.driver, result.isSuccess) { left =>
           // What was requested below may go, as with a purge of Spark's own.
           model.purged(left)
+          // Its state was not retained before: a listing had the newest entries first.
+          if (left + 1 < retained) model.undecidable = true
           deleteRestAbove(left)
         }
         if (result.isSuccess && inOrder && model.newest != newest - 1 && !model.undecidable)
