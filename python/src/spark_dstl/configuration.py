@@ -116,7 +116,7 @@ def configure(
       uploaded all the same. This is what may be lost with an executor while tasks still run. A duration such as 500ms,
       10s or 5min, or a number of milliseconds, at least 10ms, at most 1h; by default 1s.
     - `materialize_interval`: After how long a store that has changed is snapshotted, in the background, so that its
-      log can be deleted. Each store begins at a time of its own. A duration such as 500ms, 10s or 5min, or a number of
+      log can be deleted. Stores begin at different times. A duration such as 500ms, 10s or 5min, or a number of
       milliseconds, at least 1s, at most 24h; by default 10min.
     - `materialize_replay_cost`: How many bytes of a snapshot are loaded in the time in which one byte of the log is
       replayed. A store whose log would take longer to replay than its snapshot takes to load is snapshotted before its

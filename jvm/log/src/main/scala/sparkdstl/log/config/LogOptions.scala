@@ -207,8 +207,8 @@ object LogOptions {
     "materialize.interval",
     Duration(Second, 24 * Hour),
     "10min",
-    "After how long a store that has changed is snapshotted, in the background, so that its log can be deleted. Each store " +
-      "begins at a time of its own.",
+    "After how long a store that has changed is snapshotted, in the background, so that its log can be deleted. Stores " +
+      "begin at different times.",
     "state.changelog.periodic-materialize.interval"
   )
 

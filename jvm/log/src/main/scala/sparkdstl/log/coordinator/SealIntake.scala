@@ -29,13 +29,14 @@ private[coordinator] final class SealIntake(
     if (!state.get.isAtWork) FromDriver.Superseded
     else {
       val view = state.get.view
-      val (outdated, wanted) =
-        seal.carried.partition(of => hasNewer(view, of.key.storeDirectory, zipOf(seal, of)))
-      val (there, missing) = promised(seal.copy(carried = wanted))
+      val (outdated, wanted) = seal.carried.groupBy(_.key.storeDirectory)
+        .partition { case (store, segments) => hasNewer(view, store, segments) }
+      val missing = promised(seal, wanted)
+      val there = wanted.filterNot { case (store, _) => missing.contains(Some(store)) }
       val answer =
         if (missing.contains(None))
           FromDriver.Refused("data files that its snapshot consists of are gone", Vector.empty)
-        else ledger.seal(from, seal.copy(carried = there), carriedLimit(view))
+        else ledger.seal(from, seal.copy(carried = there.valuesIterator.flatten.toVector), carriedLimit(view))
       answer match {
         case FromDriver.Accepted(_, notTaken) =>
           val gone = missing.toVector.collect { case (Some(store), files) => store -> files.toVector.sorted }
@@ -61,41 +62,40 @@ private[coordinator] final class SealIntake(
     answerToUnknown(message.results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) })
 
   /** An entry holds that snapshot of the store already, or a later one: it need not be carried again. */
-  private def hasNewer(view: LogView, store: String, version: Option[Long]): Boolean =
-    view.snapshotsOf(store).lastOption.exists(held => version.exists(_ <= held.key.version))
+  private def hasNewer(view: LogView, store: String, segments: Vector[SealedSegment]): Boolean =
+    view.snapshotsOf(store).lastOption.exists(held =>
+      segments.exists(of => of.key.kind == SegmentKind.Snapshot && of.key.version <= held.key.version)
+    )
 
   /** Files of outdated snapshots that their executor discards. Entries may name them all, for other snapshots in the same files. */
-  private def unneeded(view: LogView, outdated: Vector[SealedSegment]): Vector[(String, Vector[String])] =
-    outdated.groupBy(_.key.storeDirectory).toVector.flatMap { case (store, segments) =>
+  private def unneeded(
+      view: LogView,
+      outdated: Map[String, Vector[SealedSegment]]
+  ): Vector[(String, Vector[String])] =
+    outdated.toVector.flatMap { case (store, segments) =>
       val isHeld = view.snapshotsOf(store).exists(held => segments.exists(_.key == held.key))
       val (named, others) = filesOf(segments).partition(view.files.isNamedByEntry)
       val files = if (others.isEmpty && !isHeld) named else others
       Option.when(files.nonEmpty)(store -> files.toVector.sorted)
     }
 
-  private def zipOf(seal: ToDriver.Seal, segment: SealedSegment): Option[Long] = seal.carried.collectFirst {
-    case zip if zip.key.kind == SegmentKind.Snapshot && zip.key.storeDirectory == segment.key.storeDirectory =>
-      zip.key.version
-  }
-
   /**
    * From now on the data files of the seal's snapshots are not deleted until the batch is committed.
    *
-   * @return
-   *   the carried snapshots whose files are all there; and, by store, or None for what is part of the commit, files that may be
-   *   gone
+   * @param carried snapshots, by store
+   * @return files that may be gone, by store, or None for what is part of the commit
    */
-  private def promised(seal: ToDriver.Seal): (Vector[SealedSegment], Map[Option[String], Set[String]]) = {
-    val carried = seal.carried.groupBy(of => Option(of.key.storeDirectory))
-    val snapshots = carried.map { case (store, of) => store -> filesOf(of) } +
+  private def promised(
+      seal: ToDriver.Seal,
+      carried: Map[String, Vector[SealedSegment]]
+  ): Map[Option[String], Set[String]] = {
+    val snapshots = carried.map { case (store, of) => Option(store) -> filesOf(of) } +
       (Option.empty[String] -> filesOf(seal.segments.filter(_.key.version != seal.batch + 1)))
-    val missing =
-      if (snapshots.valuesIterator.forall(_.isEmpty)) Map.empty[Option[String], Set[String]]
-      else state.modify { of =>
-        val (view, missing) = of.view.promised(Namer.Seal(seal.batch, seal.attempt), snapshots)
-        (of.copy(view = view), missing)
-      }
-    (seal.carried.filterNot(of => missing.contains(Some(of.key.storeDirectory))), missing)
+    if (snapshots.valuesIterator.forall(_.isEmpty)) Map.empty
+    else state.modify { of =>
+      val (view, missing) = of.view.promised(Namer.Seal(seal.batch, seal.attempt), snapshots)
+      (of.copy(view = view), missing)
+    }
   }
 
   /**

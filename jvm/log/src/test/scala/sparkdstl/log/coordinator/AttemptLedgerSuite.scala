@@ -76,7 +76,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 2L))
   })
 
-  test("where Spark names nobody, any durable attempt settles a store once the last one cannot")(new Fixture {
+  test("where Spark names no attempt, any durable one settles a store once the last cannot")(new Fixture {
     take(seal(1, 0, 0, inline(1)), "a")
     take(seal(2, 0, 0, SealedPart.Pending(7, 10)), "b")
     assert(ledger.close(0, Set.empty, Nil).losers.isEmpty)
@@ -128,16 +128,18 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1_x.changelog" -> 1L))
   })
 
-  test("all that was sealed under a committed checkpoint id counts, whoever has sealed which part of it")(new Fixture {
-    def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
-      ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(qualifier = Some(id)), inline(1))))
-    take(of(4, "x", SegmentKind.Changelog), "a")
-    take(of(-2, "x", SegmentKind.Checksum), "a")
-    take(of(5, "y", SegmentKind.Changelog), "b")
-    take(of(-3, "y", SegmentKind.Checksum), "b")
-    assert(ledger.close(0, Set("x"), Seq(4)).losers == Vector(("b", 5L, "0/0")))
-    assert(attempts == Map("0/0/1_x.changelog" -> 4L, "0/0/1_x.changelog.crc" -> -2L))
-  })
+  test("all that was sealed under a committed checkpoint id counts, also if several attempts have sealed it")(
+    new Fixture {
+      def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
+        ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(qualifier = Some(id)), inline(1))))
+      take(of(4, "x", SegmentKind.Changelog), "a")
+      take(of(-2, "x", SegmentKind.Checksum), "a")
+      take(of(5, "y", SegmentKind.Changelog), "b")
+      take(of(-3, "y", SegmentKind.Checksum), "b")
+      assert(ledger.close(0, Set("x"), Seq(4)).losers == Vector(("b", 5L, "0/0")))
+      assert(attempts == Map("0/0/1_x.changelog" -> 4L, "0/0/1_x.changelog.crc" -> -2L))
+    }
+  )
 
   test("what an executor had not uploaded is lost with it, unless word of it still comes")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Pending(1, 10), SealedPart.Pending(2, 10)), "a")

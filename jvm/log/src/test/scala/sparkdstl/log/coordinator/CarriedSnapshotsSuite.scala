@@ -147,7 +147,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(batches == (2 to 5) && !has(file(1)) && has(file(2)))
   })
 
-  test("one whose files may be gone is not taken, and is told which; the changes are")(new Carrying {
+  test("one whose files may be gone is not taken, and the answer names them; the changes are")(new Carrying {
     val gone = file(6, run = otherRun, epoch = 7)
     commit(0)
     assert(carry(1, snapshot(1, Seq(gone))) == Vector("0/0" -> Vector(gone)))

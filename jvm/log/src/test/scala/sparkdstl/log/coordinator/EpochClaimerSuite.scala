@@ -31,7 +31,7 @@ class EpochClaimerSuite extends AnyFunSuite {
 
   private class NotExclusiveFixture extends RunFixture(seenStore = new NotExclusive(_))
 
-  test("each run has an epoch of its own, above all that were claimed and above the newest entry's")(new RunFixture {
+  test("each run claims another epoch, above all that were claimed and above the newest entry's")(new RunFixture {
     assert(begin().epoch == 1)
     assert(begin(otherRun).epoch == 2)
     writeEntry(4, otherRun, 7, None, committed(4))

@@ -96,7 +96,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
   })
 
-  test("after a commit of which nobody knows what became, nothing is deleted that it may name")(new RunningFixture {
+  test("after a commit with an unknown outcome, nothing is deleted that it may name")(new RunningFixture {
     put(file(1))
     answer(seal(1, 0, 0, SealedPart.Stored(part(1))))
     answer(seal(2, 0, 0, inline(1)))

@@ -59,7 +59,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     damaged(CommitEntry.entryId(file, whole(small.others(dataPath))))
   }
 
-  test("a data file that is cut at either end, or goes on at either end, is reported as damage") {
+  test("a data file that is cut or extended at either end is reported as damage") {
     val content = small.others(dataPath)
     val cut = content.indices.map(content.take) ++ (1 until LogFile.HeaderLength).map(content.drop)
     val extended = Seq(ascii("x") ++ content, content :+ 0.toByte)

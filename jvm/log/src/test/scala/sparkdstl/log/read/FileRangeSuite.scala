@@ -17,7 +17,7 @@ class FileRangeSuite extends AnyFunSuite {
     assert(others.forall(!ranges.contains(_)))
   }
 
-  test("a range is no longer than what a request takes to be made, and carries little that nobody wants") {
+  test("a range is no longer than what a request takes to be made, and carries few unwanted bytes") {
     val ranges = FileRange.shared(Vector(
       part(0, 3 * MiB),
       part(3 * MiB, MiB),

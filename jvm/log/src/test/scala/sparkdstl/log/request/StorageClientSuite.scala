@@ -156,7 +156,7 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Other writes.
 
-  test("each trial of exclusive creation has a name of its own, and all are deleted afterwards")(new Fixture {
+  test("each trial of exclusive creation has another name, and all are deleted afterwards")(new Fixture {
     store.script("createsExclusively", LoseReply())
     val outcomes = storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
     timer.advance(2000)

@@ -27,7 +27,7 @@ class StorageErrorsSuite extends AnyFunSuite {
   private def all(errors: Seq[Throwable])(holds: Throwable => Boolean): Unit =
     errors.foreach(error => assert(holds(error), error))
 
-  test("a conflict is told by class, status method or message, also in a cause") {
+  test("class, status method or message show a conflict, also in a cause") {
     val told =
       new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)")
     val classes = Seq(taken, new java.nio.file.FileAlreadyExistsException("x"), new RemoteFileChangedException)

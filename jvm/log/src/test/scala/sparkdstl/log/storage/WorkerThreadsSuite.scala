@@ -25,7 +25,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(workers.busy == 0)
   })
 
-  test("work that is cancelled before it has a thread never runs, and says so")(new Fixture(1) {
+  test("work that is cancelled before it has a thread never runs, and fails as cancelled")(new Fixture(1) {
     workers.submit(() => ran :+= 1)
     val second = workers.submit(() => ran :+= 2)
     second.cancel()
@@ -88,7 +88,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(next.result.value.get.get == "done")
   }
 
-  test("the bound can grow, and what waits goes on")(new Fixture(1) {
+  test("the bound can grow, and waiting work begins")(new Fixture(1) {
     (1 to 3).foreach(_ => workers.submit(() => ()))
     assert(threads.pending == 1)
     workers.ensureAtLeast(2)

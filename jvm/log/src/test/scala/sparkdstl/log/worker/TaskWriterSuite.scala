@@ -166,23 +166,25 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.size == after)
   })
 
-  test("an upload that nobody wants is discarded, and its file goes when it holds nothing else")(new WorkerFixture {
-    val task = newTask(1)
-    write(task, 0, 11)
-    task.seal(): Unit
-    answer(accepted)
-    val other = newTask(2)
-    write(other, 1, 11)
-    other.seal(): Unit
-    answer(accepted)
-    worker.flush()
-    val tickets = told.map(_._1).distinct
-    assert(told.size == 1, "the second waits for the answer to the first")
-    answer(FromDriver.Unwanted(tickets.toVector))
-    assert(objects.size == 1, "the other chunk is wanted")
-    answer(FromDriver.Unwanted(told.map(_._1).toVector))
-    assert(objects.isEmpty)
-  })
+  test("an upload that no batch names is discarded, and its file is deleted when it holds nothing else")(
+    new WorkerFixture {
+      val task = newTask(1)
+      write(task, 0, 11)
+      task.seal(): Unit
+      answer(accepted)
+      val other = newTask(2)
+      write(other, 1, 11)
+      other.seal(): Unit
+      answer(accepted)
+      worker.flush()
+      val tickets = told.map(_._1).distinct
+      assert(told.size == 1, "the second waits for the answer to the first")
+      answer(FromDriver.Unwanted(tickets.toVector))
+      assert(objects.size == 1, "the other chunk is wanted")
+      answer(FromDriver.Unwanted(told.map(_._1).toVector))
+      assert(objects.isEmpty)
+    }
+  )
 
   test("an upload whose place the accepted seal names stays, also if its ticket is unwanted")(new WorkerFixture {
     val task = newTask()

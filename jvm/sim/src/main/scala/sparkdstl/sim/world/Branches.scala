@@ -49,7 +49,7 @@ object Branches {
     "write-unknown" -> "the outcome of a write is unknown",
     "chunk-waits-for-memory" -> "a chunk waits for memory",
     "upload-fails" -> "an upload has failed",
-    "object-discarded" -> "an executor deletes an upload that nobody wants",
+    "object-discarded" -> "an executor deletes an upload that no batch names",
     "discard-fails" -> "such a deletion fails",
     "sweep-deletes" -> "a run deletes what earlier runs left",
     "sweep-fails" -> "the sweep is tried again",

@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 
 import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind, SegmentPart}
-import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment, ToDriver}
+import sparkdstl.log.transport.{FromDriver, SealedSegment, ToDriver}
 
 /**
  * The seals of one run's task attempts, for batches that are not committed yet, and the state of their segments.
@@ -215,10 +215,12 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     val batch = batches.getOrElseUpdate(seal.batch, new Batch)
     val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
     def isLocal(store: String) = seal.segments.exists(of => of.base.nonEmpty && of.key.storeDirectory == store)
-    seal.carried.groupBy(_.key.storeDirectory).toVector.sortBy(_._2.head.key.version).foreach {
+    // Files of earlier snapshots keep their versions, so the highest is the zip's.
+    def versionOf(segments: Vector[SealedSegment]) = segments.iterator.map(_.key.version).max
+    seal.carried.groupBy(_.key.storeDirectory).toVector.sortBy(of => versionOf(of._2)).foreach {
       case (store, segments) =>
         val inlineBytes = HeldSegment.inlineBytes(segments.flatMap(_.parts))
-        val waited = math.max(0L, seal.batch - segments.head.key.version)
+        val waited = math.max(0L, seal.batch - versionOf(segments))
         val fits = batch.carriedBytes == 0 || batch.carriedBytes + inlineBytes <= limit - limit / (waited + 2)
         // Changes that are based on a state from storage prove nothing of what the executor had before.
         if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
@@ -253,14 +255,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         (store, winner) <- winners if winner.segments.exists(_.key.kind == SegmentKind.Changelog)
         attempt <- carriers.get(winner.attempt).toVector
         segment <- attempt.carried.getOrElse(store, Vector.empty) if !files(segment.key)
-      } yield CommittedSegment(
-        segment.key,
-        winner.attempt,
-        segment.parts.collect {
-          case SealedPart.Inline(bytes) => Left(bytes)
-          case SealedPart.Stored(part) => Right(part)
-        }
-      )
+      } yield CommittedSegment(segment.key, winner.attempt, HeldSegment.placed(segment.parts, Map.empty))
     }
   }
 

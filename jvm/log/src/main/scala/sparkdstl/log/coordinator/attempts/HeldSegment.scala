@@ -64,16 +64,23 @@ private[coordinator] final class HeldSegment(
   def whyLost: String = why
 
   /** Where all of it is; it must be durable. */
-  def placed: Vector[Either[Array[Byte], SegmentPart]] = parts.map {
-    case SealedPart.Inline(bytes) => Left(bytes)
-    case SealedPart.Stored(part) => Right(part)
-    case SealedPart.Pending(ticket, _) => Right(places(ticket))
-  }
+  def placed: Vector[Either[Array[Byte], SegmentPart]] = HeldSegment.placed(parts, places)
 
   private def become(state: SealState): Unit = current = SealState.next(current, state)
 }
 
 private[coordinator] object HeldSegment {
+
+  /** Where parts are: inline, or in data files. `uploaded` has the places of those that are pending, by ticket. */
+  def placed(
+      parts: Vector[SealedPart],
+      uploaded: collection.Map[Long, SegmentPart]
+  ): Vector[Either[Array[Byte], SegmentPart]] = parts.map {
+    case SealedPart.Inline(bytes) => Left(bytes)
+    case SealedPart.Stored(part) => Right(part)
+    case SealedPart.Pending(ticket, _) => Right(uploaded(ticket))
+  }
+
   def inlineBytes(parts: Iterable[SealedPart]): Long =
     parts.iterator.collect { case SealedPart.Inline(bytes) => bytes.length.toLong }.sum
 }
