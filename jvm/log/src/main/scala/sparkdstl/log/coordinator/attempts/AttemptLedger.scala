@@ -225,7 +225,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
         // Changes that are based on a state from storage prove nothing of what the executor had before.
         if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
           batch.carriedBytes += inlineBytes
-          attempt.carried.put(store, segments): Unit
+          attempt.carried += store -> segments
         }
     }
     attempt
@@ -310,7 +310,7 @@ private[coordinator] object AttemptLedger {
   private final class Attempt {
     val segments = mutable.LinkedHashMap.empty[SegmentKey, HeldSegment]
     // By store directory: finished snapshots of earlier versions.
-    val carried = mutable.LinkedHashMap.empty[String, Vector[SealedSegment]]
+    var carried = Map.empty[String, Vector[SealedSegment]]
     var withdrawn = false
 
     // Of carried snapshots: their executor does not know whether they were taken.
@@ -319,7 +319,7 @@ private[coordinator] object AttemptLedger {
     def dropCarried(): Vector[SealedSegment] = {
       val dropped = carried.valuesIterator.flatten.toVector
       withdrawnFiles ++= dropped.iterator.flatMap(_.files)
-      carried.clear()
+      carried = Map.empty
       dropped
     }
   }

@@ -1,7 +1,5 @@
 package sparkdstl.log.coordinator.attempts
 
-import scala.collection.mutable
-
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
@@ -19,7 +17,7 @@ private[coordinator] final class HeldSegment(
 ) {
 
   /** The store's directory. */
-  val store: String = key.storeDirectory
+  def store: String = key.storeDirectory
 
   /** The tickets under which its executor reports. */
   val tickets: Vector[Long] = sealedParts.collect { case SealedPart.Pending(ticket, _) => ticket }
@@ -28,7 +26,7 @@ private[coordinator] final class HeldSegment(
   var choice: Option[StoreChoice] = None
 
   private var parts = sealedParts
-  private val places = mutable.HashMap.empty[Long, SegmentPart]
+  private var places = Map.empty[Long, SegmentPart]
   private var why = "it is not durable"
   private var current: SealState = if (tickets.isEmpty) SealState.Durable else SealState.Sealed
 
@@ -44,7 +42,7 @@ private[coordinator] final class HeldSegment(
 
   /** The upload of that ticket is durable. */
   def place(ticket: Long, part: SegmentPart): Unit = {
-    places.put(ticket, part)
+    places += ticket -> part
     if (places.size == tickets.size && current != SealState.Withdrawn) become(SealState.Durable)
   }
 
@@ -74,7 +72,7 @@ private[coordinator] object HeldSegment {
   /** Where parts are: inline, or in data files. `uploaded` has the places of those that are pending, by ticket. */
   def placed(
       parts: Vector[SealedPart],
-      uploaded: collection.Map[Long, SegmentPart]
+      uploaded: Map[Long, SegmentPart]
   ): Vector[Either[Array[Byte], SegmentPart]] = parts.map {
     case SealedPart.Inline(bytes) => Left(bytes)
     case SealedPart.Stored(part) => Right(part)
