@@ -51,7 +51,7 @@ final class RunCoordinator private[coordinator] (
   def awaitedStores: Int = state.get.restart.fold(0)(_.awaited.size)
 
   /** Directories of the stores that the newest entry with a log has changed. */
-  def stores: Set[String] = view.stores
+  def stores: Set[String] = view.stores.toSet
 
   /** The last batch that this run knows to be committed; -1 if there is none. */
   def lastCommitted: Long = view.newest

@@ -67,7 +67,7 @@ object RunFactory {
     import storage.runtime
     val id = RunId(storage.location.root.toString, setup.run)
     val stores = claimed.view.stores
-    val restart = Option.when(stores.nonEmpty)(Restart(stores.size, stores))
+    val restart = Option.when(stores.nonEmpty)(Restart(stores.size, stores.toSet))
     val state = new GuardedState(RunState(claimed.view, claimed.exclusive, restart = restart))
     val ledger = new AttemptLedger(driver.budget)
     ledger.forget(claimed.view.newest): Unit

@@ -78,8 +78,8 @@ final case class LogFileIndex(
   def files: Set[String] = entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
 
   /** Directories of the stores whose changes a commit entry holds. */
-  def changedStores: Set[String] =
-    entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog).map(_.storeDirectory).toSet
+  def changedStores: Vector[String] =
+    entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog).map(_.storeDirectory).distinct.toVector
 }
 
 /** Sizes and marks of the file format; `docs/log-file-format.md` is the specification. */

@@ -105,7 +105,7 @@ final class SegmentReader(
   /** Directories of the stores that the newest batch has changed; none if its changes are not in the log. */
   def newestStores(): Future[Set[String]] = storage.batches().flatMap {
     case batches if batches.isEmpty => Future.successful(Set.empty)
-    case batches => entry(batches.last).map(_.logged.fold(Set.empty[String])(_.index.changedStores))
+    case batches => entry(batches.last).map(_.logged.fold(Set.empty[String])(_.index.changedStores.toSet))
   }
 
   /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */

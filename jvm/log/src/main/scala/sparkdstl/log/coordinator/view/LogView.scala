@@ -47,7 +47,7 @@ private[coordinator] final case class LogView private (
     entries: TreeMap[Long, EntryState],
     newestId: Option[UUID],
     requested: TreeSet[Long] = TreeSet.empty,
-    stores: Set[String] = Set.empty,
+    stores: Vector[String] = Vector.empty,
     released: Map[String, Long] = Map.empty,
     snapshots: Option[SnapshotIndex] = None,
     files: FileNames = FileNames.empty,

@@ -52,8 +52,8 @@ class RetentionPlanSuite extends AnyFunSuite {
 
   test("one store that needs everything keeps everything") {
     val view = request(logOf(7, 1, 3, 5), 0L to 5L)
-    assert(deletable(view.copy(stores = view.stores + "0/1")).isEmpty)
-    val released = view.copy(stores = view.stores + "0/1").releasedBelow("0/1", 3)
+    assert(deletable(view.copy(stores = view.stores :+ "0/1")).isEmpty)
+    val released = view.copy(stores = view.stores :+ "0/1").releasedBelow("0/1", 3)
     assert(deletable(released) == Seq(0, 1), "Spark's retention of its plain snapshots has told")
     assert(deletable(released.releasedBelow("0/1", 1)) == Seq(0, 1), "marks never go down")
   }
@@ -68,7 +68,7 @@ class RetentionPlanSuite extends AnyFunSuite {
   test("a round has a bounded size, and reads what it deletes only if that was never read") {
     val view = request(logOf(7).releasedBelow("0/0", 7), 0L to 5L)
     assert(RetentionPlan.of(view, RetentionLimits(deletions = 2)) == RetentionPlan(Vector(0, 1), Vector.empty))
-    val unread = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Absent).copy(stores = Set("0/0"))
+    val unread = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Absent).copy(stores = Vector("0/0"))
     val plan = RetentionPlan.of(request(unread.releasedBelow("0/0", 2), Seq(0)), limits)
     assert(plan == RetentionPlan(Vector(0), Vector(0)))
   }
@@ -81,7 +81,7 @@ class RetentionPlanSuite extends AnyFunSuite {
   }
 
   test("the name of an entry without segments stays taken while a store needs what the batch led to") {
-    val view = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain).copy(stores = Set("0/0"))
+    val view = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain).copy(stores = Vector("0/0"))
     assert(deletable(request(view.read(0, EntryFound.Plain), Seq(0, 1))).isEmpty)
   }
 
