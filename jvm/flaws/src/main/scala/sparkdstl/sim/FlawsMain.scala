@@ -8,12 +8,17 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 /**
- * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, after how many seeds.
+ * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, after how many seeds. A flaw
+ * also counts as found when a probe does not fire any more, as the suite of the simulation would find it.
+ *
  * Arguments: how many seeds for each flaw, how many processes (0: one per core), and the names of flaws or lists; all if none is
  * named.
  */
 object FlawsMain {
   private val SilenceMillis = 120000L
+
+  /** How likely it may be that a probe does not fire by chance. */
+  private val Unlikely = 1e-6
 
   private final case class Found(flaw: Flaw, seed: Option[Long], why: String)
 
@@ -29,7 +34,7 @@ object FlawsMain {
     val unknown = names -- FlawTable.flaws.flatMap(flaw => Vector(flaw.name, flaw.list))
     require(unknown.isEmpty, s"no flaw or list is called ${unknown.mkString(", ")}")
     val (there, gone) = wanted.partition(FlawTable.flaws(_).missing.isEmpty)
-    val results = run(there, seeds, processes)
+    val results = run(there, seeds, processes, probesWithin(seeds, processes))
     val found = results.count(_.seed.nonEmpty)
     println(s"$found of ${results.size} flaws were found in up to $seeds seeds each")
     results.filter(_.seed.isEmpty).foreach(of => println(s"not found: ${of.flaw.name}: ${of.flaw.sentence}"))
@@ -39,7 +44,17 @@ object FlawsMain {
     if (gone.nonEmpty) sys.exit(1)
   }
 
-  private def run(wanted: Seq[Int], seeds: Long, processes: Int): Vector[Found] = {
+  /** By probe, after how many seeds it must have fired, if that is within so many. */
+  private def probesWithin(seeds: Long, processes: Int): Map[String, Long] = {
+    val tally = Seeds.runMany(1, seeds, processes, 1)((_, _) => ())
+    tally.failures.foreach(failure => sys.error(s"seed ${failure.config.seed} fails without a flaw: ${failure.violation.mkString}"))
+    tally.reached.view.mapValues { of =>
+      val missing = 1 - of.worlds.toDouble / seeds
+      if (missing <= 0) of.first else math.max(of.first, math.ceil(math.log(Unlikely) / math.log(missing)).toLong)
+    }.filter(_._2 <= seeds).toMap
+  }
+
+  private def run(wanted: Seq[Int], seeds: Long, processes: Int, probes: Map[String, Long]): Vector[Found] = {
     val queue = new ConcurrentLinkedQueue[Int]
     wanted.foreach(queue.add(_): Unit)
     val results = mutable.ArrayBuffer.empty[Found]
@@ -51,7 +66,7 @@ object FlawsMain {
       )
     }
     val threads = (1 to processes).map { number =>
-      val thread = new Thread(() => work(queue, seeds, note), s"flaws-$number")
+      val thread = new Thread(() => work(queue, s"$seeds${FlawRun.toText(probes)}", note), s"flaws-$number")
       thread.start()
       thread
     }
@@ -59,7 +74,7 @@ object FlawsMain {
     results.toVector
   }
 
-  private def work(queue: ConcurrentLinkedQueue[Int], seeds: Long, note: Found => Unit): Unit = {
+  private def work(queue: ConcurrentLinkedQueue[Int], seeds: String, note: Found => Unit): Unit = {
     var process = Option.empty[FlawProcess]
     var number = Option(queue.poll())
     while (number.nonEmpty) {
@@ -94,8 +109,8 @@ private final class FlawProcess(silenceMillis: Long) {
   def isAlive: Boolean = process.isAlive
 
   /** The seed that fails with this flaw, and why. */
-  def find(number: Int, seeds: Long): (Option[Long], String) = {
-    out.println(s"$number $seeds")
+  def find(number: Int, seeds: String): (Option[Long], String) = {
+    out.println(s"$number\t$seeds")
     var at = 1L
     var line = in.readLine()
     while (line != null && line.startsWith("at ")) {
@@ -125,20 +140,30 @@ private final class FlawProcess(silenceMillis: Long) {
 object FlawRun {
   private val Shown = 150
 
+  def toText(probes: Map[String, Long]): String = probes.map { case (name, within) => s"\t$name=$within" }.mkString
+
   def main(arguments: Array[String]): Unit = {
     val in = new BufferedReader(new InputStreamReader(System.in))
     Iterator.continually(in.readLine()).takeWhile(_ != null).foreach { line =>
-      val Array(number, seeds) = line.split(' ')
-      println(Flaw.putBack(number.toInt)(firstFailure(seeds.toLong)).getOrElse("none\t"))
+      val Array(number, seeds, probes @ _*) = line.split('\t')
+      val within = probes.map(of => of.takeWhile(_ != '=') -> of.dropWhile(_ != '=').drop(1).toLong)
+      println(Flaw.putBack(number.toInt)(firstFailure(seeds.toLong, within)).getOrElse("none\t"))
     }
   }
 
-  private def firstFailure(count: Long): Option[String] =
+  private def firstFailure(count: Long, probes: Seq[(String, Long)]): Option[String] = {
+    var silent = probes
     Iterator.iterate(1L)(_ + 1).takeWhile(_ <= count).flatMap { seed =>
       println(s"at $seed")
-      val violation =
-        try Seeds.run(seed).violation
-        catch { case error @ (NonFatal(_) | _: StackOverflowError) => Some(s"the world ends with $error") }
-      violation.map(why => s"$seed\t${why.linesIterator.nextOption().getOrElse("").take(Shown)}")
+      val problem =
+        try {
+          val result = Seeds.run(seed)
+          silent = silent.filterNot(of => result.reached.contains(of._1))
+          result.violation.orElse(
+            silent.collectFirst { case (probe, within) if seed >= within => s"$probe does not happen any more" }
+          )
+        } catch { case error @ (NonFatal(_) | _: StackOverflowError) => Some(s"the world ends with $error") }
+      problem.map(why => s"$seed\t${why.linesIterator.nextOption().getOrElse("").take(Shown)}")
     }.nextOption()
+  }
 }

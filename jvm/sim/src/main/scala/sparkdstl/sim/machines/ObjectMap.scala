@@ -31,12 +31,26 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private var watcher: StorageChange => Unit = (_: StorageChange) => ()
   private var serials = 0L
   private var newestEpoch = 0L
+  // Paths that are looked at, during [[seenBy]].
+  private var seen = Option.empty[mutable.HashSet[String]]
 
   def watch(each: StorageChange => Unit): Unit = watcher = each
 
-  def get(path: String): Option[StoredBytes] = Option(byName.get(path))
+  def get(path: String): Option[StoredBytes] = {
+    seen.foreach(_ += path)
+    Option(byName.get(path))
+  }
 
-  def contains(path: String): Boolean = byName.containsKey(path)
+  def contains(path: String): Boolean = get(path).nonEmpty
+
+  /** The paths that [[get]] and [[contains]] look at while `action` runs. */
+  def seenBy(action: => Unit): collection.Set[String] = {
+    val looked = mutable.HashSet.empty[String]
+    seen = Some(looked)
+    try action
+    finally seen = None
+    looked
+  }
 
   /** How often anything has changed. */
   def revision: Int = changes.size

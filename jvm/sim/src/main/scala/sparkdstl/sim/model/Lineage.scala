@@ -42,18 +42,24 @@ object Lineage {
  */
 final case class SnapshotPiece(name: String, content: Array[Byte])
 
-/** What stands for a snapshot's zip: the names of its files. */
+/** What stands for a snapshot's zip: the names of its files, and a hash of them. */
 object SnapshotZip {
 
   /** @param atLeast the length in bytes, if the names alone have less */
   def encode(files: Vector[SnapshotPiece], atLeast: Int = 0): Array[Byte] = {
-    val names = files.map(_.name).mkString("\n").getBytes(UTF_8)
-    val bytes = java.util.Arrays.copyOf(names, math.max(names.length, atLeast))
-    java.util.Arrays.fill(bytes, names.length, bytes.length, '\n'.toByte)
-    bytes
+    val names = files.map(_.name).mkString("\n", "\n", "\n")
+    val rest = names + "\n" * math.max(0, atLeast - names.length - HashLength)
+    (hash(rest) + rest).getBytes(UTF_8)
   }
 
-  def decode(bytes: Array[Byte]): Vector[String] = new String(bytes, UTF_8).split('\n').filter(_.nonEmpty).toVector
+  /** None if these are not the bytes that were written. */
+  def decode(bytes: Array[Byte]): Option[Vector[String]] = {
+    val (written, rest) = new String(bytes, UTF_8).splitAt(HashLength)
+    Option.when(written == hash(rest))(rest.split('\n').filter(_.nonEmpty).toVector)
+  }
+
+  private val HashLength = 8
+  private def hash(text: String): String = f"${text.hashCode}%08x"
 }
 
 /** A state as the files of a snapshot: a store that only grows changes its last file, and leaves the others as they are. */
@@ -63,8 +69,13 @@ object LineageFiles {
   def encode(lineage: Lineage): Vector[SnapshotPiece] =
     lineage.tags.grouped(TagsOfAFile).zipWithIndex.map { case (tags, index) =>
       val content = Lineage.encode(Lineage(tags))
-      SnapshotPiece(s"$index-${Integer.toHexString(java.util.Arrays.hashCode(content))}", content)
+      SnapshotPiece(s"$index-${hash(content)}", content)
     }.toVector
+
+  /** Whether the file has the content that was written. */
+  def isWhole(piece: SnapshotPiece): Boolean = piece.name.endsWith("-" + hash(piece.content))
+
+  private def hash(content: Array[Byte]): String = Integer.toHexString(java.util.Arrays.hashCode(content))
 
   /** Whether the last file is one that no longer state has. */
   def endsWithinFile(lineage: Lineage): Boolean = lineage.tags.size % TagsOfAFile != 0
@@ -93,9 +104,10 @@ object Change {
     (line + "x" * math.max(0, length - line.length)).getBytes(UTF_8)
   }
 
+  /** None if these are not the bytes that were written. */
   def decode(bytes: Array[Byte]): Option[Change] = new String(bytes, UTF_8).split("\\|", -1) match {
-    case Array(tag, fingerprint, id, snapshot, _) =>
-      Some(Change(tag, fingerprint.toInt, Option(id).filter(_.nonEmpty), snapshot.nonEmpty))
+    case Array(tag, fingerprint, id, snapshot, padding) if padding.forall(_ == 'x') =>
+      fingerprint.toIntOption.map(Change(tag, _, Option(id).filter(_.nonEmpty), snapshot.nonEmpty))
     case _ => None
   }
 }

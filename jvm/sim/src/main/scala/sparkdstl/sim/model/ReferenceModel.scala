@@ -56,6 +56,7 @@ final class ReferenceModel(
   // While it is looked what would be left if the entries above this batch's were gone.
   private var upTo = Option.empty[Long]
   private var ignored = Option.empty[StateName]
+  private var checked = Option.empty[Checked]
 
   val stores: Vector[String] = for {
     partition <- (0 until config.partitions).toVector
@@ -234,23 +235,26 @@ final class ReferenceModel(
   /** Whether a state may be another than before. To look at all of them is most of what a world costs. */
   private def matters(change: StorageChange): Boolean = {
     val path = change.path
-    if (path.startsWith(Names.Commits + "/")) true
-    else if (change.before.isEmpty || path.startsWith(Names.Offsets + "/")) false
-    else !Names.isDataFile(path) || isNamed(path)
+    val isNewer = path.startsWith(Names.Commits + "/") && change.after.nonEmpty
+    isNewer || change.before.nonEmpty && !checked.exists(of => of.covers(newest, retained) && !of.seen(path))
   }
+
+  private def retained: Vector[Long] = stores.map(retainedFrom)
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
     records.get(batch).exists(_.atNanos > userActedAt)
-
-  private def isNamed(dataFile: String): Boolean = objects.below(Names.Commits, deep = false).exists {
-    case (path, entry) => Names.batchOf(path).exists(reader.namedBy(_, entry)(dataFile))
-  }
 
   /**
    * Every version that Spark still counts on can be rebuilt from storage, and is what was committed. The oldest can be rebuilt
    * even if the entries above it go, which is what going back to it means.
    */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
+    reader.forgetList()
+    val seen = objects.seenBy(checkVersions(when))
+    checked = Some(Checked(newest, retained, seen))
+  }
+
+  private def checkVersions(when: => String): Unit = {
     stores.foreach { store =>
       val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
       var version = newest + 1
@@ -264,7 +268,7 @@ final class ReferenceModel(
       }
       if (config.logsSnapshots && !writtenOver && damaged.isEmpty) checkSpare(store, when)
     }
-    val oldest = stores.iterator.map(retainedFrom).max
+    val oldest = retained.max
     if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
       upTo = Some(oldest - 1)
       stores.foreach { store =>
@@ -434,4 +438,9 @@ final class ReferenceModel(
       everCommitted(key) = everCommitted.getOrElse(key, Set.empty[Lineage]) + state
     }
   }
+}
+
+/** What was checked: a change of an object that was not looked at changes nothing of the same versions. */
+private final case class Checked(newest: Long, retained: Vector[Long], seen: collection.Set[String]) {
+  def covers(newestNow: Long, retainedNow: Vector[Long]): Boolean = newest == newestNow && retained == retainedNow
 }

@@ -79,10 +79,13 @@ final class RetentionOracle(
     val trials = names.filter(name => name.endsWith(".trial") && name.takeWhile(_ != '-').toLong < newest)
     val tooMany =
       if (epochs.size > config.constants.limits.fencingRuns + 1) Vector(s"${epochs.size} claims") else Vector.empty
+    // Its run has ended as runs do.
+    val unmarked =
+      if (names.contains(s"$newest.ended")) Vector.empty else Vector(s"claim $newest without a mark of its end")
     if (standing.exists(of => of.epoch != newest && !ended(of.epoch))) reach.met("claim-of-a-run-that-was-killed-stays")
     // One that follows a claim which was given up for its age goes a run later.
     (if (objects.newestClaim <= config.constants.limits.fencingRuns) needless else Vector.empty) ++ marks ++ trials ++
-      tooMany
+      tooMany ++ unmarked
   }
 
   private def orphans: Vector[String] = {

@@ -100,7 +100,8 @@ final class StorageReader {
         case found: Lookup.Found => Some(found)
         case _ => None
       }
-      pieces = SnapshotZip.decode(content.bytes).flatMap(name => entry.pieces.get((state.store, name)))
+      names <- SnapshotZip.decode(content.bytes)
+      pieces = names.flatMap(name => entry.pieces.get((state.store, name)))
     } yield StandingSnapshot(state, pieces.map(_.parts.flatMap(_.file).map(Names.dataFile).toSet))
   }
 
@@ -129,6 +130,9 @@ final class StorageReader {
     case Plain | Broken(_) => false
   }
 
+  /** Reads the entries that list snapshots again when one is next looked for. */
+  def forgetList(): Unit = listed = Listed(-1, -1L, Map.empty)
+
   private def look(newest: Long, objects: ObjectMap): Unit =
     if (listed.revision != objects.revision || listed.newest != newest) {
       val batches = listOf(newest, objects).reverseIterator.map(of => of.state -> of.batch).toMap
@@ -139,10 +143,13 @@ final class StorageReader {
     def read(segment: Option[StoredSegment], name: String): Lookup =
       segment.fold[Lookup](Lookup.Damaged(s"$name is not in its entry"))(readOnce(_, stored, entry, objects))
     read(entry.segments.get(state.zip), state.zip) match {
-      case Lookup.Found(zip) =>
-        val pieces = SnapshotZip.decode(zip).map(name => read(entry.pieces.get((state.store, name)), name))
-        pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }
-          .getOrElse(SnapshotLookup.Found(pieces.collect { case found: Lookup.Found => found }))
+      case Lookup.Found(zip) => SnapshotZip.decode(zip) match {
+          case None => SnapshotLookup.Damaged("it is not what was written")
+          case Some(names) =>
+            val pieces = names.map(name => read(entry.pieces.get((state.store, name)), name))
+            pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }
+              .getOrElse(SnapshotLookup.Found(pieces.collect { case found: Lookup.Found => found }))
+        }
       case Lookup.Damaged(why) => SnapshotLookup.Damaged(why)
       case Lookup.NotInLog => SnapshotLookup.NotThere
     }

@@ -102,19 +102,23 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
       }
     }
 
-  /** A tool deletes the newest entry through the file manager of a query that runs. */
-  def deleteNewest(application: Application): Unit = for (query <- application.query if mayDeleteNewest) {
-    acts += 1
-    reach.met(FaultKind.NewestDeleted)
-    val newest = model.newest
-    verdict.note(s"a tool deletes commits/$newest while ${query.name} runs")
-    model.toolBegins(application.driver)
-    query.log.delete(newest).onComplete { result =>
-      model.toolEnds(application.driver, result.isSuccess)(deleteRestAbove)
-      if (!model.undecidable && model.newest >= newest && !objects.contains(Names.commit(newest)))
-        verdict.violate(s"entries above commits/$newest were created although it was deleted")
-    }(application.driver.executor)
-  }
+  /**
+   * A tool deletes the newest entry through the file manager of a query that runs. While a run begins, it is like a deletion from
+   * another process: what the run has read by then is not the log any more, with stock Spark as well.
+   */
+  def deleteNewest(application: Application): Unit =
+    for (query <- application.query if mayDeleteNewest && query.log.hasBegun) {
+      acts += 1
+      reach.met(FaultKind.NewestDeleted)
+      val newest = model.newest
+      verdict.note(s"a tool deletes commits/$newest while ${query.name} runs")
+      model.toolBegins(application.driver)
+      query.log.delete(newest).onComplete { result =>
+        model.toolEnds(application.driver, result.isSuccess)(deleteRestAbove)
+        if (!model.undecidable && model.newest >= newest && !objects.contains(Names.commit(newest)))
+          verdict.violate(s"entries above commits/$newest were created although it was deleted")
+      }(application.driver.executor)
+    }
 
   private def mayDeleteNewest: Boolean =
     mayAct && config.logsSnapshots && model.canGoBackTo(model.newest - 1) && model.areLogged(from = model.newest - 1)

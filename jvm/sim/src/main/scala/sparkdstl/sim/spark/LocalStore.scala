@@ -254,18 +254,28 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
 
   /** The files of a snapshot that was read. */
   def read(zip: FoundSegment): Future[Vector[Array[Byte]]] = for {
-    names <- log.content(zip).map(SnapshotZip.decode)
+    content <- log.content(zip)
+    names = written(SnapshotZip.decode(content), zip.segment.key.relativePath)
     pieces <- Future.sequence(names.map { name =>
       zip.in.snapshotFile(directory, name + SegmentKind.SnapshotFile.suffix) match {
         case None => Future.failed(new IOException(s"$name of ${zip.segment.key.relativePath} is not in its entry"))
         case Some(segment) =>
           uploaded.note(name, segment)
-          contentOf(name, FoundSegment(zip.in, segment)).map(SnapshotPiece(name, _))
+          contentOf(name, FoundSegment(zip.in, segment)).map { content =>
+            written(Some(SnapshotPiece(name, content)).filter(LineageFiles.isWhole), name)
+          }
       }
     })
   } yield {
     keep(pieces)
     pieces.map(_.content)
+  }
+
+  /** What bytes stand for that the log has read; every byte is verified that it gives to Spark. */
+  def written[T](decoded: Option[T], what: String): T = decoded.getOrElse {
+    val problem = s"$what in ${environment.process.name} was read as something else"
+    verdict.violate(problem)
+    throw new IOException(problem)
   }
 
   /** From the local disk, if it is there still, or from the log. */

@@ -102,7 +102,7 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
   ): Future[LoadedState] = {
     val wanted = LocalStore.key(directory, version, id, SegmentKind.Changelog)
     log.read(wanted).flatMap { found =>
-      found.flatMap(Change.decode) match {
+      found.map(bytes => store.written(Change.decode(bytes), wanted.relativePath)) match {
         case None => Future.failed(new IOException(s"${wanted.relativePath} does not exist"))
         case Some(change) if change.needsSnapshot =>
           Future.failed(new IOException(s"${wanted.relativePath} cannot be replayed, and its snapshot is not there"))

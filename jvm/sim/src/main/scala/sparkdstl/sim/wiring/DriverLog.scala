@@ -37,6 +37,9 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
 
   def handle(executor: String, message: ToDriver): Future[FromDriver] = environment.runs.answer(executor, run, message)
 
+  /** Whether the run coordinates its query. */
+  def hasBegun: Boolean = coordinator.nonEmpty
+
   /** Whether tasks have sealed anything for the batch: else its sink has it, and Spark has run no task. */
   def hasSeals(batch: Long): Boolean = coordinator.get.hasSeals(batch)
 
