@@ -58,8 +58,8 @@ bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five mi
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"
 
-sim-flaws: | java python ## put flaws back into the protocol and print which are found: make sim-flaws [SEEDS=60] [PROCESSES=2] [FLAWS="attempts ..."]
-	@$(SBT) "flaws/runMain sparkdstl.sim.FlawsMain $(or $(SEEDS),60) $(or $(PROCESSES),0) $(FLAWS)"
+sim-flaws: | java python ## put flaws back into the protocol and print which are found: make sim-flaws [SEEDS=300] [WORLDS=60] [PROCESSES=2] [FLAWS="attempts ..."]
+	@$(SBT) "flaws/runMain sparkdstl.sim.FlawsMain $(or $(SEEDS),300) $(or $(WORLDS),60) $(or $(PROCESSES),0) $(FLAWS)"
 
 spec: .build/quint/ready | python ## run the specification of docs/spec on random traces, and with each rule left out: minutes; TRACES=20000
 	@$(PYTHON) project/check_spec.py $(or $(TRACES),1500)

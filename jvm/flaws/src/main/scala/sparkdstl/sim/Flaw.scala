@@ -1,5 +1,8 @@
 package sparkdstl.sim
 
+import scala.collection.immutable.BitSet
+import scala.collection.mutable
+
 /**
  * A flaw that is put back into the protocol.
  *
@@ -13,11 +16,22 @@ final case class Flaw(list: String, name: String, sentence: String, missing: Opt
 object Flaw {
   private val None = -1
 
-  // Set before the first world, by the one thread that runs worlds in this process.
+  // Both are of the one thread that runs worlds in this process.
   private var current = None
+  private val asked = mutable.BitSet.empty
 
   /** Whether the protocol has flaw `number` of the table. */
-  def is(number: Int): Boolean = current == number
+  def is(number: Int): Boolean = {
+    asked += number
+    current == number
+  }
+
+  /** Runs `action`, and returns the flaws to whose lines it comes. */
+  def met[T](action: => T): (T, BitSet) = {
+    asked.clear()
+    val result = action
+    (result, asked.toImmutable)
+  }
 
   /** Runs `action` with the flaw put back. */
   def putBack[T](number: Int)(action: => T): T = {

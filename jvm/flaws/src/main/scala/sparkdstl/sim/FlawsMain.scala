@@ -1,32 +1,34 @@
 package sparkdstl.sim
 
-import java.io.{BufferedReader, File, InputStreamReader, PrintWriter}
-import java.util.concurrent.{ConcurrentLinkedQueue, TimeUnit}
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.ConcurrentLinkedQueue
 
+import scala.collection.immutable.BitSet
 import scala.collection.mutable
-import scala.util.control.NonFatal
 
 /**
- * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, after how many seeds. A flaw
- * also counts as found when a probe does not fire any more, as the suite of the simulation would find it.
+ * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, in which seed.
  *
- * Arguments: how many seeds for each flaw, how many processes (0: one per core), and the names of flaws or lists; all if none is
- * named.
+ * First all seeds run without a flaw, to see which worlds come to the line of which flaw: any other world is the same with it.
+ * A flaw also counts as found when a probe does not fire any more, as the suite of the simulation would find it.
+ *
+ * Arguments: how many seeds, in how many of their worlds each flaw is put back at most, how many processes (0: one per core), and
+ * the names of flaws or lists; all if none is named.
  */
 object FlawsMain {
-  private val SilenceMillis = 120000L
 
   /** How likely it may be that a probe does not fire by chance. */
   private val Unlikely = 1e-6
 
-  private final case class Found(flaw: Flaw, seed: Option[Long], why: String)
+  private final case class Found(number: Int, worlds: Int, seed: Option[Long], why: String) {
+    def flaw: Flaw = FlawTable.flaws(number)
+  }
 
   def main(arguments: Array[String]): Unit = {
-    val seeds = arguments.headOption.fold(60L)(_.toLong)
+    def number(index: Int, default: Int) = arguments.lift(index).fold(default)(_.toInt)
+    val (seeds, worlds) = (number(0, 300), number(1, 60))
     val cores = Runtime.getRuntime.availableProcessors
-    val processes = arguments.lift(1).map(_.toInt).filter(of => of > 0 && of < cores).getOrElse(cores)
-    val names = arguments.drop(2).toSet
+    val processes = Some(number(2, 0)).filter(of => of > 0 && of < cores).getOrElse(cores)
+    val names = arguments.drop(3).toSet
     val wanted = FlawTable.flaws.indices.filter { number =>
       val flaw = FlawTable.flaws(number)
       names.isEmpty || names(flaw.name) || names(flaw.list)
@@ -34,136 +36,87 @@ object FlawsMain {
     val unknown = names -- FlawTable.flaws.flatMap(flaw => Vector(flaw.name, flaw.list))
     require(unknown.isEmpty, s"no flaw or list is called ${unknown.mkString(", ")}")
     val (there, gone) = wanted.partition(FlawTable.flaws(_).missing.isEmpty)
-    val results = run(there, seeds, processes, probesWithin(seeds, processes))
-    val found = results.count(_.seed.nonEmpty)
-    println(s"$found of ${results.size} flaws were found in up to $seeds seeds each")
-    results.filter(_.seed.isEmpty).foreach(of => println(s"not found: ${of.flaw.name}: ${of.flaw.sentence}"))
+    val survey = new Survey(surveyed(seeds, processes))
+    val results = putBack(there, worlds, processes, survey)
+    println(s"${results.count(_.seed.nonEmpty)} of ${results.size} flaws were found, each in at most $worlds of $seeds worlds")
+    results.filter(_.seed.isEmpty).foreach { of =>
+      println(s"not found in ${of.worlds} of ${survey.seedsOf(of.number).size} worlds that come to it: ${of.flaw.name}")
+    }
     gone.map(FlawTable.flaws).foreach(of =>
       println(s"its line is not in the log any more: ${of.name}: ${of.missing.mkString}")
     )
     if (gone.nonEmpty) sys.exit(1)
   }
 
-  /** By probe, after how many seeds it must have fired, if that is within so many. */
-  private def probesWithin(seeds: Long, processes: Int): Map[String, Long] = {
-    val tally = Seeds.runMany(1, seeds, processes, 1)((_, _) => ())
-    tally.failures.foreach(failure => sys.error(s"seed ${failure.config.seed} fails without a flaw: ${failure.violation.mkString}"))
-    tally.reached.view.mapValues { of =>
-      val missing = 1 - of.worlds.toDouble / seeds
-      if (missing <= 0) of.first else math.max(of.first, math.ceil(math.log(Unlikely) / math.log(missing)).toLong)
-    }.filter(_._2 <= seeds).toMap
+  private def surveyed(seeds: Int, processes: Int): Vector[Surveyed] = {
+    val size = 50
+    val all = inProcesses(1L to seeds.toLong by size.toLong, processes) { (process, from) =>
+      process.survey(from, math.min(seeds.toLong, from + size - 1))
+    }(of => println(s"surveyed ${of.last.seed - of.size + 1} to ${of.last.seed} of $seeds seeds"))
+    all.flatten.sortBy(_.seed)
   }
 
-  private def run(wanted: Seq[Int], seeds: Long, processes: Int, probes: Map[String, Long]): Vector[Found] = {
-    val queue = new ConcurrentLinkedQueue[Int]
-    wanted.foreach(queue.add(_): Unit)
-    val results = mutable.ArrayBuffer.empty[Found]
-    def note(found: Found): Unit = results.synchronized {
-      results += found
+  private def putBack(wanted: Seq[Int], worlds: Int, processes: Int, survey: Survey): Vector[Found] = {
+    var ended = 0
+    inProcesses(wanted, processes) { (process, number) =>
+      val seeds = survey.seedsOf(number).take(worlds)
+      val (seed, why) = process.putBack(number, seeds, survey.probesWithin(seeds, Unlikely))
+      Found(number, seeds.size, seed, why)
+    } { found =>
+      ended += 1
       val seed = found.seed.fold("-")(_.toString)
-      println(
-        f"${results.size}%3d of ${wanted.size}  ${found.flaw.list}%-12s ${found.flaw.name}%-48s $seed%6s  ${found.why}"
-      )
+      println(f"$ended%3d of ${wanted.size}  ${found.flaw.list}%-12s ${found.flaw.name}%-48s $seed%6s  ${found.why}")
     }
-    val threads = (1 to processes).map { number =>
-      val thread = new Thread(() => work(queue, s"$seeds${FlawRun.toText(probes)}", note), s"flaws-$number")
-      thread.start()
-      thread
+  }
+
+  /** Does something with each of `items`, in several processes at once; `note` has each result, one after another. */
+  private def inProcesses[A, B](items: Seq[A], processes: Int)(act: (FlawProcess, A) => B)(note: B => Unit): Vector[B] = {
+    val queue = new ConcurrentLinkedQueue[A]
+    items.foreach(queue.add(_): Unit)
+    val results = mutable.ArrayBuffer.empty[B]
+    def work(): Unit = {
+      var process = Option.empty[FlawProcess]
+      var item = Option(queue.poll())
+      while (item.nonEmpty) {
+        val running = process.getOrElse(new FlawProcess)
+        val result = act(running, item.get)
+        process = Option.when(running.isAlive)(running)
+        results.synchronized {
+          results += result
+          note(result)
+        }
+        item = Option(queue.poll())
+      }
+      process.foreach(_.end())
     }
+    val threads = (1 to processes).map(number => new Thread(() => work(), s"flaws-$number"))
+    threads.foreach(_.start())
     threads.foreach(_.join())
     results.toVector
   }
-
-  private def work(queue: ConcurrentLinkedQueue[Int], seeds: String, note: Found => Unit): Unit = {
-    var process = Option.empty[FlawProcess]
-    var number = Option(queue.poll())
-    while (number.nonEmpty) {
-      val running = process.getOrElse(new FlawProcess(SilenceMillis))
-      val (seed, why) = running.find(number.get, seeds)
-      process = Option.when(running.isAlive)(running)
-      note(Found(FlawTable.flaws(number.get), seed, why))
-      number = Option(queue.poll())
-    }
-    process.foreach(_.end())
-  }
 }
 
-/** A process that runs worlds with flaws put back. It is killed when a world does not end. */
-private final class FlawProcess(silenceMillis: Long) {
-  private val process = new ProcessBuilder(
-    s"${System.getProperty("java.home")}${File.separator}bin${File.separator}java",
-    "-Xmx600m",
-    "-XX:+UseSerialGC",
-    "-XX:CICompilerCount=2",
-    "-cp",
-    System.getProperty("java.class.path"),
-    "sparkdstl.sim.FlawRun"
-  ).redirectError(ProcessBuilder.Redirect.INHERIT).start()
-  private val in = new BufferedReader(new InputStreamReader(process.getInputStream))
-  private val out = new PrintWriter(process.getOutputStream, true)
-  private val heard = new AtomicLong(System.nanoTime())
-  private val watch = new Thread(() => kill(), "watch")
-  watch.setDaemon(true)
-  watch.start()
+/** What a world without flaws comes to. */
+final case class Surveyed(seed: Long, flaws: BitSet, probes: Set[String])
 
-  def isAlive: Boolean = process.isAlive
+/** What the worlds of some seeds come to, without flaws. */
+private final class Survey(worlds: Vector[Surveyed]) {
 
-  /** The seed that fails with this flaw, and why. */
-  def find(number: Int, seeds: String): (Option[Long], String) = {
-    out.println(s"$number\t$seeds")
-    var at = 1L
-    var line = in.readLine()
-    while (line != null && line.startsWith("at ")) {
-      heard.set(System.nanoTime())
-      at = line.drop(3).toLong
-      line = in.readLine()
+  /** The seeds of worlds that come to the line of a flaw. */
+  def seedsOf(flaw: Int): Vector[Long] = worlds.filter(_.flaws(flaw)).map(_.seed)
+
+  /**
+   * By probe, up to which seed it must have fired while a flaw is put back in these seeds: it is that unlikely that it does not fire
+   * by chance. Without those that fire in worlds that do not come to the flaw.
+   */
+  def probesWithin(seeds: Vector[Long], unlikely: Double): Map[String, Long] = {
+    val run = seeds.toSet
+    val firing = worlds.flatMap(of => of.probes.map(_ -> of.seed)).groupMap(_._1)(_._2)
+    firing.flatMap { case (probe, fired) =>
+      val missing = 1 - fired.size.toDouble / worlds.size
+      val within = if (missing <= 0) 1L else math.ceil(math.log(unlikely) / math.log(missing)).toLong
+      val isTold = seeds.lastOption.exists(_ >= within) && fired.filter(_ <= within).forall(run)
+      Option.when(isTold)(probe -> math.max(within, fired.min))
     }
-    heard.set(System.nanoTime())
-    Option(line).map(_.split("\t", 2)) match {
-      case Some(Array("none", _)) => None -> ""
-      case Some(Array(seed, why)) => Some(seed.toLong) -> why
-      case _ =>
-        process.waitFor(): Unit
-        Some(at) -> "a world does not end"
-    }
-  }
-
-  def end(): Unit = out.close()
-
-  private def kill(): Unit = {
-    while (isAlive && System.nanoTime() - heard.get < TimeUnit.MILLISECONDS.toNanos(silenceMillis)) Thread.sleep(1000)
-    process.destroyForcibly(): Unit
-  }
-}
-
-/** Reads the numbers of flaws, and writes for each the first seed that fails and why. */
-object FlawRun {
-  private val Shown = 150
-
-  def toText(probes: Map[String, Long]): String = probes.map { case (name, within) => s"\t$name=$within" }.mkString
-
-  def main(arguments: Array[String]): Unit = {
-    val in = new BufferedReader(new InputStreamReader(System.in))
-    Iterator.continually(in.readLine()).takeWhile(_ != null).foreach { line =>
-      val Array(number, seeds, probes @ _*) = line.split('\t')
-      val within = probes.map(of => of.takeWhile(_ != '=') -> of.dropWhile(_ != '=').drop(1).toLong)
-      println(Flaw.putBack(number.toInt)(firstFailure(seeds.toLong, within)).getOrElse("none\t"))
-    }
-  }
-
-  private def firstFailure(count: Long, probes: Seq[(String, Long)]): Option[String] = {
-    var silent = probes
-    Iterator.iterate(1L)(_ + 1).takeWhile(_ <= count).flatMap { seed =>
-      println(s"at $seed")
-      val problem =
-        try {
-          val result = Seeds.run(seed)
-          silent = silent.filterNot(of => result.reached.contains(of._1))
-          result.violation.orElse(
-            silent.collectFirst { case (probe, within) if seed >= within => s"$probe does not happen any more" }
-          )
-        } catch { case error @ (NonFatal(_) | _: StackOverflowError) => Some(s"the world ends with $error") }
-      problem.map(why => s"$seed\t${why.linesIterator.nextOption().getOrElse("").take(Shown)}")
-    }.nextOption()
   }
 }
