@@ -91,7 +91,7 @@ class Clicks:
         return f"{error}\n{trace}"
 
     def forgets(self, after: int) -> None:
-        """Take what later batches have written out of the sink, as one does who goes back."""
+        """Remove the output of later batches from the sink, as a rollback requires."""
         for path in self.query.output.glob("*.json"):
             if int(path.stem) > after:
                 path.unlink()

@@ -187,7 +187,7 @@ def test_a_bug_in_a_query_whose_sink_is_files(tmp_path: Path, spark: SparkSessio
     run(0, 2, right)
     run(2, 4, "sum(value + 1) AS total")
     places = {"/checkpoints/clicks": checkpoint, "/data/counts": counts}
-    with Recipe("The query had a bug: going back", places) as recipe:
+    with Recipe("The query had a bug: roll back", places) as recipe:
         recipe.sees(recipe.types())
         recipe.sees(recipe.types())
         recipe.types()

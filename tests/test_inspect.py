@@ -1,4 +1,4 @@
-"""Checkpoints of real queries, looked at, verified and gone back in without a JVM, while they run and afterwards."""
+"""Checkpoints of real queries, inspected, verified and rolled back without a JVM, while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_it_is_read_from_s3_as_well(made: Run, s3: S3Server) -> None:
         assert command(same[0], str(root), *same[1:]).output == command(same[0], there, *same[1:]).output
 
 
-def test_a_query_goes_on_from_where_it_was_gone_back_to(tmp_path: Path) -> None:
+def test_a_query_goes_on_from_the_batch_it_was_rolled_back_to(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", confs={**log_confs(), **SNAPSHOTS, FORMAT_VERSION: "2"})
     run_to_the_end(run)
     root = checkpoint_of(run)
@@ -142,7 +142,7 @@ def test_a_query_goes_on_from_where_it_was_gone_back_to(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
-def test_a_query_goes_on_from_wherever_going_back_was_interrupted(tmp_path: Path) -> None:
+def test_a_query_goes_on_from_wherever_a_rollback_was_interrupted(tmp_path: Path) -> None:
     """Where snapshots are plain files, one of which an abandoned batch has left."""
     run = new_run(tmp_path / "run", confs=PLAIN_SNAPSHOTS)
     run_to_the_end(run)
@@ -218,7 +218,7 @@ def test_objects_that_go_leave_the_copy_as_it_is(copied: Path) -> None:
 
 
 def forget(query: Query, batch: int) -> None:
-    """Take what later batches have written out of the sink, as one would who goes back."""
+    """Remove the output of later batches from the sink, as a rollback requires."""
     for path in query.output.glob("*.json"):
         if int(path.stem) > batch:
             path.unlink()

@@ -99,7 +99,7 @@ HEADER = 2078  # where the log of an entry begins
         "missing": (lambda root: entry(root, 6).unlink(), "it is missing: there are earlier and later ones"),
     }.values(),
 )  # fmt: skip
-def test_a_damaged_entry_is_named_with_the_batch_to_go_back_to(
+def test_a_damaged_entry_is_named_with_the_batch_to_roll_back_to(
     written: WrittenCheckpoint, damage: Callable[[Path], None], what: str
 ) -> None:
     damage(written.root)

@@ -17,8 +17,8 @@ from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
     CannotConvert,
     CannotExport,
-    CannotGoBack,
     CannotProbe,
+    CannotRollBack,
     CheckpointNotFound,
     DamagedLog,
     DstlError,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotConvert",
     "CannotExport",
-    "CannotGoBack",
     "CannotProbe",
+    "CannotRollBack",
     "Checkpoint",
     "CheckpointNotFound",
     "DamagedLog",

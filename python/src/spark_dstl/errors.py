@@ -55,7 +55,7 @@ class DamagedLog(DstlError):
     def __init__(self, file: str, offset: int, damage: str) -> None:
         super().__init__(
             f"{file} is damaged at offset {offset}: {damage}. Restore the object from a backup or an older object "
-            "version; `dstl verify` says which batch is intact, and how to go back to it"
+            "version; `dstl verify` says which batch is intact, and how to roll back to it"
         )
         self.file = file
         self.offset = offset
@@ -82,8 +82,8 @@ class QuerySeemsToRun(DstlError):
     """A query seems to be at work on a checkpoint that was to be changed; the message says what that rests on."""
 
 
-class CannotGoBack(DstlError):
-    """The batch cannot be gone back to; the message says why, and which can."""
+class CannotRollBack(DstlError):
+    """The query cannot be rolled back to the batch; the message says why, and to which it can be."""
 
 
 class CannotExport(DstlError):

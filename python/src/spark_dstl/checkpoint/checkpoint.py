@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import leftovers as left_over
-from spark_dstl.checkpoint import rollback as going_back
+from spark_dstl.checkpoint import rollback as rolling_back
 from spark_dstl.checkpoint import rows, sparkfiles, tables
 from spark_dstl.checkpoint.convert import conversion as converting
 from spark_dstl.checkpoint.convert.conversion import Conversion
@@ -173,11 +173,11 @@ class Checkpoint:
         return verification.verify(self, deep)
 
     def plan_rollback(self, to: int, deep: bool = False) -> Rollback:
-        """Return what going back to the batch `to` takes. Raises `CannotGoBack` if its state cannot be rebuilt.
+        """Return what a rollback to the batch `to` deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
 
         That is verified as by `verify`, with `deep` as there. Nothing is changed.
         """
-        return going_back.plan(self, to, deep=deep)
+        return rolling_back.plan(self, to, deep=deep)
 
     def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
         """Do what was `planned` by `plan_rollback`, and return it with the number of objects that are deleted.
@@ -185,12 +185,12 @@ class Checkpoint:
         Raises `QuerySeemsToRun` if a query seems to be at work, unless you say with `stopped` that it is stopped; one
         that commits meanwhile is noticed either way.
         """
-        return going_back.apply(self, planned, stopped)
+        return rolling_back.apply(self, planned, stopped)
 
     def export(self, target: str, stopped: bool = False) -> Exported:
         """Write a checkpoint to `target` that stock Spark continues: without the jar, with its own RocksDB provider.
 
-        Everything retained comes along, so that the new one can also go back to the same batches. This one is not
+        All retained batches are exported, so the new one can be rolled back to the same batches. This one is not
         changed. What was interrupted can be done again, and goes on where it was; at the end every object is read again
         and compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if something else is at `target`,
         and `QuerySeemsToRun` if a query seems to, unless you say with `stopped` that it is stopped.

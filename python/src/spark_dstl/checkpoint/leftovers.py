@@ -62,7 +62,7 @@ def find(checkpoint: Checkpoint) -> Leftovers:
         if entry.error is not None:
             raise DstlError(
                 f"it cannot be told what commits/{batch} names, and so not what nothing needs: {entry.error}. Restore "
-                "it, or go back to a batch before it"
+                "it, or roll back to a batch before it"
             )
     base = checkpoint.base(survey.base)
     listed = base.objects("data", recursive=True)

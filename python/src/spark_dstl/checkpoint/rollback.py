@@ -1,4 +1,4 @@
-"""Going back to an earlier batch: which objects to delete, and in which order.
+"""A rollback to an earlier batch: which objects are deleted, and in which order.
 
 Spark starts from the newest entry of `offsets/`, and expects that its batch, or the one before it, is the newest in
 `commits/`. So batches go one by one, the newest first, and of each `commits/` goes before `offsets/`: wherever this is
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.survey import Survey, numbered
-from spark_dstl.checkpoint.verification.verify import can_go_back, verify
-from spark_dstl.errors import CannotGoBack, QuerySeemsToRun
+from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
+from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.checkpoint import Checkpoint
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rollback:
-    """What going back takes."""
+    """What a rollback deletes."""
 
     path: str
     """Where the checkpoint is."""
     to: int
-    """The batch that is gone back to."""
+    """The batch that the query is rolled back to."""
     newest: int
     """The last batch that was committed."""
     objects: list[str]
@@ -41,22 +41,22 @@ class Rollback:
 
 
 def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False) -> Rollback:
-    """Return what going back to a batch takes. Raises `CannotGoBack` if its state cannot be rebuilt.
+    """Return what a rollback to a batch deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
 
     That is verified before, and with `deep` all data is read for it.
     """
     found = verify(checkpoint, deep, wait)
     survey = checkpoint.survey()
     if survey.newest is None:
-        raise CannotGoBack(f"{checkpoint.path} has no committed batch")
-    why = can_go_back(survey, to, {**found.held_above, **found.lost})
+        raise CannotRollBack(f"{checkpoint.path} has no committed batch")
+    why = rollback_obstacle(survey, to, {**found.held_above, **found.lost})
     if why is not None:
         rather = (
-            f"The newest batch that can be gone back to is {found.newest_intact}"
+            f"The newest batch that the query can be rolled back to is {found.newest_intact}"
             if found.newest_intact is not None
-            else "There is no batch that can be gone back to: restore the checkpoint from a backup"
+            else "The query cannot be rolled back to any batch: restore the checkpoint from a backup"
         )
-        raise CannotGoBack(f"batch {to} of {checkpoint.path} cannot be gone back to: {why}. {rather}")
+        raise CannotRollBack(f"{checkpoint.path} cannot be rolled back to batch {to}: {why}. {rather}")
     return Rollback(checkpoint.path, to, survey.newest, list(_deletions(checkpoint, survey, to)))
 
 
@@ -104,6 +104,6 @@ def apply(
     if above:
         raise QuerySeemsToRun(
             f"commits/{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
-            "on it. Stop it, and go back again"
+            "on it. Stop it, and repeat the rollback"
         )
     return Rollback(rollback.path, rollback.to, rollback.newest, rollback.objects, deleted)

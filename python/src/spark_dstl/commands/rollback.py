@@ -1,4 +1,4 @@
-"""`dstl rollback`: go back to an earlier batch."""
+"""`dstl rollback`: roll back to an earlier batch."""
 
 from collections.abc import Iterator
 
@@ -18,13 +18,13 @@ Examples:
   dstl rollback s3a://bucket/checkpoints/clicks --to 1041
   dstl rollback s3a://bucket/checkpoints/clicks --to 1041 --apply
 """,
-    help=f"""Go back to batch M in the checkpoint at PATH, whose query is stopped.
+    help=f"""Roll back to batch M in the checkpoint at PATH, whose query is stopped.
 
-Without --apply it only says what that takes. Deleted are the entries of commits/ and offsets/ above M, the newest
-first, and plain snapshots of later versions that Spark would take for new ones. Interrupted at any point it leaves a
-checkpoint that starts, and can be done again. When the query is started it runs the batches after M again, and its sink
-gets their output again. Data files that only the deleted entries name are left over: the query's next run deletes them,
-or dstl gc.
+Without --apply it only lists what a rollback deletes: the entries of commits/ and offsets/ above M, the newest first,
+and plain snapshots of later versions that Spark would take for new ones. It can be interrupted at any point: the
+checkpoint still starts, and the command can be repeated. When the query is started it runs the batches after M again,
+and its sink gets their output again. Data files that only the deleted entries name are left over: the query's next run
+deletes them, or dstl gc.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
 seems to run. That rests on when something was last written: within {_QUIET} minutes, or while this looks for
@@ -33,7 +33,7 @@ seen, so make sure yourself that it is stopped.
 """,
 )
 @console.located
-@click.option("--to", type=click.IntRange(min=0), required=True, metavar="M", help="The batch to go back to.")
+@click.option("--to", type=click.IntRange(min=0), required=True, metavar="M", help="The batch to roll back to.")
 @click.option("--apply", is_flag=True, help="Do it.")
 @click.option("--deep", is_flag=True, help="Read and check all data before, as dstl verify --deep does.")
 @console.stopped_option
@@ -48,7 +48,7 @@ def rollback(
     stopped: bool,
     output: str,
 ) -> None:
-    """Go back; the help is above."""
+    """Roll back; the help is above."""
     with console.opened(path, base_path, storage) as checkpoint:
         if apply:
             # Before anything is read, which may take long.
@@ -62,8 +62,11 @@ def _lines(done: Rollback, applied: bool) -> Iterator[str]:
     if not done.objects:
         yield f"Batch {done.to} is the newest: there is nothing to delete."
     elif applied:
-        yield f"Went back from batch {done.newest} to {done.to}: {done.deleted} objects deleted."
+        yield f"Rolled back from batch {done.newest} to {done.to}: {done.deleted} objects deleted."
     else:
         for name in done.objects:
             yield f"would delete {name}"
-        yield f"Goes back from batch {done.newest} to {done.to}. Nothing is deleted yet: stop the query, add --apply."
+        yield (
+            f"Would roll back from batch {done.newest} to {done.to}. "
+            "Nothing is deleted yet: stop the query, add --apply."
+        )

@@ -33,8 +33,8 @@ def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool
     zips; plain files for which Spark keeps a checksum; offsets/. Neither opens a store: whether RocksDB accepts an SST
     file, and whether a changelog can be decoded, is not checked, nor are sources/ and the schemas in state/.
 
-    Exits with 3 if there is damage; then it names each, the newest batch that is intact, and the command that goes back
-    to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it lets go of
+    Exits with 3 if there is damage; then it names each, the newest batch that is intact, and the command that rolls
+    back to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it lets go of
     meanwhile is no damage, and what seems to be left over may be what it is about to name.
     """
     with console.opened(path, base_path, storage) as checkpoint:
@@ -77,7 +77,7 @@ def _verdict(found: Verification, back: str | None) -> Iterator[str]:
         yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can go on from it."
     else:
         yield f"DAMAGED. The newest batch that is intact is {found.newest_intact}, of {found.newest_batch}."
-        yield "Restore what is damaged from a backup or older object versions; or stop the query and go back:"
+        yield "Restore what is damaged from a backup or older object versions; or stop the query and roll back:"
         yield f"  {back}"
 
 

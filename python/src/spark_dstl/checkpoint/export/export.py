@@ -12,7 +12,7 @@ from spark_dstl.checkpoint.export.copying import check, write_missing
 from spark_dstl.checkpoint.export.plan import Planned, planned
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.locate import Place
-from spark_dstl.checkpoint.verification.verify import can_go_back, verify
+from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotExport
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Exported:
     newest: int
     """The last batch that is committed, in both."""
     batches: list[int]
-    """Those that the new checkpoint can go on from, or back to."""
+    """The retained batches of the new checkpoint: the newest, and those that it can be rolled back to."""
     left_out: dict[int, str]
     """Those that cannot be rebuilt, each with a reason."""
     written: int
@@ -56,11 +56,11 @@ def export(
         raise CannotExport(
             f"{checkpoint.path} has no committed batch: start the query on {place.shown} with stock Spark"
         )
-    why = can_go_back(survey, newest, found.lost)
+    why = rollback_obstacle(survey, newest, found.lost)
     if why is not None:
         raise CannotExport(
             f"{checkpoint.path} cannot be exported, because its newest batch {newest} cannot be rebuilt: {why}. "
-            "`dstl verify` says what is damaged, and which batch can be gone back to"
+            "`dstl verify` names the damage, and the batch to roll back to"
         )
     left_out = {batch: reason for batch, reason in found.lost.items() if batch in survey.entries}
     # An unbroken run of batches: Spark expects no gaps.

@@ -71,7 +71,7 @@ class Verification:
     newest_batch: int | None
     """The last batch that is committed; None if there is none."""
     newest_intact: int | None
-    """The newest batch that can be gone back to, or on; None if there is none."""
+    """The newest batch that the query can continue from or be rolled back to; None if there is none."""
     running: str | None
     """Why a query seems to be at work, whose leftovers may be what it is about to name; None if none seems to."""
     damages: list[Finding]
@@ -79,7 +79,7 @@ class Verification:
     lost: dict[int, str]
     """The batches whose state Spark retains and that cannot be rebuilt, each with a reason."""
     held_above: dict[int, str]
-    """Those that can be, and could not once the entries above them were deleted, which going back does."""
+    """Those that can be rebuilt, but not once a rollback has deleted the entries above them."""
     leftovers: list[Finding]
     """Objects that nothing names."""
     notes: list[Finding]
@@ -94,7 +94,7 @@ class Verification:
 
     @property
     def way_back(self) -> int | None:
-        """The batch that the query must go back to, to go on; None if there is no need, or no such batch."""
+        """The batch that the query must be rolled back to; None if there is no need, or no such batch."""
         if self.is_intact or self.newest_intact == self.newest_batch:
             return None
         return self.newest_intact

@@ -78,7 +78,7 @@ def _look(checkpoint: Checkpoint, deep: bool) -> Verification:
         deep=deep,
         newest_batch=survey.newest,
         newest_intact=max(
-            (batch for batch in survey.retained if can_go_back(survey, batch, {**held_above, **lost}) is None),
+            (batch for batch in survey.retained if rollback_obstacle(survey, batch, {**held_above, **lost}) is None),
             default=None,
         ),
         running=activity.signs(checkpoint),
@@ -128,8 +128,8 @@ def _held_above(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt]) -> dict[i
     return above
 
 
-def can_go_back(survey: Survey, batch: int, lost: dict[int, str]) -> str | None:
-    """Return why a batch cannot be gone back to; None if it can. `lost` says whose state cannot be had then."""
+def rollback_obstacle(survey: Survey, batch: int, lost: dict[int, str]) -> str | None:
+    """Return why the query cannot be rolled back to a batch, or None. `lost` has the reasons of lost batches."""
     if batch not in survey.entries:
         return f"there is no commits/{batch}"
     if batch not in survey.offsets:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
-from spark_dstl import CannotGoBack, DstlError, QuerySeemsToRun
+from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
 from spark_dstl.checkpoint import activity, leftovers, rollback
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console, main
@@ -67,10 +67,10 @@ def test_without_apply_it_only_says_what_goes(written: WrittenCheckpoint) -> Non
     assert "stop the query, add --apply" in lines[-1]
 
 
-def test_it_goes_back(written: WrittenCheckpoint) -> None:
+def test_it_rolls_back(written: WrittenCheckpoint) -> None:
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
-    assert "Went back from batch 6 to 3: 12 objects deleted." in result.output
+    assert "Rolled back from batch 6 to 3: 12 objects deleted." in result.output
     assert batches(written.root, "commits") == batches(written.root, "offsets") == [0, 1, 2, 3]
     left = names(written.root)
     assert "state/0/0/3.zip" in left
@@ -106,22 +106,22 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
         assert not (copy / "state/0/0/6.zip").exists()
 
 
-def test_a_batch_that_cannot_be_rebuilt_is_not_gone_back_to(written: WrittenCheckpoint) -> None:
+def test_a_batch_that_cannot_be_rebuilt_is_not_rolled_back_to(written: WrittenCheckpoint) -> None:
     content = bytearray((written.root / "commits/4").read_bytes())
     content[-70] ^= 1
     (written.root / "commits/4").write_bytes(bytes(content))
     (written.root / "state/0/0/6.zip").unlink()
     aged(written.root)
     with spark_dstl.open(str(written.root)) as checkpoint:
-        with pytest.raises(CannotGoBack, match=r"commits/4 cannot be read\. The newest .* gone back to is 3"):
+        with pytest.raises(CannotRollBack, match=r"commits/4 cannot be read\. The newest .* rolled back to is 3"):
             rollback.plan(checkpoint, 5, no_wait)
-        with pytest.raises(CannotGoBack, match="there is no commits/9"):
+        with pytest.raises(CannotRollBack, match="there is no commits/9"):
             rollback.plan(checkpoint, 9, no_wait)
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
 
 
-def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_gone_back_to(tmp_path: Path) -> None:
+def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_rolled_back_to(tmp_path: Path) -> None:
     checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
     for batch in range(6):
         checkpoint.batch(batch)
@@ -136,7 +136,7 @@ def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_gone_back_to(tmp_path
         found = opened.verify()
         assert (found.is_intact, found.newest_intact, sorted(found.held_above)) == (True, 7, [4, 5])
         assert rollback.plan(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
-        with pytest.raises(CannotGoBack, match="commits/6 holds the snapshot that it is rebuilt from"):
+        with pytest.raises(CannotRollBack, match="commits/6 holds the snapshot that it is rebuilt from"):
             rollback.plan(opened, 5, no_wait)
 
 
@@ -158,7 +158,7 @@ def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint)
     result = dstl("rollback", str(written.root), "--to", "2")
     assert result.exit_code == 1
     assert "there is no offsets/1, without which Spark does not start" in result.output
-    assert "The newest batch that can be gone back to is 6" in result.output
+    assert "The newest batch that the query can be rolled back to is 6" in result.output
 
 
 @pytest.mark.parametrize("command", [("rollback", "--to", "3", "--apply"), ("gc", "--apply")])
