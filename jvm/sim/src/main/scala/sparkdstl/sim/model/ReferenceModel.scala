@@ -51,7 +51,7 @@ final class ReferenceModel(
   private val tools = mutable.Set.empty[SimProcess]
   // Stores of which two snapshots stood.
   private val withSpare = mutable.Set.empty[String]
-  // What a user has left of snapshots when he went back: the log below them may have been let go.
+  // The snapshots that a user's rollback left: the log below them may have been released.
   private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
   // While it is looked what would be left if the entries above this batch's were gone.
   private var upTo = Option.empty[Long]
@@ -81,11 +81,11 @@ final class ReferenceModel(
   def releasedBelow(store: String): Long = released(store)
 
   /** Whether Spark has kept what it takes to continue after this batch. */
-  def canGoBackTo(batch: Long): Boolean = batch >= purgedBelow && records.contains(batch) && tools.isEmpty &&
+  def canRollBackTo(batch: Long): Boolean = batch >= purgedBelow && records.contains(batch) && tools.isEmpty &&
     stores.forall(batch + 1 >= retainedFrom(_))
 
   /**
-   * Something happened that leaves nothing to be held: a write from before a user went back took effect after it, and
+   * Something happened that leaves nothing to be held: a write from before a rollback took effect after it, and
    * what Spark finds does not fit together.
    */
   var undecidable: Boolean = false
@@ -220,7 +220,7 @@ final class ReferenceModel(
       reach.met("run-claims-again")
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
     if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
-      verdict.note(s"a plan from before a user went back: $path")
+      verdict.note(s"a plan from before a rollback: $path")
       undecidable = true
     }
     if (!userActs && !isDamaging && tools.isEmpty && !ObjectMap.isUnpublished(path) && matters(change))
@@ -246,7 +246,7 @@ final class ReferenceModel(
 
   /**
    * Every version that Spark still counts on can be rebuilt from storage, and is what was committed. The oldest can be rebuilt
-   * even if the entries above it go, which is what going back to it means.
+   * even if the entries above it are deleted, as by a rollback to it.
    */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     reader.forgetList()
@@ -398,7 +398,7 @@ final class ReferenceModel(
       case Some(_) => stray += batch: Unit
       case None if batch <= newest => stray += batch: Unit
       case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
-        verdict.note(s"an entry for batch $batch from before a user went back")
+        verdict.note(s"an entry for batch $batch from before a rollback")
         undecidable = true
       case None => record(batch, intent)
     }

@@ -22,7 +22,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
    */
   def act(application: Application, stopAll: Option[Application] => Unit): Future[Unit] = {
     val back = model.newest - chance.between(1, config.batchesToRetain)
-    if (model.canGoBackTo(back) && faults.strikes(FaultKind.Rollback, chance)) {
+    if (model.canRollBackTo(back) && faults.strikes(FaultKind.Rollback, chance)) {
       // With plain snapshots its executors might upload another one of what is gone, as with stock Spark.
       val survivor = Some(application).filter(_ => application.isAlive && config.logsSnapshots && chance.happens(0.5))
       if (survivor.nonEmpty) reach.met("rollback-while-the-application-lives")
@@ -36,7 +36,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
       Future.unit
     } else if (
       config.checkpointFormat == 1 && config.logsSnapshots && chance.happens(faults(FaultKind.PurgeAllCommits)) &&
-      model.canGoBackTo(model.newest - 1) && model.canGoBackTo(model.newest) &&
+      model.canRollBackTo(model.newest - 1) && model.canRollBackTo(model.newest) &&
       model.areLogged(from = 0)
     )
       purgeAll(application)
@@ -46,7 +46,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
   /** Deletes the entries above a batch, and the snapshots of what they led to. */
   private def rollBack(keep: Long): Unit = {
     acts += 1
-    verdict.note(s"a user goes back to batch $keep")
+    verdict.note(s"a user rolls back to batch $keep")
     val offsetsToo = chance.between(0, 1)
     model.userActs(_ <= keep) {
       delete(Names.Commits)(path => Names.batchOf(path).exists(_ > keep))
@@ -121,5 +121,5 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     }
 
   private def mayDeleteNewest: Boolean =
-    mayAct && config.logsSnapshots && model.canGoBackTo(model.newest - 1) && model.areLogged(from = model.newest - 1)
+    mayAct && config.logsSnapshots && model.canRollBackTo(model.newest - 1) && model.areLogged(from = model.newest - 1)
 }

@@ -40,7 +40,7 @@ object Branches {
     "fence-outlives-retention" -> "an entry stays for the sake of a paused run alone",
     "claim-of-a-run-that-was-killed-stays" -> "a run has not marked its claim as ended",
     "pause-outlives-retention" -> "a paused run comes back when others have committed more batches than Spark retains",
-    "rollback-while-the-application-lives" -> "a user goes back, and the application begins another run",
+    "rollback-while-the-application-lives" -> "a user rolls back, and the application begins another run",
     "purge-in-the-order-of-a-listing" -> "a tool purges all entries, not in their order",
     "request-hedged" -> "a request gets a second attempt because the first is slow",
     "hedge-wins" -> "the second attempt answers first",
