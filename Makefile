@@ -12,6 +12,8 @@ SPARK ?= $(DEFAULT_SPARK)
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
 JAR_NAME = spark-dstl-spark$(1)_$(or $(SCALA),$(call SCALA_VERSION,$(1)))-$(VERSION).jar
 DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
+# With the classes that end-to-end tests bring along.
+TEST_JARS = SPARK_DSTL_JAR=$(DEFAULT_JAR) SPARK_DSTL_TEST_JAR=$(subst spark-dstl-spark,spark-dstl-test-spark,$(DEFAULT_JAR))
 SHIPPED_JARS := python/src/spark_dstl/jars
 
 # Directories count as well: their times tell of files that have gone.
@@ -119,8 +121,8 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@$(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),$(SBT) -Dspark.line=$(SPARK) s3a/connectorJars)
 	@project/storage_tools.sh $(TOOLS)
 
-test-storage: wheel .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
-	@cd tests && SPARK_DSTL_TEST_STORAGE=1 SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
+test-storage: wheel .build/bench-jars-$(DEFAULT_SPARK) .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
+	@cd tests && SPARK_DSTL_TEST_STORAGE=1 $(TEST_JARS) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
 storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \

@@ -129,7 +129,7 @@ def test_a_restart_asks_twice_more_for_each_entry_that_it_replays(tmp_path: Path
     assert {place: count for place, count in many.items() if count} == {"HeadObject commits/N": 5}
 
 
-def test_a_restart_asks_twice_for_each_data_file_that_holds_snapshots(tmp_path: Path, logged: Versitygw) -> None:
+def test_a_restart_asks_at_most_twice_for_each_data_file_that_holds_snapshots(tmp_path: Path, logged: Versitygw) -> None:
     """Which is one for each store at most, as the entries hold what each of these snapshots lists."""
     stores = 16
     every = dstl(materialize__replayCost="100000") | {f"{STATE_STORE}.minDeltasForSnapshot": "1"}
@@ -138,7 +138,7 @@ def test_a_restart_asks_twice_for_each_data_file_that_holds_snapshots(tmp_path: 
     for place, count in found.items():
         kinds[re.sub(r"dstl/data/.+", "dstl/data/F", place)] += count
     assert 0 < kinds["GetObject dstl/data/F"] <= stores
-    assert kinds["HeadObject dstl/data/F"] == kinds["GetObject dstl/data/F"]
+    assert kinds["HeadObject dstl/data/F"] <= kinds["GetObject dstl/data/F"]
     assert not [place for place in kinds if re.search(r" state/0/([1-9]|0/(?!_metadata))", place)]
 
 
