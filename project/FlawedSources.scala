@@ -25,8 +25,14 @@ object FlawedSources {
     val start: Int = from
     val expression: String = line.substring(from + 1, to)
     val end: Int = start + expression.length
+
+    /** Whether the flawed expression is a constant or selects a value, so that evaluating it beside the other one changes nothing. */
+    def isPure: Boolean = flawed.matches(Constant) || flawed.matches(Selection)
   }
 
+  private val Switch = "sparkdstl.sim.Flaw"
+  private val Constant = """true|false|None|Nil|\d+L?|(Set|Map|Vector)\.empty(\[[\w, ]+\])?"""
+  private val Selection = """[a-zA-Z][\w.]*( (<|<=|>|>=|==|!=|\|\||&&|\+) [a-zA-Z][\w.]*)*"""
   private val Named = """([a-z0-9-]+): (.+)""".r
 
   def read(lists: Seq[File]): Vector[Flaw] = {
@@ -84,9 +90,14 @@ object FlawedSources {
       case _ =>
     }
     byPlace.foldLeft(line) { case (text, ((start, end), of)) =>
-      val choices = of.map(flaw => s"if (sparkdstl.sim.Flaw.is(${numbers(flaw)})) { ${flaw.flawed} } else ").mkString
-      val expression = text.substring(indent + start, indent + end)
-      s"${text.take(indent + start)}($choices{ $expression })${text.drop(indent + end)}"
+      val choices = of.map { flaw =>
+        val question = if (flaw.isPure) "isOn" else "is"
+        s"if ($Switch.$question(${numbers(flaw)})) { ${flaw.flawed} } else "
+      }.mkString
+      val expression = of.filter(_.isPure).foldLeft(s"{ ${text.substring(indent + start, indent + end)} }") {
+        (inner, flaw) => s"$Switch.compared(${numbers(flaw)}, $inner)(${flaw.flawed})"
+      }
+      s"${text.take(indent + start)}($choices$expression)${text.drop(indent + end)}"
     }
   }
 

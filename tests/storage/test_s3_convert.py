@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import dstl
-from programs import jars
+from programs import connector
 from s3 import ROOT, environment, on_s3, with_jars
 from scenarios import Aggregation
 from servers import versitygw
@@ -31,12 +31,12 @@ def test_a_checkpoint_is_converted_and_goes_on(tmp_path: Path, monkeypatch: pyte
         with run.start() as driver:
             driver.succeed()
         before = run.committed(run.queries[0])
-        connector = f"--jars {','.join(map(str, jars('s3a')))}"
+        with_connector = f"--jars {','.join(map(str, connector()))}"
         source, target = run.queries[0].checkpoint, f"{ROOT}/converted"
         without = dstl(f"dstl convert {source} {ROOT}/not-there --stopped")
         assert without.exit_code == 1
         assert "S3AFileSystem not found. Give the jars" in without.output
-        converted = dstl(f"dstl convert {source} {target} --stopped {connector}")
+        converted = dstl(f"dstl convert {source} {target} --stopped {with_connector}")
         assert converted.exit_code == 0, converted.output
         for path in later:
             path.rename(events / path.name)

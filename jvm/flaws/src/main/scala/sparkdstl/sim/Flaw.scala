@@ -20,13 +20,22 @@ object Flaw {
   private var current = None
   private val asked = mutable.BitSet.empty
 
-  /** Whether the protocol has flaw `number` of the table. */
+  /** Whether the protocol has flaw `number` of the table; asked where that flaw makes a difference. */
   def is(number: Int): Boolean = {
     asked += number
-    current == number
+    isOn(number)
   }
 
-  /** Runs `action`, and returns the flaws to whose lines it comes. */
+  /** The same, asked where it may make none. */
+  def isOn(number: Int): Boolean = current == number
+
+  /** The value of an expression, where `flawed` is the value with flaw `number`. */
+  def compared[T](number: Int, value: T)(flawed: => Any): T = {
+    if (value != flawed) asked += number
+    value
+  }
+
+  /** Runs `action`, and returns the flaws that would make a difference to it. */
   def met[T](action: => T): (T, BitSet) = {
     asked.clear()
     val result = action

@@ -8,7 +8,7 @@ import scala.collection.mutable
 /**
  * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, in which seed.
  *
- * First all seeds run without a flaw, to see which worlds come to the line of which flaw: any other world is the same with it.
+ * First all seeds run without a flaw, to see in which worlds which flaw makes a difference: any other world is the same with it.
  * A flaw also counts as found when a probe does not fire any more, as the suite of the simulation would find it.
  *
  * Arguments: how many seeds, in how many of their worlds each flaw is put back at most, how many processes (0: one per core), and
@@ -40,7 +40,7 @@ object FlawsMain {
     val results = putBack(there, worlds, processes, survey)
     println(s"${results.count(_.seed.nonEmpty)} of ${results.size} flaws were found, each in at most $worlds of $seeds worlds")
     results.filter(_.seed.isEmpty).foreach { of =>
-      println(s"not found in ${of.worlds} of ${survey.seedsOf(of.number).size} worlds that come to it: ${of.flaw.name}")
+      println(s"not found in ${of.worlds} of ${survey.seedsOf(of.number).size} worlds that it changes: ${of.flaw.name}")
     }
     gone.map(FlawTable.flaws).foreach(of =>
       println(s"its line is not in the log any more: ${of.name}: ${of.missing.mkString}")
@@ -96,18 +96,18 @@ object FlawsMain {
   }
 }
 
-/** What a world without flaws comes to. */
+/** The flaws that would make a difference to a world, and the probes that fire in it without flaws. */
 final case class Surveyed(seed: Long, flaws: BitSet, probes: Set[String])
 
-/** What the worlds of some seeds come to, without flaws. */
+/** The worlds of some seeds, without flaws. */
 private final class Survey(worlds: Vector[Surveyed]) {
 
-  /** The seeds of worlds that come to the line of a flaw. */
+  /** The seeds of worlds in which a flaw makes a difference. */
   def seedsOf(flaw: Int): Vector[Long] = worlds.filter(_.flaws(flaw)).map(_.seed)
 
   /**
    * By probe, up to which seed it must have fired while a flaw is put back in these seeds: it is that unlikely that it does not fire
-   * by chance. Without those that fire in worlds that do not come to the flaw.
+   * by chance. Without those that fire in worlds that the flaw does not change.
    */
   def probesWithin(seeds: Vector[Long], unlikely: Double): Map[String, Long] = {
     val run = seeds.toSet
