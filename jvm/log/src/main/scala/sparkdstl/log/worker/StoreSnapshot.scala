@@ -140,6 +140,9 @@ trait SealedStore {
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
 
+  /** The driver has refused a seal that carried a snapshot, and took nothing of it. */
+  final def refused(): Unit = accepted(carried = true, Some(Vector.empty))
+
   /** The task was given up: it is unknown whether the driver has taken its seal. */
   def givenUp(): Unit
 }

@@ -207,7 +207,11 @@ final class TaskWriter private[worker] (
   }
 
   private def ended(error: Throwable, mayBeCommitted: Boolean): Future[Unit] = {
-    if (conclude(GivenUp, Failure(error)) && !mayBeCommitted) discardAll()
+    if (conclude(GivenUp, Failure(error)) && !mayBeCommitted) {
+      discardAll()
+      val carrying = synchronized(stores.toVector).filter(of => carried.get(of._1).exists(_.nonEmpty))
+      carrying.foreach(_._2.refused())
+    }
     Future.unit
   }
 

@@ -75,12 +75,13 @@ class StoreSnapshotSuite extends AnyFunSuite {
     })
   }
 
-  test("a task's seal carries its stores' snapshots each time it is sent, and reports to them")(new WorkerFixture {
-    val task = newTask()
+  /** A task whose seal carries a snapshot. */
+  private class Carrying extends WorkerFixture {
+    val task: TaskWriter = newTask()
     answers = PartialFunction.empty
     write(task, partition = 0, length = 5)
-    val snapshot = complete()
-    var fates = Vector.empty[Fate]
+    val snapshot: StoreSnapshot = complete()
+    var fates: Vector[Fate] = Vector.empty
     task.carryFor(
       "0/0",
       new SealedStore {
@@ -91,10 +92,27 @@ class StoreSnapshotSuite extends AnyFunSuite {
       }
     )
     task.seal(): Unit
+  }
+
+  test("a task's seal carries its stores' snapshots each time it is sent, and reports to them")(new Carrying {
     stayAway()
     timer.advance(1000)
     answer(FromDriver.Accepted(None))
     assert(seals.size == 2 && seals.forall(_.carried == segments) && fates == Vector(Fate.Pending))
     assert(snapshot.accepted(carried = false, None) == Fate.Held, "the driver has taken it")
+  })
+
+  test("a snapshot that came with a refused seal is not given up: it can come with a later one")(new Carrying {
+    answer(FromDriver.Refused("stale", Vector("0/0")))
+    task.giveUp()
+    assert(snapshot.carry(1) == segments)
+  })
+
+  test("one that came with a seal which may have been taken is given up")(new Carrying {
+    stayAway()
+    timer.advance(1000)
+    answer(FromDriver.Refused("closed", Vector.empty))
+    task.giveUp()
+    assert(snapshot.carry(1).isEmpty)
   })
 }
