@@ -31,6 +31,8 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private var watcher: StorageChange => Unit = (_: StorageChange) => ()
   private var serials = 0L
   private var newestEpoch = 0L
+  // How often paths were deleted at which there was nothing.
+  private val inVain = mutable.TreeMap.empty[String, Int]
   // Paths that are looked at, during [[seenBy]].
   private var seen = Option.empty[mutable.HashSet[String]]
 
@@ -64,11 +66,17 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     tell(StorageChange(scheduler.nowNanos, writer, path, before, Some(stored)))
   }
 
-  def delete(path: String, writer: SimProcess): Unit =
-    Option(byName.remove(path)).foreach { before =>
+  def delete(path: String, writer: SimProcess): Unit = Option(byName.remove(path)) match {
+    case None => inVain(path) = inVain.getOrElse(path, 0) + 1
+    case Some(before) =>
       objects.remove(path): Unit
       tell(StorageChange(scheduler.nowNanos, writer, path, Some(before), None))
-    }
+  }
+
+  def forgetVainDeletions(): Unit = inVain.clear()
+
+  /** How often each path was deleted at which there was nothing. */
+  def vainDeletions: collection.Map[String, Int] = inVain
 
   /** The highest epoch that was ever claimed. */
   def newestClaim: Long = newestEpoch

@@ -8,13 +8,17 @@ import sparkdstl.sim.world.{Reach, SimConfig}
 /**
  * What may be on storage once a query has committed some batches in which nothing went wrong. What nothing needs when this is made
  * must be gone when [[problems]] is asked for.
+ *
+ * @param isContended
+ *   whether attempts lose, which gives up snapshots under way
  */
 final class RetentionOracle(
     model: ReferenceModel,
     objects: ObjectMap,
     reader: StorageReader,
     config: SimConfig,
-    reach: Reach
+    reach: Reach,
+    isContended: Boolean
 ) {
   import RetentionOracle._
 
@@ -23,7 +27,7 @@ final class RetentionOracle(
   /** What is left and not needed, or lacks. */
   def problems: Vector[String] =
     (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
-      (if (config.logsSnapshots) snapshots else Vector.empty)
+      (if (config.logsSnapshots && !isContended) snapshots else Vector.empty) ++ list
 
   /**
    * The lowest batch whose entry a store needs: its snapshot is the newest that the oldest retained entry, or one before it,
@@ -53,6 +57,13 @@ final class RetentionOracle(
     else if (versions.last < oldest)
       Some(s"the newest snapshot of $store at version ${model.newest + 1} is of version ${versions.last}")
     else None
+  }
+
+  /** One entry in so many lists all snapshots. */
+  private def list: Option[String] = {
+    val every = config.constants.limits.listEvery
+    reader.listContinued(model.newest, objects).filter(_ >= every)
+      .map(span => s"the newest entry continues a list from $span batches before, and one in $every is complete")
   }
 
   private def standingClaims: Vector[StandingClaim] =

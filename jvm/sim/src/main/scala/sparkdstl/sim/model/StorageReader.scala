@@ -89,6 +89,10 @@ final class StorageReader {
     }.toVector.sortBy(_.state.version)
   }
 
+  /** By how many batches the list that an entry continues is older; None if it lists all snapshots, or has no log. */
+  def listContinued(batch: Long, objects: ObjectMap): Option[Long] =
+    logged(batch, objects).flatMap(_._2.snapshots).map(batch - _.complete).filter(_ > 0)
+
   /** Snapshots that stand and can be read, and by their names the data files that each is in. */
   def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot] = {
     look(newest, objects)

@@ -156,7 +156,7 @@ final class Director(world: World, chance: Chance) {
   private def calmDown(): Unit = {
     verdict.note("From here on nothing goes wrong")
     wild = false
-    faults.calmDown()
+    faults.calmDown(contendedStill = chance.happens(0.5))
     damage.restoreAll()
     val survivor = running.find(a => !a.driver.isPaused && chance.happens(0.5))
     applications.foreach(a => if (!survivor.contains(a)) a.crash())

@@ -2,17 +2,18 @@ package sparkdstl.sim.play
 
 import scala.util.Try
 
-import sparkdstl.sim.model.RetentionOracle
+import sparkdstl.sim.model.{Names, RetentionOracle}
 import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
 import sparkdstl.sim.world.{Chance, World}
 
 /**
  * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then nobody is at work until
  * everything late has taken effect. A last application, or the same one, commits batches in which nothing at all may fail, and in
- * the end nothing may be held, waited for or left on storage that is not needed.
+ * the end nothing may be held, waited for or left on storage that is not needed. In contended worlds tasks have several attempts
+ * until then, of which some fail.
  */
 final class Ending(world: World, chance: Chance) {
-  import world.{config, model, scheduler, verdict}
+  import world.{config, faults, model, objects, scheduler, verdict}
 
   private val PatienceMillis = 60 * 60000L
   private val DrainMillis = 100000.0
@@ -50,7 +51,14 @@ final class Ending(world: World, chance: Chance) {
 
   /** A task has failed, or was lost. */
   def taskFailed(what: => String): Unit =
-    if (phase == "at rest") verdict.violate(s"nothing is wrong, and yet a task fails: $what")
+    if (isAtRest && !faults.isContended) verdict.violate(s"nothing is wrong, and yet a task fails: $what")
+
+  /** A commit has taken so long, from the end of its tasks on. */
+  def commitTook(millis: Long): Unit =
+    if (isAtRest && millis > Ending.CommitMillis)
+      verdict.violate(s"nothing is wrong, and yet a commit takes $millis ms")
+
+  private def isAtRest = phase == "at rest"
 
   private def enter(name: String, batches: Long): Unit = {
     phase = name
@@ -64,7 +72,7 @@ final class Ending(world: World, chance: Chance) {
       if (scheduler.nowMillis - phaseSince > PatienceMillis) verdict.violate(s"nothing is wrong, and yet: $state")
       if (model.newest >= target) application.flatMap(_.query).foreach(_.finish())
       // What may be deleted by then must be gone some batches later.
-      if (phase == "at rest" && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
+      if (isAtRest && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
         oracle = Some(world.oracle)
       lookLater()
     }
@@ -95,6 +103,7 @@ final class Ending(world: World, chance: Chance) {
   }
 
   private def rest(): Unit = {
+    objects.forgetVainDeletions()
     enter("at rest", config.batchesToRetain.toLong + config.versionsPerSnapshot + Ending.LastBatches + 2)
     restOn()
   }
@@ -113,7 +122,7 @@ final class Ending(world: World, chance: Chance) {
     phase = "draining"
     world.after(DrainMillis) {
       model.checkAll("at the end")
-      val problems = world.leaks ++ oracle.toVector.flatMap(_.problems)
+      val problems = world.leaks ++ oracle.toVector.flatMap(_.problems) ++ deletedOften
       problems.headOption.foreach(first =>
         verdict.violate(s"${problems.size} thing(s) stay that nothing needs: $first")
       )
@@ -121,9 +130,20 @@ final class Ending(world: World, chance: Chance) {
       done = true
     }
   }
+
+  /** Spark deletes its own files as often as it likes. */
+  private def deletedOften: Vector[String] = objects.vainDeletions.collect {
+    case (path, times) if times > Ending.Hedges && !path.startsWith(Names.Offsets) => s"$path was deleted $times times"
+  }.toVector
 }
 
 private object Ending {
+
+  /** A barrier waits for messages and an upload, then an entry is created. */
+  private val CommitMillis = 3000L
+
+  /** How often what is gone may be deleted: a request has several attempts. */
+  private val Hedges = 3
 
   /** How many batches are committed after it was noted what may go. */
   val LastBatches = 4L

@@ -20,7 +20,7 @@ final case class LocalState(version: Long, id: Option[String], lineage: Lineage)
  * left its local state, makes snapshots when the schedule says so, and brings them into the log with later seals.
  */
 final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting)
-    extends DroppedStore with SealedStore {
+    extends DroppedStore {
   import log.environment
   import setting.{config, reach, verdict}
   private implicit val executor: ExecutionContext = environment.inline
@@ -32,16 +32,22 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
   private var holder = Option.empty[Long]
   private var underWay = Option.empty[Work]
   private var missed = false
+  private var wasOverdue = false
   private var retentionDue = true
   private var closed = false
 
   log.worker.register(directory, this)
 
   /** A snapshot on its way into the log. */
-  private final class Work(val state: LocalState, val transit: StoreSnapshot) {
+  private final class Work(val state: LocalState, val transit: StoreSnapshot) extends SealedStore {
     val pieces: Vector[SnapshotPiece] = LineageFiles.encode(state.lineage)
     var named = Vector.empty[(String, SealedSegment)]
     var failures = 0
+
+    override def carried(batch: Long): Vector[SealedSegment] = transit.carry(batch)
+    override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
+      sealTaken(this, carried, notTaken)
+    override def givenUp(): Unit = sealGivenUp(this)
   }
 
   /** Takes the store for one attempt alone, as Spark's database does. False while another has it. */
@@ -74,6 +80,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
           val state = LocalState(version, id, loaded.lineage)
           current = Some(state)
           retentionDue = true
+          wasOverdue = false
           log.worker.epoch().map { epoch =>
             val runsSince = epoch.fold(0L)(_ - loaded.epoch)
             val loads = log.worker.loaded(directory)
@@ -94,12 +101,16 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     val isDue = config.logsSnapshots && (schedule.isDue || missed) && underWay.isEmpty
     val changelog = WrittenSegment(key(next, SegmentKind.Changelog), baseAttempt, Change.encode(change, length))
     val (snapshot, stored) = if (isPartOfCommit) partOfCommit(next) else (Vector.empty, Vector.empty)
-    if (overdue) reach.met("snapshot-is-part-of-a-commit-because-it-is-overdue")
+    if (overdue) {
+      reach.met("snapshot-is-part-of-a-commit-because-it-is-overdue")
+      if (wasOverdue) verdict.violate(s"snapshots of $directory are part of two commits one after the other")
+    }
+    wasOverdue = overdue
     if (stored.nonEmpty) reach.met("snapshot-part-of-a-commit-names-earlier-files")
     log.write(writer, changelog +: snapshot, stored).map { _ =>
       current = Some(next)
       attempts.remember(next.version, writer.attempt)
-      if (config.logsSnapshots) writer.carryFor(directory, this)
+      underWay.foreach(writer.carryFor(directory, _))
       schedule.committed(changelog.bytes.length.toLong, changes = true)
       if (isPartOfCommit || isDue) schedule.taken(LineageFiles.encode(next.lineage).map(_.content.length.toLong).sum)
       if (isDue && !isPartOfCommit) begin(next)
@@ -127,10 +138,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
   private def keyOf(piece: SnapshotPiece, version: Long): SegmentKey =
     LocalStore.key(directory, version, Some(piece.name), SegmentKind.SnapshotFile)
 
-  override def carried(batch: Long): Vector[SealedSegment] =
-    underWay.fold(Vector.empty[SealedSegment])(_.transit.carry(batch))
-
-  override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit = underWay.foreach { work =>
+  private def sealTaken(work: Work, carried: Boolean, notTaken: Option[Vector[String]]): Unit = {
     if (carried) reach.met(notTaken.fold("carried-snapshot-taken")(files =>
       if (files.isEmpty) "carried-snapshot-finds-no-room" else "carried-snapshot-lacks-files"
     ))
@@ -151,9 +159,9 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     }
   }
 
-  override def givenUp(): Unit = underWay.foreach { work =>
+  private def sealGivenUp(work: Work): Unit = {
     work.transit.givenUp()
-    if (!work.transit.isUnderWay) {
+    if (!work.transit.isUnderWay && underWay.contains(work)) {
       reach.met("carried-snapshot-is-given-up")
       lost(work)
     }

@@ -35,6 +35,7 @@ trait ExecutorSetting {
 
   /** Looks that something which is waited for ends. */
   def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T]
+  def commitTook(millis: Long): Unit
   def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
 }
 

@@ -151,9 +151,11 @@ final class SparkQuery(
     val intent = model.intend(name, batch, wins)
     val ids = wins.flatMap { case (store, win) => win.id.map(store -> _) }
     val content = CommitContent.encode(intent.number, ids)
-    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map(_ =>
+    val begun = process.timer.nowNanos
+    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map { _ =>
+      setting.commitTook((process.timer.nowNanos - begun) / 1000000)
       model.acknowledged(intent)
-    )
+    }
   }
 
   private def purge(batch: Long): Future[Unit] = {

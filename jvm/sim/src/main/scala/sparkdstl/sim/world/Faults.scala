@@ -119,13 +119,16 @@ object FaultKind {
   )
 }
 
-/** How often each thing goes wrong in one world; nothing does once it is calm. */
+/** How often each thing goes wrong in one world. Once it is calm nothing does, but that tasks have several attempts in some worlds. */
 final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   private val byKind = new java.util.IdentityHashMap[FaultKind, Double]
   rates.foreach { case (kind, rate) => byKind.put(kind, rate): Unit }
   private var calm = false
+  private var contended = false
 
-  def apply(kind: FaultKind): Double = if (calm || !byKind.containsKey(kind)) 0.0 else byKind.get(kind)
+  def apply(kind: FaultKind): Double = if (!byKind.containsKey(kind) || calm && !isLeft(kind)) 0.0 else byKind.get(kind)
+
+  private def isLeft(kind: FaultKind): Boolean = contended && Faults.OfAttempts(kind)
 
   /** Whether it happens on this occasion. */
   def strikes(kind: FaultKind, chance: Chance): Boolean = {
@@ -138,5 +141,16 @@ final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   def millis(kind: FaultKind, median: Double, chance: Chance): Double =
     if (strikes(kind, chance)) chance.millis(median) * chance.slowness() else chance.millis(median)
 
-  def calmDown(): Unit = calm = true
+  /** @param contendedStill whether tasks go on to have several attempts of which one wins */
+  def calmDown(contendedStill: Boolean): Unit = {
+    calm = true
+    contended = contendedStill
+  }
+
+  /** Whether it is calm, but for tasks with several attempts. */
+  def isContended: Boolean = contended && Faults.OfAttempts.exists(byKind.containsKey)
+}
+
+private object Faults {
+  val OfAttempts: Set[FaultKind] = Set(FaultKind.Speculation, FaultKind.Recompute)
 }

@@ -104,6 +104,8 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   }
 
   /** Every wait of a process that goes on must end in half an hour: longer than any deadline. */
+  override def commitTook(millis: Long): Unit = ending.commitTook(millis)
+
   override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
     if (!wait.isCompleted) {
@@ -116,7 +118,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     wait
   }
 
-  def oracle: RetentionOracle = new RetentionOracle(model, objects, reader, config, reach)
+  def oracle: RetentionOracle = new RetentionOracle(model, objects, reader, config, reach, faults.isContended)
 
   /** What processes that are alive hold although nothing is under way. */
   def leaks: Vector[String] = environments.iterator.filterNot(_.process.isCrashed).flatMap(_.leaks).toVector

@@ -69,8 +69,9 @@ private[dstl] final class DstlRocksDB(
   }
 
   override def commit(): Long = {
+    // Spark releases the store within its commit, and another attempt may have it afterwards.
+    remember(loadedVersion + 1): Unit
     val version = super.commit()
-    remember(version): Unit
     isAsCommitted = true
     version
   }

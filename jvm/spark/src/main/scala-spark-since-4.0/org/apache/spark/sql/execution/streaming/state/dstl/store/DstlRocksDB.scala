@@ -103,14 +103,17 @@ private[dstl] final class DstlRocksDB(
     val isDue =
       if (materializes) (schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
       else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
+    val local = materialization.local
     try {
+      // Up to Spark 4.0 the store is released within the commit, and another attempt may have it afterwards.
+      val attempt = remember(loadedVersion + 1)
       val committed = commit(isDue || isOverdue)
-      val attempt = remember(committed._1)
-      for (of <- store; worker <- of.worker if of.isLogged) TaskLog.carryFor(worker, of.directory, materialization)
+      for (of <- store; worker <- of.worker if of.isLogged; snapshot <- local.carried)
+        TaskLog.carryFor(worker, of.directory, snapshot)
       schedule.committed(newestLoad.written, hasChanged)
       val made = taken
       taken = None
-      made.foreach(keep(_, attempt))
+      made.foreach(keep(_, attempt, local))
       committed
     } finally {
       taken.foreach(_.close())
@@ -129,12 +132,12 @@ private[dstl] final class DstlRocksDB(
   }
 
   /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
-  private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long]): Unit = {
+  private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long], changed: Materialization.LocalState): Unit = {
     noteTaken(snapshot)
     store match {
       case Some(of) if of.isLogged && attempt.nonEmpty =>
         // The version is committed without it.
-        try materialization.begin(movedAway(snapshot), of)
+        try materialization.begin(movedAway(snapshot), of, changed)
         catch {
           case NonFatal(error) =>
             logWarning(s"Version ${snapshot.version} gets no snapshot; the log is kept", error)

@@ -36,7 +36,7 @@ private[store] final class Materialization(
     resources: ProcessResources,
     files: => DstlRocksDBFileManager,
     confirmed: RocksDBSnapshot => Unit
-) extends SealedStore with Logging {
+) extends Logging {
   import Materialization._
 
   private val threads: Executor = resources.snapshotThreads(options)
@@ -47,6 +47,7 @@ private[store] final class Materialization(
   private var underWay = Option.empty[Work]
   private var missed = false
   private var closed = false
+  private var replacements = 0L
   private var failure: Option[Throwable] = None
 
   /** Whether one is under way. */
@@ -55,11 +56,20 @@ private[store] final class Materialization(
   /** Whether the last one was lost on its way: then the next commit makes another. */
   def isWantedAgain: Boolean = synchronized(missed)
 
-  /** Begins with a snapshot of what a task has just committed; while another is under way it is discarded. */
-  def begin(snapshot: RocksDBSnapshot, of: LoggedStore): Unit = {
+  /**
+   * The local state, to be asked for by a task that has the store: once it has committed, another attempt may replace the state
+   * before the task's seal is sent.
+   */
+  def local: LocalState = synchronized(new LocalState(underWay.map(new Carried(_)), replacements))
+
+  /**
+   * Begins with a snapshot of what a task has just committed. It is discarded while another is under way, and if the local state
+   * is another by now than the one that the task has changed.
+   */
+  def begin(snapshot: RocksDBSnapshot, of: LoggedStore, changed: LocalState): Unit = {
     val work = new Work(snapshot, of, new StoreSnapshot(of.directory, snapshot.version), timer.nowNanos)
     val begins = synchronized {
-      val begins = underWay.isEmpty && !closed
+      val begins = underWay.isEmpty && !closed && changed.replacements == replacements
       if (begins) underWay = Some(work)
       missed = false
       begins
@@ -70,11 +80,11 @@ private[store] final class Materialization(
     } else snapshot.close()
   }
 
-  override def carried(batch: Long): Vector[SealedSegment] =
-    synchronized(underWay).fold(Vector.empty[SealedSegment])(_.transit.carry(batch))
+  /** One that was under way when a task committed changes of the state that it is a snapshot of, for the task's seal. */
+  private final class Carried(work: Work) extends SealedStore {
+    override def carried(batch: Long): Vector[SealedSegment] = work.transit.carry(batch)
 
-  override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
-    synchronized(underWay).foreach { work =>
+    override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
       work.transit.accepted(carried, notTaken) match {
         case StoreSnapshot.Fate.Pending =>
         case StoreSnapshot.Fate.Held => onThread(work)(held(work))
@@ -87,15 +97,20 @@ private[store] final class Materialization(
           )
           lost(work)
       }
-    }
 
-  override def givenUp(): Unit = synchronized(underWay).foreach { work =>
-    work.transit.givenUp()
-    if (!work.transit.isUnderWay) lost(work)
+    override def givenUp(): Unit = {
+      work.transit.givenUp()
+      if (!work.transit.isUnderWay && isCurrent(work)) lost(work)
+    }
   }
 
+  private def isCurrent(work: Work): Boolean = synchronized(underWay.contains(work))
+
   /** The local state is not the one any more from which the snapshot was made: no later seal proves that it was committed. */
-  def abandon(): Unit = synchronized(underWay).foreach { work =>
+  def abandon(): Unit = synchronized {
+    replacements += 1
+    underWay
+  }.foreach { work =>
     work.transit.abandon()
     resources.materializations.abandoned()
     lost(work)
@@ -223,6 +238,15 @@ private[store] final class Materialization(
 }
 
 private object Materialization {
+
+  /**
+   * A store's local state.
+   *
+   * @param carried the snapshot of it that is under way
+   * @param replacements how many states were there before
+   */
+  final class LocalState(val carried: Option[SealedStore], private[Materialization] val replacements: Long)
+
   private val ChunkSize = 4L * 1024 * 1024
   private val FirstDelayMillis = 1000L
   private val LongestDelayMillis = 60000L
