@@ -93,12 +93,12 @@ release: .build/packaging/ready | java python ## build all that is published int
 	@$(PYTHON) project/release.py $(if $(AGAIN),--again)
 
 fmt: .venv/ready | java ## rewrite all sources in the house format
-	@$(SBT) scalafmtAll scalafmtSbt
+	@$(SBT) scalafmtAll flaws/scalafmtAll scalafmtSbt
 	@$(VENV)/ruff format $(PYTHON_TREES)
 	@$(VENV)/ruff check --fix $(PYTHON_TREES)
 
 lint: .venv/ready | java ## check format, style and types, without running anything
-	@$(SBT) scalafmtCheckAll scalafmtSbtCheck
+	@$(SBT) scalafmtCheckAll flaws/scalafmtCheckAll scalafmtSbtCheck
 	@$(VENV)/ruff format --check $(PYTHON_TREES)
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)

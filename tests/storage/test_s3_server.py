@@ -129,7 +129,9 @@ def test_a_restart_asks_twice_more_for_each_entry_that_it_replays(tmp_path: Path
     assert {place: count for place, count in many.items() if count} == {"HeadObject commits/N": 5}
 
 
-def test_a_restart_asks_at_most_twice_for_each_data_file_that_holds_snapshots(tmp_path: Path, logged: Versitygw) -> None:
+def test_a_restart_asks_at_most_twice_for_each_data_file_that_holds_snapshots(
+    tmp_path: Path, logged: Versitygw
+) -> None:
     """Which is one for each store at most, as the entries hold what each of these snapshots lists."""
     stores = 16
     every = dstl(materialize__replayCost="100000") | {f"{STATE_STORE}.minDeltasForSnapshot": "1"}

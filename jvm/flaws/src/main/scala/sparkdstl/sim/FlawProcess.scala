@@ -125,6 +125,8 @@ object FlawRun {
     try {
       val result = Seeds.run(seed)
       (result.violation.map(shown), result.reached.keySet)
-    } catch { case error @ (NonFatal(_) | _: StackOverflowError) => (Some(shown(s"the world ends with $error")), Set.empty) }
+    } catch {
+      case error @ (NonFatal(_) | _: StackOverflowError) => (Some(shown(s"the world ends with $error")), Set.empty)
+    }
   }
 }

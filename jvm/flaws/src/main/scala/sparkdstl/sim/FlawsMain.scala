@@ -38,7 +38,9 @@ object FlawsMain {
     val (there, gone) = wanted.partition(FlawTable.flaws(_).missing.isEmpty)
     val survey = new Survey(surveyed(seeds, processes))
     val results = putBack(there, worlds, processes, survey)
-    println(s"${results.count(_.seed.nonEmpty)} of ${results.size} flaws were found, each in at most $worlds of $seeds worlds")
+    println(
+      s"${results.count(_.seed.nonEmpty)} of ${results.size} flaws were found, each in at most $worlds of $seeds worlds"
+    )
     results.filter(_.seed.isEmpty).foreach { of =>
       println(s"not found in ${of.worlds} of ${survey.seedsOf(of.number).size} worlds that it changes: ${of.flaw.name}")
     }
@@ -70,7 +72,10 @@ object FlawsMain {
   }
 
   /** Does something with each of `items`, in several processes at once; `note` has each result, one after another. */
-  private def inProcesses[A, B](items: Seq[A], processes: Int)(act: (FlawProcess, A) => B)(note: B => Unit): Vector[B] = {
+  private def inProcesses[A, B](
+      items: Seq[A],
+      processes: Int
+  )(act: (FlawProcess, A) => B)(note: B => Unit): Vector[B] = {
     val queue = new ConcurrentLinkedQueue[A]
     items.foreach(queue.add(_): Unit)
     val results = mutable.ArrayBuffer.empty[B]
