@@ -106,6 +106,7 @@ final case class Surveyed(seed: Long, flaws: BitSet, probes: Set[String])
 
 /** The worlds of some seeds, without flaws. */
 private final class Survey(worlds: Vector[Surveyed]) {
+  private val firing = worlds.flatMap(of => of.probes.map(_ -> of.seed)).groupMap(_._1)(_._2)
 
   /** The seeds of worlds in which a flaw makes a difference. */
   def seedsOf(flaw: Int): Vector[Long] = worlds.filter(_.flaws(flaw)).map(_.seed)
@@ -116,7 +117,6 @@ private final class Survey(worlds: Vector[Surveyed]) {
    */
   def probesWithin(seeds: Vector[Long], unlikely: Double): Map[String, Long] = {
     val run = seeds.toSet
-    val firing = worlds.flatMap(of => of.probes.map(_ -> of.seed)).groupMap(_._1)(_._2)
     firing.flatMap { case (probe, fired) =>
       val missing = 1 - fired.size.toDouble / worlds.size
       val within = if (missing <= 0) 1L else math.ceil(math.log(unlikely) / math.log(missing)).toLong

@@ -199,20 +199,23 @@ final class TaskWriter private[worker] (
     }
   }
 
-  private def tellStores(notTaken: Map[String, Vector[String]]): Unit = {
-    val (all, snapshots) = synchronized((stores.toVector, carried))
-    all.foreach { case (directory, store) =>
-      store.accepted(snapshots.get(directory).exists(_.nonEmpty), notTaken.get(directory))
-    }
+  private def tellStores(notTaken: Map[String, Vector[String]]): Unit = sealedStores.foreach {
+    case (directory, store, hasCarried) => store.accepted(hasCarried, notTaken.get(directory))
   }
 
   private def ended(error: Throwable, mayBeCommitted: Boolean): Future[Unit] = {
     if (conclude(GivenUp, Failure(error)) && !mayBeCommitted) {
       discardAll()
-      val carrying = synchronized(stores.toVector).filter(of => carried.get(of._1).exists(_.nonEmpty))
-      carrying.foreach(_._2.refused())
+      sealedStores.foreach { case (_, store, hasCarried) => if (hasCarried) store.refused() }
     }
     Future.unit
+  }
+
+  /** Directory of each store, the store, and whether the seal carried a snapshot of it. */
+  private def sealedStores: Vector[(String, SealedStore, Boolean)] = synchronized {
+    stores.iterator.map { case (directory, store) =>
+      (directory, store, carried.get(directory).exists(_.nonEmpty))
+    }.toVector
   }
 
   private def withdraw(): Unit =

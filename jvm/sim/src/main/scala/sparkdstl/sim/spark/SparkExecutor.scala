@@ -35,6 +35,8 @@ trait ExecutorSetting {
 
   /** Looks that something which is waited for ends. */
   def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T]
+
+  /** A batch was committed so long after its tasks had ended. */
   def commitTook(millis: Long): Unit
   def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
 }

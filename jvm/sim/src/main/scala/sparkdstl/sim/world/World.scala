@@ -103,9 +103,9 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     verdict.note(s"    log: $line")
   }
 
-  /** Every wait of a process that goes on must end in half an hour: longer than any deadline. */
   override def commitTook(millis: Long): Unit = ending.commitTook(millis)
 
+  /** Every wait of a process that goes on must end in half an hour: longer than any deadline. */
   override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
     if (!wait.isCompleted) {
