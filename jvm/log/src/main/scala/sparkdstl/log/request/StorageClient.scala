@@ -13,7 +13,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.{Causes, LogErrors}
-import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageOperation}
+import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageErrors, StorageOperation}
 import sparkdstl.log.storage.StorageOperation._
 
 /** What an exclusive create found. */
@@ -58,12 +58,13 @@ final class StorageClient(
 
   /**
    * @param attemptEnded
-   *   called when an attempt has ended, also after the outcome: a late one may have written again what was deleted meanwhile
+   *   called when an attempt has ended, also after the outcome: a late one may have written again what was deleted meanwhile.
+   *   With false if it ended without storage's own answer: it may take effect later
    */
   def run[A](
       operation: StorageOperation[A],
       timeoutMillis: Long,
-      attemptEnded: () => Unit = () => ()
+      attemptEnded: Boolean => Unit = _ => ()
   ): Future[Outcome[A]] = paused(operation)(request(operation, timeoutMillis, attemptEnded))
 
   /**
@@ -124,12 +125,12 @@ final class StorageClient(
   private def request[A](
       operation: StorageOperation[A],
       timeoutMillis: Long,
-      attemptEnded: () => Unit = () => ()
+      attemptEnded: Boolean => Unit = _ => ()
   ): Future[Outcome[A]] =
     requests.run(kindOf(operation), operation.toString, timeoutMillis) { _ =>
       val attempt = store.begin(operation)
       val result = attempt.result.transform { result =>
-        attemptEnded()
+        attemptEnded(result.failed.toOption.forall(StorageErrors.isDefinite))
         result.recoverWith { case error => operation.answerOf(error).fold[Try[A]](Failure(error))(Success(_)) }
       }
       new Attempt(result, () => attempt.cancel())

@@ -13,15 +13,17 @@ import sparkdstl.log.format.SegmentPart
  * an uploaded file is deleted when no chunk is wanted. The uploader deletes a file whose upload failed but may have taken effect.
  *
  * @param release gives bytes of memory back
- * @param delete deletes the file, by its name relative to the base
+ * @param delete deletes the file, by its name relative to the base, and with true again later: an attempt that was not answered may
+ *   write it then
  */
-private[upload] final class ChunkGroup(release: Long => Unit, delete: String => Unit) {
+private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, Boolean) => Unit) {
   import ChunkGroup._
 
   // All guarded by this. Members leave when they are discarded.
   private var state: State = Collecting
   private val members = mutable.LinkedHashSet.empty[Member]
   private var bytes = 0L
+  private var isUnanswered = false
 
   /** Adds a chunk whose memory was acquired. None when it is too late for this group. */
   def add(chunk: Chunk): Option[PendingChunk] = synchronized {
@@ -49,8 +51,14 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: String => 
   /** None of the chunks will be durable. */
   def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
 
-  /** Whether the upload has an outcome, and no chunk in the file is wanted, or none is durable. */
-  def isUnwanted: Boolean = synchronized(state == Failed || unwantedFile().isDefined)
+  /** An attempt to write `file` has ended: it may have written again what was deleted meanwhile, or may write it later. */
+  def attemptEnded(file: String, isAnswered: Boolean): Unit = {
+    val isUnwanted = synchronized {
+      if (!isAnswered) isUnanswered = true
+      state == Failed || unwantedFile().isDefined
+    }
+    if (isUnwanted) delete(file, !isAnswered)
+  }
 
   private def conclude(outcome: State)(resultOf: Member => Try[SegmentPart]): Unit = {
     val (concluded, unwanted, held) = synchronized {
@@ -59,12 +67,12 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: String => 
     }
     release(held)
     concluded.foreach(member => member.complete(resultOf(member)))
-    unwanted.foreach(delete)
+    unwanted.foreach(delete.tupled)
   }
 
   /** The file, if it is there and none of its chunks is wanted. Lock held. */
-  private def unwantedFile(): Option[String] = state match {
-    case Uploaded(file) if members.isEmpty => Some(file)
+  private def unwantedFile(): Option[(String, Boolean)] = state match {
+    case Uploaded(file) if members.isEmpty => Some((file, isUnanswered))
     case _ => None
   }
 
@@ -91,7 +99,7 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: String => 
       }
       if (freed > 0) release(freed)
       promise.tryFailure(new ChunkDiscarded(label))
-      unwanted.foreach(delete)
+      unwanted.foreach(delete.tupled)
     }
 
     /** The chunk, which becomes number `number` of the file. Lock held. */

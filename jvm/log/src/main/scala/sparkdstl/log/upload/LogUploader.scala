@@ -135,7 +135,12 @@ final class LogUploader(
     group
   }
 
-  private def newGroup() = new ChunkGroup(release, file => discarder.discard(new Path(base, file)))
+  private def newGroup() = new ChunkGroup(release, delete)
+
+  private def delete(file: String, mayAppearLater: Boolean): Unit = {
+    discarder.discard(new Path(base, file))
+    if (mayAppearLater) discarder.discardLater(new Path(base, file))
+  }
 
   private def release(bytes: Long): Unit = {
     held.addAndGet(-bytes)
@@ -165,9 +170,7 @@ final class LogUploader(
   private def start(group: ChunkGroup, file: String, chunks: Seq[Chunk], fail: Throwable => Unit): Unit = {
     val (content, parts) = files.encode(file, chunks)
     val path = new Path(base, file)
-    // A late attempt may have written the file again after its deletion.
-    def attemptEnded(): Unit = if (group.isUnwanted) discarder.discard(path)
-    storage.run(Put(path, content), options.commitTimeoutMs, () => attemptEnded()).onComplete { result =>
+    storage.run(Put(path, content), options.commitTimeoutMs, group.attemptEnded(file, _)).onComplete { result =>
       result.get match {
         case Outcome.Done(_) =>
           metrics.succeeded()

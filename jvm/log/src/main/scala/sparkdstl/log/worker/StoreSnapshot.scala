@@ -38,7 +38,7 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   /** What the seal of `batch` is to carry; nothing while it is uploaded, once it was taken, or if the batch leads to its version. */
   def carry(batch: Long): Vector[SealedSegment] = synchronized(current match {
     case Complete(segments) if version <= batch =>
-      current = Sealing(segments)
+      current = Sealing(segments, abandoned = false)
       segments
     case _ => Vector.empty
   })
@@ -51,18 +51,20 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
    *   None if it took the snapshot; else the data files of it that may be gone, or none if it may come with a later seal
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Fate = {
-    val fate = synchronized {
+    val (fate, unnamed) = synchronized {
       val (next, fate) = (current, notTaken) match {
-        case (_: Sealing, None) if carried => Taken -> Fate.Pending
-        case (Sealing(segments), Some(Vector())) if carried => Complete(segments) -> Fate.Pending
+        case (sealing: Sealing, None) if carried => (if (sealing.abandoned) Ended else Taken) -> Fate.Pending
+        case (Sealing(_, true), Some(_)) if carried => Ended -> Fate.Pending
+        case (Sealing(segments, _), Some(Vector())) if carried => Complete(segments) -> Fate.Pending
         case (_: Sealing, Some(missing)) if carried => Ended -> Fate.Missing(missing.toSet)
         case (Taken, _) if !carried => Ended -> Fate.Held
         case (same, _) => same -> Fate.Pending
       }
+      val isUnnamed = next == Ended && current.isInstanceOf[Sealing] && notTaken.nonEmpty
       current = next
-      fate
+      (fate, if (isUnnamed) uploading else Vector.empty)
     }
-    if (fate.isInstanceOf[Fate.Missing]) synchronized(uploading).foreach(_.discard())
+    unnamed.foreach(_.discard())
     fate
   }
 
@@ -70,12 +72,15 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   def restart(): Unit = discardIf(_ == Uploading, Uploading)
 
   /**
-   * It will not be carried. Its uploads are discarded unless a seal has named them: then they may be in a commit entry, and the
-   * driver deletes what is not.
+   * It will not be carried any more. Its uploads are discarded, those that a seal has named only once the driver has said that it
+   * has not taken them: else they may be in a commit entry, and the driver deletes what is not.
    */
   def abandon(): Unit = {
     discardIf(state => state == Uploading || state.isInstanceOf[Complete], Ended)
-    synchronized { current = Ended }
+    synchronized(current match {
+      case sealing: Sealing => current = sealing.copy(abandoned = true)
+      case _ => current = Ended
+    })
   }
 
   /** The task whose seal carried it was given up: it is unknown whether the driver has taken it. */
@@ -85,7 +90,10 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   })
 
   /** Whether it may still come to be held. */
-  def isUnderWay: Boolean = synchronized(current != Ended)
+  def isUnderWay: Boolean = synchronized(current match {
+    case Ended | Sealing(_, true) => false
+    case _ => true
+  })
 
   private def discardIf(owned: State => Boolean, next: State): Unit = {
     val discard = synchronized {
@@ -106,7 +114,7 @@ object StoreSnapshot {
   private final case class Complete(segments: Vector[SealedSegment]) extends State
 
   /** A seal carries it, and the driver has not answered. */
-  private final case class Sealing(segments: Vector[SealedSegment]) extends State
+  private final case class Sealing(segments: Vector[SealedSegment], abandoned: Boolean) extends State
 
   /** The driver has taken a seal with it. */
   private case object Taken extends State

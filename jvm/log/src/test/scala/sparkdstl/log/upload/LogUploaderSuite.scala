@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.testing.Completed
 import sparkdstl.log.format.LogFile
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
-import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.{AttemptNotMade, Payload}
 import sparkdstl.log.storage.StorageOperation.Put
 
 class LogUploaderSuite extends AnyFunSuite {
@@ -203,6 +203,34 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects.isEmpty)
     hangs.head.release()
     assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 2)
+  })
+
+  for (discardedFirst <- Seq(true, false))
+    test(
+      s"an unwanted file that an unanswered attempt writes later is deleted later, discarded first: $discardedFirst"
+    )(
+      new UploaderFixture {
+        store.script("put", Fail())
+        val chunk = put("a")
+        uploader.flush()
+        if (discardedFirst) chunk.discard()
+        timer.advance(500)
+        chunk.discard()
+        assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 1)
+        store.memory.begin(Put(file(1), Payload(Array[Byte](1)))): Unit
+        timer.advance(60000)
+        assert(objects.isEmpty && store.count("delete") == 2)
+      }
+    )
+
+  test("an unwanted file whose attempts all have an answer is deleted once")(new UploaderFixture {
+    store.script("put", Fail(new AttemptNotMade("no connection")))
+    val chunk = put("a")
+    uploader.flush()
+    timer.advance(500)
+    chunk.discard()
+    timer.advance(120000)
+    assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 1)
   })
 
   // The end.

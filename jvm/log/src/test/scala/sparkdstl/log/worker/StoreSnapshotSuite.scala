@@ -52,7 +52,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
   }
 
   test("what was uploaded is discarded when it is abandoned, unless a seal has named it") {
-    def discarded(before: StoreSnapshot => Unit): Boolean = {
+    def discarded(before: StoreSnapshot => Unit, after: StoreSnapshot => Unit = _ => ()): Boolean = {
       val fixture = new WorkerFixture
       import fixture._
       fixture.newTask(): Unit
@@ -64,15 +64,27 @@ class StoreSnapshotSuite extends AnyFunSuite {
       val file = result(chunk.location).file.get
       before(snapshot)
       snapshot.abandon()
+      after(snapshot)
       timer.advance(60000)
       !objects(file.split('/').last)
     }
     assert(discarded(_ => ()))
     assert(discarded(_.complete(segments)))
-    assert(!discarded { snapshot =>
+    def named(snapshot: StoreSnapshot): Unit = {
       snapshot.complete(segments)
       snapshot.carry(1): Unit
-    })
+    }
+    def answered(carried: Boolean, notTaken: Option[Vector[String]])(snapshot: StoreSnapshot): Unit = {
+      val fate = snapshot.accepted(carried, notTaken)
+      assert(fate == Fate.Pending && !snapshot.isUnderWay)
+      ()
+    }
+    assert(!discarded(named))
+    assert(!discarded(named, answered(carried = true, None)), "the driver has it")
+    assert(!discarded(named, answered(carried = false, None)), "the answer is to another seal")
+    assert(!discarded(named, _.givenUp()), "it is unknown whether the driver has it")
+    for (files <- Seq(Vector.empty, Vector("gone")))
+      assert(discarded(named, answered(carried = true, Some(files))), "the driver does not have it")
   }
 
   /** A task whose seal carries a snapshot. */
