@@ -113,10 +113,15 @@ final class ReferenceModel(
 
   def runBegins(run: UUID): Unit = runs(run) = scheduler.nowNanos
 
-  /** A task has read a state to build on. A run from before a user deleted something may read some of what is left, and commits nothing. */
+  /**
+   * A task has read a state to build on. A run from before a user deleted something may read some of what is left, and commits nothing;
+   * so may one while a tool deletes.
+   */
   def loaded(who: String, run: UUID, store: String, version: Long, found: Lineage): Unit =
     if (version == 0) { if (found != Lineage.Empty) verdict.violate(s"$who found $found at version 0 of $store") }
-    else if (!writtenOver && runs(run) > userActedAt && !everCommitted.get((store, version)).exists(_(found)))
+    else if (
+      !writtenOver && !isToolAtWork && runs(run) > userActedAt && !everCommitted.get((store, version)).exists(_(found))
+    )
       verdict.violate(
         s"$who loaded version $version of $store as $found, which was never committed; committed: " +
           state(store, version).fold("nothing")(_.toString)

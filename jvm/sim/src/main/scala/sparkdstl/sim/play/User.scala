@@ -96,7 +96,9 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
           if (left + 1 < retained) model.undecidable = true
           deleteRestAbove(left)
         }
-        if (result.isSuccess && inOrder && model.newest != newest - 1 && !model.undecidable)
+        // A late request of the ended query may have planned the next batch meanwhile: then the newest entry stays.
+        val isPlanned = objects.contains(Names.offset(newest + 1))
+        if (result.isSuccess && inOrder && model.newest != newest - 1 && !isPlanned && !model.undecidable)
           verdict.violate(s"a purge of all entries up to $newest has left ${model.newest} as the newest")
         scala.util.Success(())
       }

@@ -70,8 +70,10 @@ private[store] final class Materialization(
     val work = new Work(snapshot, of, new StoreSnapshot(of.directory, snapshot.version), timer.nowNanos)
     val begins = synchronized {
       val begins = underWay.isEmpty && !closed && changed.replacements == replacements
-      if (begins) underWay = Some(work)
-      missed = false
+      if (begins) {
+        underWay = Some(work)
+        missed = false
+      }
       begins
     }
     if (begins) {
