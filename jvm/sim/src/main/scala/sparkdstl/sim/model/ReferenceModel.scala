@@ -47,8 +47,8 @@ final class ReferenceModel(
   private val runs = mutable.Map.empty[UUID, Long]
   // The newest entries may not list the snapshots that versions up to this one need, unless it is the newest.
   private var listsLackUpTo = 0L
-  // Processes in which a tool deletes entries now.
-  private val tools = mutable.Set.empty[SimProcess]
+  // Processes in which a tool deletes entries now, and since when.
+  private val tools = mutable.Map.empty[SimProcess, Long]
   // Stores of which two snapshots stood.
   private val withSpare = mutable.Set.empty[String]
   // The snapshots that a user's rollback left: the log below them may have been released.
@@ -152,21 +152,22 @@ final class ReferenceModel(
    */
   def toolBegins(process: SimProcess): Unit = {
     purgers += process
-    tools += process
+    tools(process) = scheduler.nowNanos
   }
 
   /** It has ended: what is left on storage is the history. `act` is told the newest batch. */
-  def toolEnds(process: SimProcess, isKnown: Boolean)(act: Long => Unit): Unit = if (tools.remove(process)) {
-    if (!isKnown) undecidable = true
-    else {
+  def toolEnds(process: SimProcess, isKnown: Boolean)(act: Long => Unit): Unit =
+    tools.remove(process).foreach { since =>
       val left = newestOnStorage
-      userActs(_ <= left)(act(left))
+      // An entry that was requested before comes back above the deleted ones.
+      val isAlone = left >= stores.map(retainedFrom).max && !objects.contains(Names.commit(left - 1))
+      val isLate = isAlone && objects.get(Names.commit(left)).exists(_.atNanos > since)
+      if (!isKnown || isLate) undecidable = true else userActs(_ <= left)(act(left))
     }
-  }
 
   def isToolAtWork: Boolean = tools.nonEmpty
 
-  def toolCrashed(process: SimProcess): Unit = if (tools.remove(process)) undecidable = true
+  def toolCrashed(process: SimProcess): Unit = if (tools.remove(process).nonEmpty) undecidable = true
 
   /** The newest batch that has an entry on storage. */
   def newestOnStorage: Long =
@@ -211,7 +212,7 @@ final class ReferenceModel(
     val path = change.path
     val batch = if (path.startsWith(Names.Commits + "/")) Names.batchOf(path) else None
     if (
-      change.after.isEmpty && purgers(change.writer) && !tools(change.writer) &&
+      change.after.isEmpty && purgers(change.writer) && !tools.contains(change.writer) &&
       batch.exists(of => of >= purgedBelow && isCommittedSinceUserActed(of))
     ) {
       verdict.note(s"a deletion of before takes effect now: $path")

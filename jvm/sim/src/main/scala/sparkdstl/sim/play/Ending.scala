@@ -37,7 +37,7 @@ final class Ending(world: World, chance: Chance) {
   def lost(crashed: Application): Unit = if (application.contains(crashed) && phase == "recovering") recover(latest)
 
   def begin(survivor: Option[Application]): Unit = {
-    latest = scheduler.nowMillis + config.constants.latestMillis + 30000
+    latest = scheduler.nowMillis + quietAfterMillis
     application = survivor
     enter("recovering", config.batchesToRetain + 2L)
     survivor match {
@@ -78,6 +78,9 @@ final class Ending(world: World, chance: Chance) {
     }
   }
 
+  /** When nothing that a process has begun takes effect any more. */
+  private def quietAfterMillis: Double = config.constants.latestMillis + 30000
+
   private def runOn(batches: Option[Int], lingerMillis: Double = 0)(ended: Try[Unit] => Unit): Unit = {
     val on = application.filter(_.isAlive).getOrElse(world.director.newApplication())
     application = Some(on)
@@ -96,9 +99,10 @@ final class Ending(world: World, chance: Chance) {
     if (failedRuns > MaxFailedRuns) verdict.violate(s"nothing is wrong, and yet runs keep failing: $state")
     else if (model.newest < target) world.after(chance.millis(500))(recover(latest))
     else {
-      if (chance.happens(0.4)) application.foreach(_.crash())
+      // Its executors notice after a while, and what they have requested then takes effect later still.
+      val outlived = if (chance.happens(0.4)) application.map(_.crash()).map(_ => quietAfterMillis) else None
       phase = "waiting"
-      world.after(math.max(1000.0, latest - scheduler.nowMillis))(rest())
+      world.after(math.max(outlived.getOrElse(1000.0), latest - scheduler.nowMillis))(rest())
     }
   }
 
