@@ -30,6 +30,8 @@ final class ReferenceModel(
     reach: Reach
 ) {
   private val intents = mutable.LongMap.empty[Intent]
+  // What the log said of commits that have failed, by the intent's number.
+  private val refusals = mutable.LongMap.empty[String]
   private val records = mutable.TreeMap.empty[Long, Committed]
   private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
   private val released = mutable.Map.empty[String, Long].withDefaultValue(0L)
@@ -38,6 +40,8 @@ final class ReferenceModel(
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
+  // Which run has written data files in an epoch: the directory's name, by the epoch.
+  private val owners = mutable.Map.empty[String, String]
   private val claimants = mutable.Set.empty[String]
   private val purgers = mutable.Set.empty[SimProcess]
   // Objects that are not what they were, and come back.
@@ -108,6 +112,19 @@ final class ReferenceModel(
         s"${intent.who} was told that it committed batch ${intent.batch}, which is " +
           records.get(intent.batch).fold("nobody's")(r => s"${r.intent.who}'s") + "; " +
           objects.story(Names.commit(intent.batch))
+      )
+  }
+
+  /** The log has told Spark that the batch is not committed, and not that it does not know. */
+  def refused(intent: Intent, error: Throwable): Unit = {
+    refusals(intent.number) = error.toString
+    if (records.get(intent.batch).exists(_.intent eq intent)) refuseLate(intent)
+  }
+
+  private def refuseLate(intent: Intent): Unit = refusals.get(intent.number).foreach { error =>
+    if (config.storage.createsExclusively && intent.madeAtNanos > userActedAt)
+      verdict.violate(
+        s"${intent.who} was told that it did not commit batch ${intent.batch}, and its entry is there: $error"
       )
   }
 
@@ -221,6 +238,10 @@ final class ReferenceModel(
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
+    }
+    for (epoch <- Names.epochOf(path) if config.storage.createsExclusively) {
+      val known = owners.getOrElseUpdate(epoch.takeWhile(_ != '-'), epoch)
+      if (known != epoch) verdict.violate(s"$path is of an epoch that another run has: $known")
     }
     if (path.startsWith(Names.Claims) && change.before.isEmpty && change.after.exists(claimsAgain))
       reach.met("run-claims-again")
@@ -385,7 +406,9 @@ final class ReferenceModel(
       case None => verdict.violate(s"${change.path} is nobody's: ${change.writer.name} wrote it")
       case Some(intent) if intent.batch != batch =>
         verdict.violate(s"${change.path} is for batch ${intent.batch}")
-      case Some(intent) => take(batch, intent, change, entry)
+      case Some(intent) =>
+        refuseLate(intent)
+        take(batch, intent, change, entry)
     }
 
   private def take(batch: Long, intent: Intent, change: StorageChange, entry: StoredBytes): Unit =

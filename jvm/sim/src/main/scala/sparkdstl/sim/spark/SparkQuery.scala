@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.{Failure, Success}
 
 import sparkdstl.log.error.DstlException
 import sparkdstl.sim.machines.SimProcess
@@ -152,9 +153,15 @@ final class SparkQuery(
     val ids = wins.flatMap { case (store, win) => win.id.map(store -> _) }
     val content = CommitContent.encode(intent.number, ids)
     val begun = process.timer.nowNanos
-    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).map { _ =>
-      setting.commitTook((process.timer.nowNanos - begun) / 1000000)
-      model.acknowledged(intent)
+    watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).transform { result =>
+      result match {
+        case Success(_) =>
+          setting.commitTook((process.timer.nowNanos - begun) / 1000000)
+          model.acknowledged(intent)
+        case Failure(unknown: DstlException) if unknown.condition == "DSTL_COMMIT_UNKNOWN" =>
+        case Failure(error) => model.refused(intent, error)
+      }
+      result
     }
   }
 
