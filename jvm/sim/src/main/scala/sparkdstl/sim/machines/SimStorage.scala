@@ -35,9 +35,6 @@ final class StorageServer(
 
   val pathOf: String => Path = new KnownPaths
 
-  /** Reads of commit entries and data files so far. */
-  var logReads = 0L
-
   def latency(): Double = faults.millis(FaultKind.SlowRequest, medianMillis, chance)
 
   /** How long a request takes effect after its client has had its answer. */
@@ -231,7 +228,6 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
 
   private def present(path: Path): Array[Byte] = {
     val name = path.toString
-    if (Names.isEntry(name) || Names.isDataFile(name)) server.logReads += 1
     objects.get(name).fold(throw new FileNotFoundException(s"$name does not exist"))(_.bytes)
   }
 
