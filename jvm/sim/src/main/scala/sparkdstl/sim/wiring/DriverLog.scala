@@ -7,8 +7,12 @@ import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, ToDriver}
 import sparkdstl.sim.model.CommitContent
 
-/** A run of a query on its driver, as Spark's side uses the log. */
-final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: ExecutorLink) {
+/**
+ * A run of a query on its driver, as Spark's side uses the log.
+ *
+ * @param violate what to do with a broken promise
+ */
+final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: ExecutorLink, violate: String => Unit) {
   import environment.runtime
   private implicit val executor: ExecutionContext = environment.inline
   private val storage = environment.storage()
@@ -16,6 +20,7 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
   private val host = environment.process.name
   private var closing = false
   private var ending = Option.empty[Future[Unit]]
+  private var commits = 0
 
   def open(): Future[Unit] = {
     val before = environment.current
@@ -35,7 +40,14 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
       }
   }
 
-  def handle(executor: String, message: ToDriver): Future[FromDriver] = environment.runs.answer(executor, run, message)
+  def handle(executor: String, message: ToDriver): Future[FromDriver] = {
+    val hasEnded = coordinator.exists(!_.isAtWork)
+    environment.runs.answer(executor, run, message).map { answer =>
+      if (hasEnded && answer.isInstanceOf[FromDriver.Accepted])
+        violate(s"run ${run.run} takes a seal although it has ended")
+      answer
+    }(environment.inline)
+  }
 
   /** Whether the run coordinates its query. */
   def hasBegun: Boolean = coordinator.nonEmpty
@@ -49,8 +61,10 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
    * @param reported
    *   attempts whose results Spark has taken for the batch, in the order in which it did
    */
-  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
-    coordinator.get.commit(batch, sparkContent, reported)
+  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] = {
+    commits += 1
+    coordinator.get.commit(batch, sparkContent, reported).andThen { case _ => commits -= 1 }
+  }
 
   /** The batches whose entries Spark sees. */
   def batches(): Future[Seq[Long]] = storage.batches()
@@ -80,6 +94,7 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
     if (ending.isEmpty) {
       environment.runs.end(run): Unit
       ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
+        if (closed.isSuccess && commits > 0) violate(s"run ${run.run} has ended before its commit did")
         storage.close()
         closed
       })
