@@ -235,6 +235,11 @@ final class ReferenceModel(
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
+    for (number <- batch; gone <- change.before if change.after.isEmpty && tools.contains(change.writer)) {
+      val isNeeded = number + 1 >= retained.max && objects.contains(Names.commit(number + 1))
+      if (isNeeded && !undecidable && reader.isLogged(number, gone))
+        verdict.violate(s"a tool deletes commits/$number before the entry above it")
+    }
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()

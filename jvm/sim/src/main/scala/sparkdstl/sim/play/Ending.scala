@@ -58,6 +58,11 @@ final class Ending(world: World, chance: Chance) {
     if (isAtRest && millis > Ending.CommitMillis)
       verdict.violate(s"nothing is wrong, and yet a commit takes $millis ms")
 
+  /** A task has waited for memory for so long, or for what it writes beyond it. */
+  def writeTook(millis: Long): Unit =
+    if (isAtRest && millis > Ending.WriteMillis)
+      verdict.violate(s"nothing is wrong, and yet a task takes $millis ms to write its changes")
+
   private def isAtRest = phase == "at rest"
 
   private def enter(name: String, batches: Long): Unit = {
@@ -145,6 +150,9 @@ private object Ending {
 
   /** A barrier waits for messages and an upload, then an entry is created. */
   private val CommitMillis = 3000L
+
+  /** Others' uploads give their memory back. */
+  private val WriteMillis = 1500L
 
   /** How often what is gone may be deleted: a request has several attempts. */
   private val Hedges = 3

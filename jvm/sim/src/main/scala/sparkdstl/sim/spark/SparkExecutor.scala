@@ -38,6 +38,9 @@ trait ExecutorSetting {
 
   /** A batch was committed so long after its tasks had ended. */
   def commitTook(millis: Long): Unit
+
+  /** A task has written the changes of one store, and has waited for memory for them, for so long. */
+  def writeTook(millis: Long): Unit
   def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
 }
 
@@ -148,8 +151,11 @@ final class SparkExecutor(
       val id = if (config.checkpointFormat == 2) Some(chance.nextUuid().toString) else None
       val forced = config.forcesSnapshot(task.batch, store.directory)
       val change = Change(tag, base._1.lineage.fingerprint, base._1.id, forced)
-      watch(s"memory for ${store.directory}", store.commit(writer, base, change, id))
-        .flatMap(win => commitAll(task, writer, others, done + (store.directory -> win)))
+      val begun = process.timer.nowNanos
+      watch(s"memory for ${store.directory}", store.commit(writer, base, change, id)).flatMap { win =>
+        setting.writeTook((process.timer.nowNanos - begun) / 1000000)
+        commitAll(task, writer, others, done + (store.directory -> win))
+      }
     case _ => Future.successful(done)
   }
 

@@ -105,6 +105,8 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
 
   override def commitTook(millis: Long): Unit = ending.commitTook(millis)
 
+  override def writeTook(millis: Long): Unit = ending.writeTook(millis)
+
   /** Every wait of a process that goes on must end in half an hour: longer than any deadline. */
   override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
