@@ -6,6 +6,10 @@ import org.scalatest.funsuite.AnyFunSuite
 class FlawsPutBackSuite extends AnyFunSuite {
   private val Count = 300
 
+  test("the log has the line of each flaw") {
+    assert(FlawTable.flaws.filter(_.missing.nonEmpty).map(_.name) == Nil)
+  }
+
   FlawTable.flaws.zipWithIndex.filter(
     _._1.missing.isEmpty
   ).groupBy(_._1.list).toVector.sortBy(_._1).map(_._2.head).foreach { case (flaw, number) =>
