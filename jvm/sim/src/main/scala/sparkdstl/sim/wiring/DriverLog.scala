@@ -4,15 +4,22 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup}
 import sparkdstl.log.storage.StorageOperation.Read
-import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, ToDriver}
+import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
 import sparkdstl.sim.model.CommitContent
 
 /**
  * A run of a query on its driver, as Spark's side uses the log.
  *
+ * @param inlineShare how many bytes a task may seal inline
  * @param violate what to do with a broken promise
  */
-final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: ExecutorLink, violate: String => Unit) {
+final class DriverLog(
+    environment: ProcessEnvironment,
+    run: RunId,
+    executors: ExecutorLink,
+    inlineShare: Long,
+    violate: String => Unit
+) {
   import environment.runtime
   private implicit val executor: ExecutionContext = environment.inline
   private val storage = environment.storage()
@@ -41,6 +48,12 @@ final class DriverLog(environment: ProcessEnvironment, run: RunId, executors: Ex
   }
 
   def handle(executor: String, message: ToDriver): Future[FromDriver] = {
+    message match {
+      case seal: ToDriver.Seal =>
+        val inline = seal.segments.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length }.sum
+        if (inline > inlineShare) violate(s"attempt ${seal.attempt} seals $inline bytes inline, and may $inlineShare")
+      case _ =>
+    }
     val hasEnded = coordinator.exists(!_.isAtWork)
     environment.runs.answer(executor, run, message).map { answer =>
       if (hasEnded && answer.isInstanceOf[FromDriver.Accepted])
