@@ -106,7 +106,8 @@ lazy val spark = (project in file("jvm/spark"))
     // Tests of jvm/log bring another.
     dependencyOverrides ++= Seq("api", "runtime").map(of => "org.apache.hadoop" % s"hadoop-client-$of" % line.hadoop),
     Compile / sourceGenerators += sparkBuiltFor.taskValue,
-    // Half of the suites each, in processes of their own.
+    // Half of the suites each, in processes of their own, both at a time; within each one after another.
+    Test / parallelExecution := true,
     Test / testGrouping := {
       val options = (Test / forkOptions).value
       val numbered = (Test / definedTests).value.sortBy(_.name).zipWithIndex
