@@ -62,17 +62,26 @@ object ScriptedStore {
     }
   }
 
-  /** Does not answer until [[release]]d, and takes effect then. */
+  /** Does not answer until [[release]]d, which another thread may do before it is asked, and takes effect then. */
   final class Hang extends Behaviour {
     private var waiting = Option.empty[() => Unit]
-    var cancelled = false
+    private var isReleased = false
+    @volatile var cancelled = false
 
     override def act[T](work: () => Attempt[T]): Attempt[T] = {
       val promise = Promise[T]()
-      waiting = Some(() => promise.completeWith(work().result): Unit)
+      def answer(): Unit = promise.completeWith(work().result): Unit
+      val mayAnswer = synchronized {
+        waiting = Some(() => answer())
+        isReleased
+      }
+      if (mayAnswer) answer()
       new Attempt(promise.future, () => cancelled = true)
     }
 
-    def release(): Unit = waiting.foreach(_.apply())
+    def release(): Unit = synchronized {
+      isReleased = true
+      waiting
+    }.foreach(_.apply())
   }
 }
