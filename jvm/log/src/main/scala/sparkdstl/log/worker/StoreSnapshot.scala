@@ -62,26 +62,29 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
       }
       val isUnnamed = next == Ended && current.isInstanceOf[Sealing] && notTaken.nonEmpty
       current = next
-      (fate, if (isUnnamed) uploading else Vector.empty)
+      (fate, if (isUnnamed) takeUploads() else Vector.empty)
     }
     unnamed.foreach(_.discard())
     fate
   }
 
   /** The upload starts again from the beginning. */
-  def restart(): Unit = discardIf(_ == Uploading, Uploading)
+  def restart(): Unit = synchronized {
+    if (current == Uploading) takeUploads() else Vector.empty
+  }.foreach(_.discard())
 
   /**
    * It will not be carried any more. Its uploads are discarded, those that a seal has named only once the driver has said that it
    * has not taken them: else they may be in a commit entry, and the driver deletes what is not.
    */
-  def abandon(): Unit = {
-    discardIf(state => state == Uploading || state.isInstanceOf[Complete], Ended)
-    synchronized(current match {
-      case sealing: Sealing => current = sealing.copy(abandoned = true)
-      case _ => current = Ended
-    })
-  }
+  def abandon(): Unit = synchronized {
+    val isUnnamed = current == Uploading || current.isInstanceOf[Complete]
+    current = current match {
+      case sealing: Sealing => sealing.copy(abandoned = true)
+      case _ => Ended
+    }
+    if (isUnnamed) takeUploads() else Vector.empty
+  }.foreach(_.discard())
 
   /** The task whose seal carried it was given up: it is unknown whether the driver has taken it. */
   def givenUp(): Unit = synchronized(current match {
@@ -95,16 +98,10 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
     case _ => true
   })
 
-  private def discardIf(owned: State => Boolean, next: State): Unit = {
-    val discard = synchronized {
-      if (owned(current)) {
-        val all = uploading
-        uploading = Vector.empty
-        current = next
-        all
-      } else Vector.empty
-    }
-    discard.foreach(_.discard())
+  private def takeUploads(): Vector[PendingChunk] = {
+    val all = uploading
+    uploading = Vector.empty
+    all
   }
 }
 

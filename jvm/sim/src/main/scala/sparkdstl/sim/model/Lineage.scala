@@ -132,8 +132,8 @@ object Names {
   /** Whether a path is one of a file that is needed only while an entry names it. */
   def isDataFile(path: String): Boolean = path.startsWith(DataFiles + "/")
 
-  /** The directory of a data file, which is named after an epoch and a run. */
-  def epochOf(path: String): Option[String] =
+  /** The name of the directory that a data file is in: an epoch and a run. */
+  def runDirectory(path: String): Option[String] =
     if (isDataFile(path)) Some(path.drop(DataFiles.length + 1).takeWhile(_ != '/')) else None
 
   def isEntry(path: String): Boolean = path.startsWith(Commits) && batchOf(path).nonEmpty

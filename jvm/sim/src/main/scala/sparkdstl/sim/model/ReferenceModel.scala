@@ -1,6 +1,5 @@
 package sparkdstl.sim.model
 
-import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.collection.mutable
@@ -40,9 +39,7 @@ final class ReferenceModel(
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
-  // Which run has written data files in an epoch: the directory's name, by the epoch.
-  private val owners = mutable.Map.empty[String, String]
-  private val claimants = mutable.Set.empty[String]
+  private val epochs = new EpochOracle(config, verdict, reach)
   private val purgers = mutable.Set.empty[SimProcess]
   // Objects that are not what they were, and come back.
   private val damaged = mutable.Set.empty[String]
@@ -244,12 +241,7 @@ final class ReferenceModel(
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
     }
-    for (epoch <- Names.epochOf(path) if config.storage.createsExclusively) {
-      val known = owners.getOrElseUpdate(epoch.takeWhile(_ != '-'), epoch)
-      if (known != epoch) verdict.violate(s"$path is of an epoch that another run has: $known")
-    }
-    if (path.startsWith(Names.Claims) && change.before.isEmpty && change.after.exists(claimsAgain))
-      reach.met("run-claims-again")
+    epochs.changed(change)
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
     if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
       verdict.note(s"a plan from before a rollback: $path")
@@ -257,11 +249,6 @@ final class ReferenceModel(
     }
     if (!userActs && !isDamaging && tools.isEmpty && !ObjectMap.isUnpublished(path) && matters(change))
       checkAll(s"after a change of $path")
-  }
-
-  private def claimsAgain(claim: StoredBytes): Boolean = new String(claim.bytes, UTF_8).split(' ') match {
-    case Array("claim", run, _*) => !claimants.add(run)
-    case _ => false
   }
 
   /** Whether a state may be another than before. To look at all of them is most of what a world costs. */

@@ -107,7 +107,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
 
   override def writeTook(millis: Long): Unit = ending.writeTook(millis)
 
-  /** Every wait of a process that goes on must end in half an hour: longer than any deadline. */
+  /** Each wait of a live process must end within half an hour, which is longer than any deadline. */
   override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
     if (!wait.isCompleted) {

@@ -1,16 +1,16 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.CurrentBatch
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout}
 
 /**
- * A task of the batch before that comes late, and takes a store whose newest task has committed and not sealed yet: the local
- * state is the late one's then, and so is the snapshot that is made of it.
+ * A late task of the batch before takes a store whose newest task has committed and not sealed yet: then the local state is the
+ * late task's, and so is the snapshot that is made of it.
  */
 class LateAttemptsSuite extends QuerySuite with Patience {
   private val stores = 2
@@ -34,8 +34,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
 
   test("a seal carries no snapshot of what a late attempt has put in the place of the sealed state") {
     val materializations = DstlEnvironment.get.resources.materializations
-    val unfinished = materializations.started.value - materializations.uploaded.value
-    def uploaded: Long = materializations.uploaded.value
+    val unfinished = materializations.started.value - StateStores.uploadedSnapshots
     val input = numbers()
     val query = LateAttempts.totals(input.toDF(), spark).writeStream.outputMode("update")
       .option("checkpointLocation", checkpoint.toString).foreachBatch(LateAttempts.collect _).start()
@@ -50,10 +49,10 @@ class LateAttemptsSuite extends QuerySuite with Patience {
       input.addData(0 until 4)
       eventually(assert(LateAttempts.committed.get() == stores))
       // What is uploaded from here on is the late attempts'.
-      eventually(assert(materializations.started.value - uploaded == unfinished))
-      val before = uploaded
+      eventually(assert(materializations.started.value - StateStores.uploadedSnapshots == unfinished))
+      val before = StateStores.uploadedSnapshots
       LateAttempts.late.start()
-      eventually(assert(uploaded == before + stores))
+      eventually(assert(StateStores.uploadedSnapshots == before + stores))
       LateAttempts.maySeal.countDown()
       query.processAllAvailable()
       val segments = LoggedBatches.index(checkpoint, LateAttempts.LateBatch + 1L).toSeq.flatMap(_.entries)
@@ -66,7 +65,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
     }
     StateStores.close()
     val state = StoredStates.read(spark, checkpoint.toString, Map.empty)
-    assert(state.size == 16 && !state.exists(_.contains(LateAttempts.Wrong.toString)), state)
+    assert(state.size == 16 && !state.exists(_.contains(WrongAtFirst.Wrong.toString)), state)
   }
 }
 
@@ -75,9 +74,9 @@ object LateAttempts {
 
   /** The late attempts make this batch again, during the one after it. */
   val LateBatch = 1
-  val Wrong = 987654
 
   @volatile private var isBegun = false
+  private val waiting = ConcurrentHashMap.newKeySet[Long]()
   @volatile var maySeal = new CountDownLatch(0)
 
   /** How many tasks of the batch have committed their store. */
@@ -86,6 +85,7 @@ object LateAttempts {
 
   def begin(): Unit = {
     committed.set(0)
+    waiting.clear()
     maySeal = new CountDownLatch(1)
     isBegun = true
   }
@@ -110,19 +110,16 @@ object LateAttempts {
 
   private def count(key: Int, values: Iterator[Int], state: GroupState[Int]): (Int, Int) = {
     val context = TaskContext.get()
-    val isLate = isBegun && context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY) == LateBatch.toString
-    if (isBegun && !waiting.get.contains(context.taskAttemptId())) {
-      waiting.set(Some(context.taskAttemptId()))
+    val isLate = isBegun && CurrentBatch.isAt(LateBatch)
+    if (isBegun && waiting.add(context.taskAttemptId())) {
       // Listeners run last come first: the store is committed then, and what was committed is not sealed.
       context.addTaskCompletionListener[Unit] { (_: TaskContext) =>
         if (!isLate) committed.incrementAndGet(): Unit
         maySeal.await(60, TimeUnit.SECONDS): Unit
       }: Unit
     }
-    val after = if (isLate) Wrong else state.getOption.getOrElse(0) + values.size
+    val after = if (isLate) WrongAtFirst.Wrong else state.getOption.getOrElse(0) + values.size
     state.update(after)
     (key, after)
   }
-
-  private val waiting = ThreadLocal.withInitial[Option[Long]](() => None)
 }
