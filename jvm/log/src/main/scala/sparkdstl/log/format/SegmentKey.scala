@@ -40,8 +40,8 @@ final case class SegmentKey(
     kind: SegmentKind
 ) {
 
-  /** The store's directory below `<checkpoint>/state`. */
-  def storeDirectory: String =
+  /** The store's directory below `<checkpoint>/state`: one string for all who keep it, because a driver has many stores. */
+  val storeDirectory: String =
     if (storeName.isEmpty) s"$operator/$partition" else s"$operator/$partition/$storeName"
 
   /** The name that Spark gives the file which this segment stands for. */

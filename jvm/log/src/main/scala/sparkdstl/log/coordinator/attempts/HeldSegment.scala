@@ -16,8 +16,8 @@ private[coordinator] final class HeldSegment(
     sealedParts: Vector[SealedPart]
 ) {
 
-  /** The store's directory: one string for all maps of a driver with many stores. */
-  val store: String = key.storeDirectory
+  /** The store's directory. */
+  def store: String = key.storeDirectory
 
   /** The tickets under which its executor reports. */
   val tickets: Vector[Long] = sealedParts.collect { case SealedPart.Pending(ticket, _) => ticket }
