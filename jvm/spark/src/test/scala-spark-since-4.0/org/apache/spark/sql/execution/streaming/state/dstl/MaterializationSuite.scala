@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.nio.file.Files
 
+import scala.util.Try
+
 import org.apache.hadoop.fs.Path
 import org.scalatest.time.{Seconds, Span}
 
@@ -308,11 +310,11 @@ class MaterializationSuite extends QuerySuite with Patience {
       val metrics = DstlEnvironment.get.resources.materializations
       try
         if (fails) {
-          val error = intercept[Exception](eventually(timeout(Span(100, Seconds))) {
-            counting.feed()
+          eventually(timeout(Span(100, Seconds))) {
+            Try(counting.feed())
             assert(!counting.query.isActive)
-          })
-          assert(Iterator.iterate[Throwable](error)(_.getCause).takeWhile(_ != null)
+          }
+          assert(Iterator.iterate[Throwable](counting.query.exception.get)(_.getCause).takeWhile(_ != null)
             .exists(_.getMessage.contains("DSTL_MATERIALIZATION_FAILED")))
         } else eventually {
           counting.feed()
