@@ -106,6 +106,13 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     }
     .mkString(s"$path: ", ", ", "")
 
+  /** When what was there was deleted, if nothing is there now. */
+  def deletedAt(path: String): Option[Long] =
+    changes.reverseIterator.find(_.path == path).filter(_.after.isEmpty).map(_.atNanos)
+
+  def isDeletedSince(path: String, nanos: Long): Boolean =
+    changes.exists(c => c.path == path && c.after.isEmpty && c.atNanos >= nanos)
+
   private def tell(change: StorageChange): Unit = {
     changes += change
     verdict.mix(change.path.hashCode.toLong)

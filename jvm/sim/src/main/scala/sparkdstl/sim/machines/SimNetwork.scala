@@ -13,7 +13,7 @@ import sparkdstl.sim.world.{Chance, FaultKind, Faults}
  * an ask that fails says nothing.
  */
 final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
-  private val AskTimeoutMillis = 5000L
+  import SimNetwork.AskTimeoutMillis
   private var cutOff = Set.empty[SimProcess]
 
   /** Loses all that comes from or goes to a process for a while. */
@@ -57,4 +57,10 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
     cutOff(from) || cutOff(to) || faults.strikes(kind, chance)
 
   private def delay(): Double = faults.millis(FaultKind.SlowMessage, 0.5, chance)
+}
+
+object SimNetwork {
+
+  /** After which an ask has failed. */
+  val AskTimeoutMillis = 5000L
 }

@@ -2,6 +2,7 @@ package sparkdstl.sim.machines
 
 import java.io.{EOFException, FileNotFoundException, IOException, InterruptedIOException}
 
+import scala.collection.mutable
 import scala.concurrent.Promise
 import scala.util.{Failure, Success, Try}
 
@@ -11,7 +12,7 @@ import org.apache.hadoop.security.AccessControlException
 import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageOperation, StoredObject}
 import sparkdstl.log.storage.StorageOperation._
 import sparkdstl.sim.model.Names
-import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, StorageKind}
+import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, StorageKind, Verdict}
 
 /**
  * The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those.
@@ -52,9 +53,16 @@ final class ServiceUnavailable(what: String) extends IOException(s"$what: slow d
  * Storage as one process sees it. Every attempt takes its time, and may fail without effect, take effect and lose its
  * answer, be repeated by the client below, or take effect long after its failure, its cancellation, and the end of
  * its process.
+ *
+ * @param maxAttempts
+ *   how many attempts at one write may be waited for at a time
  */
-final class SimStorage(server: StorageServer, client: SimProcess) extends ObjectStore {
+final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: Int, verdict: Verdict)
+    extends ObjectStore {
   import server.{chance, faults, objects, reach}
+
+  // Attempts at writes that are waited for.
+  private val writing = mutable.Map.empty[String, Int].withDefaultValue(0)
 
   override def replacesAtomically: Boolean = server.kind.replacesAtomically
 
@@ -116,12 +124,14 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
   private def delete(names: Vector[String]): Attempt[Unit] = {
     mayDie()
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
-    if (faults.strikes(FaultKind.HalfDelete, chance))
+    // Spark deletes its own files once.
+    def strikes(kind: FaultKind) = !names.exists(isSparks) && faults.strikes(kind, chance)
+    if (strikes(FaultKind.HalfDelete))
       answer.after(server.latency()) {
         names.filter(_ => chance.happens(0.5)).foreach(objects.delete(_, client))
         Failure(new IOException(s"could not delete all of ${names.mkString(", ")}"))
       }
-    else if (faults.strikes(FaultKind.LateDelete, chance)) {
+    else if (strikes(FaultKind.LateDelete)) {
       answer.after(server.latency())(Failure(new IOException("connection reset during delete")))
       atServer(5000 * chance.nextDouble())(names.foreach(objects.delete(_, client)))
     } else
@@ -165,7 +175,29 @@ final class SimStorage(server: StorageServer, client: SimProcess) extends Object
         atServer(server.latency())(perform(name, bytes, mode)(give))
       })
     else sent(answer)(perform(name, bytes, mode)(give))
-    answer.attempt
+    if (isSparks(name)) answer.attempt else counted(name, answer.attempt)
+  }
+
+  private def isSparks(name: String): Boolean = name.startsWith(Names.Offsets)
+
+  private def counted[A](name: String, attempt: Attempt[A]): Attempt[A] = {
+    writing(name) += 1
+    if (writing(name) > maxAttempts)
+      verdict.violate(s"${client.name} waits for ${writing(name)} attempts at $name, and may for $maxAttempts")
+    var waited = true
+    def end(): Unit = if (waited) {
+      waited = false
+      writing(name) -= 1
+      if (writing(name) == 0) writing -= name
+    }
+    attempt.result.onComplete(_ => end())(client.inline)
+    new Attempt(
+      attempt.result,
+      () => {
+        end()
+        attempt.cancel()
+      }
+    )
   }
 
   /** The request takes its time to reach the server; a client that dies or gives up meanwhile may have sent it or not. */

@@ -34,8 +34,8 @@ final class ReferenceModel(
   private val records = mutable.TreeMap.empty[Long, Committed]
   private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
   private val released = mutable.Map.empty[String, Long].withDefaultValue(0L)
-  private val stray = mutable.Set.empty[Long]
   private var purgedBelow = 0L
+  private val alsoPurged = mutable.Set.empty[Long]
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
@@ -103,7 +103,7 @@ final class ReferenceModel(
   /** The log has told Spark that the batch is committed. */
   def acknowledged(intent: Intent): Unit = {
     verdict.note(s"${intent.who} has committed batch ${intent.batch}")
-    val isCommitted = records.get(intent.batch).exists(_.intent eq intent) && !stray(intent.batch)
+    val isCommitted = records.get(intent.batch).exists(_.intent eq intent)
     if (config.storage.createsExclusively && !isCommitted && intent.madeAtNanos > userActedAt)
       verdict.violate(
         s"${intent.who} was told that it committed batch ${intent.batch}, which is " +
@@ -112,8 +112,8 @@ final class ReferenceModel(
       )
   }
 
-  /** The log has told Spark that the batch is not committed, and not that it does not know. */
-  def refused(intent: Intent, error: Throwable): Unit = {
+  /** The log has told Spark that the batch is not committed, and not that it does not know. Nobody can tell whose a damaged entry was. */
+  def refused(intent: Intent, error: Throwable): Unit = if (!damaged(Names.commit(intent.batch))) {
     refusals(intent.number) = error.toString
     if (records.get(intent.batch).exists(_.intent eq intent)) refuseLate(intent)
   }
@@ -142,7 +142,16 @@ final class ReferenceModel(
       )
 
   /** Spark has asked for the deletion of entries below this batch. */
-  def purged(threshold: Long): Unit = purgedBelow = math.max(purgedBelow, threshold)
+  def purged(threshold: Long): Unit = {
+    purgedBelow = math.max(purgedBelow, threshold)
+    while (alsoPurged(purgedBelow)) purgedBelow += 1
+  }
+
+  /** A tool has asked for the deletion of an entry that is not the newest any more: it goes with those below. */
+  def purgedAlone(batch: Long): Unit = {
+    alsoPurged += batch
+    purged(purgedBelow)
+  }
 
   def releasedBelow(store: String, version: Long): Unit = released(store) = math.max(released(store), version)
 
@@ -175,7 +184,8 @@ final class ReferenceModel(
       val left = newestOnStorage
       // An entry that was requested before comes back above the deleted ones.
       val isAlone = left >= stores.map(retainedFrom).max && !objects.contains(Names.commit(left - 1))
-      val isLate = isAlone && objects.get(Names.commit(left)).exists(_.atNanos > since)
+      val isLate = isAlone && objects.get(Names.commit(left)).exists(_.atNanos > since) ||
+        objects.isDeletedSince(Names.commit(left), since)
       if (!isKnown || isLate) undecidable = true else userActs(_ <= left)(act(left))
     }
 
@@ -231,11 +241,6 @@ final class ReferenceModel(
     ) {
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
-    }
-    for (number <- batch; gone <- change.before if change.after.isEmpty && tools.contains(change.writer)) {
-      val isNeeded = number + 1 >= retained.max && objects.contains(Names.commit(number + 1))
-      if (isNeeded && !undecidable && reader.isLogged(number, gone))
-        verdict.violate(s"a tool deletes commits/$number before the entry above it")
     }
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
@@ -398,9 +403,7 @@ final class ReferenceModel(
       case None => verdict.violate(s"${change.path} is nobody's: ${change.writer.name} wrote it")
       case Some(intent) if intent.batch != batch =>
         verdict.violate(s"${change.path} is for batch ${intent.batch}")
-      case Some(intent) =>
-        refuseLate(intent)
-        take(batch, intent, change, entry)
+      case Some(intent) => take(batch, intent, change, entry)
     }
 
   private def take(batch: Long, intent: Intent, change: StorageChange, entry: StoredBytes): Unit =
@@ -415,9 +418,9 @@ final class ReferenceModel(
             undecidable = true
           } else record(batch, intent)
         }
-      case Some(_) if change.before.nonEmpty => ()
-      case Some(_) => stray += batch: Unit
-      case None if batch <= newest => stray += batch: Unit
+      // It comes back after its deletion, or late: nothing is built on it.
+      case Some(_) => ()
+      case None if batch <= newest => ()
       case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
         verdict.note(s"an entry for batch $batch from before a rollback")
         undecidable = true
@@ -433,6 +436,7 @@ final class ReferenceModel(
 
   private def record(batch: Long, intent: Intent): Unit = {
     verdict.note(s"batch $batch is committed by ${intent.who}")
+    refuseLate(intent)
     val states = stores.map { store =>
       val base = state(store, batch).getOrElse(Lineage.Empty)
       val change = intent.wins(store).change

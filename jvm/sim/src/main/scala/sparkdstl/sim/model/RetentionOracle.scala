@@ -11,6 +11,8 @@ import sparkdstl.sim.world.{Reach, SimConfig}
  *
  * @param isContended
  *   whether attempts lose, which gives up snapshots under way
+ * @param lostMessages
+ *   whether an executor may not know what of its uploads an entry names: the next run deletes what none names
  */
 final class RetentionOracle(
     model: ReferenceModel,
@@ -18,16 +20,22 @@ final class RetentionOracle(
     reader: StorageReader,
     config: SimConfig,
     reach: Reach,
-    isContended: Boolean
+    isContended: Boolean,
+    lostMessages: Boolean
 ) {
   import RetentionOracle._
 
+  // The claims of many runs may go with the last rounds.
+  private val fencedBefore = standingClaims.flatMap(_.first).toSet
   private val mayGoBelow = math.min(model.retainedFromBatch, neededFrom)
 
   /** What is left and not needed, or lacks. */
   def problems: Vector[String] =
     (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
-      (if (config.logsSnapshots && !isContended) snapshots else Vector.empty) ++ list
+      (if (config.logsSnapshots && !isContended && hasRoom) snapshots else Vector.empty) ++ list ++ listedInVain
+
+  /** Where seals fill the driver's memory, none is left for the snapshots that they carry. */
+  private def hasRoom = config.constants.inlineBudget >= LeastInlineBudget
 
   /**
    * The lowest batch whose entry a store needs: its snapshot is the newest that the oldest retained entry, or one before it,
@@ -43,7 +51,7 @@ final class RetentionOracle(
   }.min - 1
 
   private def entries: Vector[String] = {
-    val fenced = standingClaims.flatMap(_.first).toSet
+    val fenced = fencedBefore ++ standingClaims.flatMap(_.first)
     val left = objects.below(Names.Commits, deep = false).flatMap(of => Names.batchOf(of._1)).filter(_ < mayGoBelow)
     if (left.exists(fenced)) reach.met("fence-outlives-retention")
     left.filterNot(fenced).map(batch => s"${objects.story(Names.commit(batch))}; needed from $mayGoBelow on")
@@ -58,6 +66,14 @@ final class RetentionOracle(
       Some(s"the newest snapshot of $store at version ${model.newest + 1} is of version ${versions.last}")
     else None
   }
+
+  /** What a run has deleted it lists no more. */
+  private def listedInVain: Option[String] = for {
+    entry <- objects.get(Names.commit(model.newest))
+    gone <- reader.listRefersTo(model.newest, objects).find { batch =>
+      objects.deletedAt(Names.commit(batch)).exists(_ < entry.atNanos - DeletionNanos)
+    }
+  } yield s"the newest entry lists what the entry of batch $gone held, which was deleted long before"
 
   /** One entry in so many lists all snapshots. */
   private def list: Option[String] = {
@@ -99,7 +115,8 @@ final class RetentionOracle(
       tooMany ++ unmarked
   }
 
-  private def orphans: Vector[String] = {
+  private def orphans: Vector[String] = if (lostMessages) Vector.empty
+  else {
     val all = objects.below(Names.Root, deep = true)
     val named = all.collect {
       case (path, entry) if Names.isEntry(path) => Names.batchOf(path).fold(Set.empty[String])(reader.namedBy(_, entry))
@@ -109,5 +126,10 @@ final class RetentionOracle(
 }
 
 private object RetentionOracle {
+  private val LeastInlineBudget = 2000L
+
+  /** After which an answer has told of a deletion. */
+  private val DeletionNanos = 20000000000L
+
   final case class StandingClaim(epoch: Long, first: Option[Long], follows: Option[Long])
 }

@@ -89,6 +89,12 @@ final class StorageReader {
     }.toVector.sortBy(_.state.version)
   }
 
+  /** The batches that the list of an entry refers to: of the snapshots that it names, and of the list that it continues. */
+  def listRefersTo(batch: Long, objects: ObjectMap): Set[Long] =
+    logged(batch, objects).flatMap(_._2.snapshots).fold(Set.empty[Long])(of =>
+      of.listed.map(_.batch).toSet + of.complete
+    )
+
   /** By how many batches the list that an entry continues is older; None if it lists all snapshots, or has no log. */
   def listContinued(batch: Long, objects: ObjectMap): Option[Long] =
     logged(batch, objects).flatMap(_._2.snapshots).map(batch - _.complete).filter(_ > 0)

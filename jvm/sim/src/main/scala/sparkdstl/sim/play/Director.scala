@@ -2,8 +2,8 @@ package sparkdstl.sim.play
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.sim.machines.SimProcess
-import sparkdstl.sim.world.{Chance, FaultKind, World}
+import sparkdstl.sim.machines.{SimNetwork, SimProcess}
+import sparkdstl.sim.world.{Chance, FaultKind, Faults, World}
 
 /** Starts applications, and makes what goes wrong with whole processes happen, until enough batches are committed. */
 final class Director(world: World, chance: Chance) {
@@ -11,6 +11,7 @@ final class Director(world: World, chance: Chance) {
 
   private val WildMillis = 20 * 60000L
   private val RestartCheckMillis = 500.0
+  private val LostMessages = 10
 
   private val stock = new StockSpark(world, chance)
   private val user = new User(world, stock, chance)
@@ -156,12 +157,22 @@ final class Director(world: World, chance: Chance) {
   private def calmDown(): Unit = {
     verdict.note("From here on nothing goes wrong")
     wild = false
-    faults.calmDown(contendedStill = chance.happens(0.5))
+    val left = chance.below(4) match {
+      case 0 => Faults.OfAttempts ++ Faults.OfDeletions
+      case 1 => Faults.OfAttempts ++ lostMessages
+      case _ => Set.empty[FaultKind]
+    }
+    faults.calmDown(leave = left)
     damage.restoreAll()
     val survivor = running.find(a => !a.driver.isPaused && chance.happens(0.5))
     applications.foreach(a => if (!survivor.contains(a)) a.crash())
     world.ending.begin(survivor)
   }
+
+  /** Each costs a timeout of Spark's, of which a commit can wait for some. */
+  private def lostMessages: Set[FaultKind] =
+    if (config.constants.options.commitTimeoutMs < LostMessages * SimNetwork.AskTimeoutMillis) Set.empty
+    else Faults.OfMessages
 
   /** Ends all processes at once. */
   def stopAll(): Unit = stopAllBut(None)

@@ -1,16 +1,18 @@
 package sparkdstl.sim.play
 
+import java.io.IOException
+
 import scala.util.Try
 
 import sparkdstl.sim.model.{Names, RetentionOracle}
 import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
-import sparkdstl.sim.world.{Chance, World}
+import sparkdstl.sim.world.{Chance, Faults, World}
 
 /**
  * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then nobody is at work until
  * everything late has taken effect. A last application, or the same one, commits batches in which nothing at all may fail, and in
- * the end nothing may be held, waited for or left on storage that is not needed. In contended worlds tasks have several attempts
- * until then, of which some fail.
+ * the end nothing may be held, waited for or left on storage that is not needed. In some worlds tasks have several attempts until
+ * then, of which some fail; and until the last few batches, deletions fail or messages are lost: no run may end of it.
  */
 final class Ending(world: World, chance: Chance) {
   import world.{config, faults, model, objects, scheduler, verdict}
@@ -27,6 +29,8 @@ final class Ending(world: World, chance: Chance) {
   private var phaseSince = 0L
   private var oracle = Option.empty[RetentionOracle]
   private var latest = 0.0
+  private var deletesInVain = false
+  private var losesMessages = false
   private var done = false
 
   def isDone: Boolean = done
@@ -37,6 +41,8 @@ final class Ending(world: World, chance: Chance) {
   def lost(crashed: Application): Unit = if (application.contains(crashed) && phase == "recovering") recover(latest)
 
   def begin(survivor: Option[Application]): Unit = {
+    deletesInVain = faults.mayStrike(Faults.OfDeletions)
+    losesMessages = faults.mayStrike(Faults.OfMessages)
     latest = scheduler.nowMillis + quietAfterMillis
     application = survivor
     enter("recovering", config.batchesToRetain + 2L)
@@ -51,11 +57,12 @@ final class Ending(world: World, chance: Chance) {
 
   /** A task has failed, or was lost. */
   def taskFailed(what: => String): Unit =
-    if (isAtRest && !faults.isContended) verdict.violate(s"nothing is wrong, and yet a task fails: $what")
+    if (isAtRest && !faults.mayStrike(Faults.OfAttempts))
+      verdict.violate(s"nothing is wrong, and yet a task fails: $what")
 
   /** A commit has taken so long, from the end of its tasks on. */
   def commitTook(millis: Long): Unit =
-    if (isAtRest && millis > Ending.CommitMillis)
+    if (isAtRest && millis > Ending.CommitMillis && !losesMessages)
       verdict.violate(s"nothing is wrong, and yet a commit takes $millis ms")
 
   /** A task has waited for memory for so long, or for what it writes beyond it. */
@@ -78,9 +85,15 @@ final class Ending(world: World, chance: Chance) {
       if (model.newest >= target) application.flatMap(_.query).foreach(_.finish())
       // What may be deleted by then must be gone some batches later.
       if (isAtRest && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
-        oracle = Some(world.oracle)
+        tidyUp()
       lookLater()
     }
+  }
+
+  /** From here on what nothing needs can be deleted, and the last of it is. */
+  private def tidyUp(): Unit = {
+    faults.calmDown(leave = Faults.OfAttempts)
+    oracle = Some(world.oracle(losesMessages))
   }
 
   /** When nothing that a process has begun takes effect any more. */
@@ -121,6 +134,8 @@ final class Ending(world: World, chance: Chance) {
     end.failed.get match {
       case _: QueryFinished if model.newest < target && config.shortRuns => world.after(chance.millis(500))(restOn())
       case _: QueryFinished => drain()
+      // Attempts that wait for answers keep their stores.
+      case _: IOException if losesMessages => world.after(chance.millis(500))(restOn())
       case error => verdict.violate(s"nothing is wrong, and yet a run fails: $error")
     }
   }
@@ -141,7 +156,8 @@ final class Ending(world: World, chance: Chance) {
   }
 
   /** Spark deletes its own files as often as it likes. */
-  private def deletedOften: Vector[String] = objects.vainDeletions.collect {
+  private def deletedOften: Vector[String] = if (deletesInVain) Vector.empty
+  else objects.vainDeletions.collect {
     case (path, times) if times > Ending.Hedges && !path.startsWith(Names.Offsets) => s"$path was deleted $times times"
   }.toVector
 }

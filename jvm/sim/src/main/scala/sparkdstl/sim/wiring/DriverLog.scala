@@ -3,6 +3,7 @@ package sparkdstl.sim.wiring
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup}
+import sparkdstl.log.error.DstlException
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
 import sparkdstl.sim.model.CommitContent
@@ -28,6 +29,11 @@ final class DriverLog(
   private var closing = false
   private var ending = Option.empty[Future[Unit]]
 
+  // Since when, in nanoseconds, nothing may be waited for any more.
+  private var endedAt = Option.empty[Long]
+  private var lost = Map.empty[String, Long]
+  private var executorOf = Map.empty[Long, String]
+
   def open(): Future[Unit] = {
     val before = environment.current
     environment.current = Some(this)
@@ -49,6 +55,7 @@ final class DriverLog(
   def handle(executor: String, message: ToDriver): Future[FromDriver] = {
     message match {
       case seal: ToDriver.Seal =>
+        executorOf += seal.attempt -> executor
         val inline = seal.segments.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length }.sum
         if (inline > inlineShare) violate(s"attempt ${seal.attempt} seals $inline bytes inline, and may $inlineShare")
       case _ =>
@@ -74,7 +81,22 @@ final class DriverLog(
    *   attempts whose results Spark has taken for the batch, in the order in which it did
    */
   def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
-    coordinator.get.commit(batch, sparkContent, reported)
+    coordinator.get.commit(batch, sparkContent, reported).transform { result =>
+      result.failed.foreach {
+        case late: DstlException if late.condition == "DSTL_COMMIT_TIMEOUT" => noteTimeout(late, reported)
+        case _ =>
+      }
+      result
+    }
+
+  /** Whoever waits for the end of what cannot come any more has to be told at once. */
+  private def noteTimeout(timeout: DstlException, reported: Seq[Long]): Unit = {
+    def isLongAgo(since: Option[Long]) = since.exists(runtime.timer.nowNanos - _ > DriverLog.PromptNanos)
+    val holders = reported.flatMap(executorOf.get)
+    if (isLongAgo(endedAt)) violate(s"a commit waits although its run has ended: $timeout")
+    if (holders.nonEmpty && holders.forall(of => isLongAgo(lost.get(of))))
+      violate(s"a commit waits for executors that are lost: $timeout")
+  }
 
   /** The batches whose entries Spark sees. */
   def batches(): Future[Seq[Long]] = storage.batches()
@@ -92,7 +114,10 @@ final class DriverLog(
       case None => environment.deleteUnowned(batch)
     }
 
-  def executorLost(executor: String): Unit = environment.runs.executorLost(executor, "it was lost")
+  def executorLost(executor: String): Unit = {
+    lost += executor -> runtime.timer.nowNanos
+    environment.runs.executorLost(executor, "it was lost")
+  }
 
   /** The query has ended, but the process goes on: Spark's adapter notices some time after it. */
   def close(): Unit = {
@@ -102,6 +127,7 @@ final class DriverLog(
 
   private def end(): Future[Unit] = {
     if (ending.isEmpty) {
+      endedAt = Some(runtime.timer.nowNanos)
       environment.runs.end(run): Unit
       ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
         storage.close()
@@ -113,4 +139,8 @@ final class DriverLog(
 
   private def endAndAwaitQuiet(): Future[Unit] =
     end().recover { case _ => () }.flatMap(_ => storage.whenQuiet(30000))
+}
+
+private object DriverLog {
+  private val PromptNanos = 1000000000L
 }

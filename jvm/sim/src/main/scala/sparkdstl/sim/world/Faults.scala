@@ -119,16 +119,13 @@ object FaultKind {
   )
 }
 
-/** How often each thing goes wrong in one world. Once it is calm nothing does, but that tasks have several attempts in some worlds. */
+/** How often each thing goes wrong in one world. Once it is calm nothing does, but for what may cost a run nothing but time. */
 final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   private val byKind = new java.util.IdentityHashMap[FaultKind, Double]
   rates.foreach { case (kind, rate) => byKind.put(kind, rate): Unit }
-  private var calm = false
-  private var contended = false
+  private var left = FaultKind.all.toSet
 
-  def apply(kind: FaultKind): Double = if (!byKind.containsKey(kind) || calm && !isLeft(kind)) 0.0 else byKind.get(kind)
-
-  private def isLeft(kind: FaultKind): Boolean = contended && Faults.OfAttempts(kind)
+  def apply(kind: FaultKind): Double = if (byKind.containsKey(kind) && left(kind)) byKind.get(kind) else 0.0
 
   /** Whether it happens on this occasion. */
   def strikes(kind: FaultKind, chance: Chance): Boolean = {
@@ -141,16 +138,21 @@ final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   def millis(kind: FaultKind, median: Double, chance: Chance): Double =
     if (strikes(kind, chance)) chance.millis(median) * chance.slowness() else chance.millis(median)
 
-  /** @param contendedStill whether tasks go on to have several attempts of which one wins */
-  def calmDown(contendedStill: Boolean): Unit = {
-    calm = true
-    contended = contendedStill
-  }
+  /** Nothing goes wrong any more but this. */
+  def calmDown(leave: Set[FaultKind]): Unit = left = left.intersect(leave)
 
-  /** Whether it is calm, but for tasks with several attempts. */
-  def isContended: Boolean = contended && Faults.OfAttempts.exists(byKind.containsKey)
+  /** Whether any of these may still strike. */
+  def mayStrike(kinds: Set[FaultKind]): Boolean = kinds.exists(apply(_) > 0)
 }
 
-private object Faults {
+object Faults {
+
+  /** Tasks have several attempts, of which one wins. */
   val OfAttempts: Set[FaultKind] = Set(FaultKind.Speculation, FaultKind.Recompute)
+
+  /** Deletions that are tried again later, by nobody but the log. */
+  val OfDeletions: Set[FaultKind] = Set(FaultKind.HalfDelete, FaultKind.LateDelete)
+
+  /** Messages that are sent again. */
+  val OfMessages: Set[FaultKind] = Set(FaultKind.LostRequest, FaultKind.LostReply)
 }

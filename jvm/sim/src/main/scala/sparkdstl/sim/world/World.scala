@@ -64,7 +64,13 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   /** @param host that it runs on */
   def environmentOf(process: SimProcess, host: Int): ProcessEnvironment = {
     val disk = new ProcessDisk(diskOf(host), process)
-    val made = new ProcessEnvironment(process, new SimStorage(server, process), disk, config.constants, reach)
+    val made = new ProcessEnvironment(
+      process,
+      new SimStorage(server, process, config.constants.options.uploadMaxAttempts, verdict),
+      disk,
+      config.constants,
+      reach
+    )
     environments += made
     made
   }
@@ -120,7 +126,9 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     wait
   }
 
-  def oracle: RetentionOracle = new RetentionOracle(model, objects, reader, config, reach, faults.isContended)
+  /** @param lostMessages whether answers were lost to executors that hold what they have uploaded */
+  def oracle(lostMessages: Boolean): RetentionOracle =
+    new RetentionOracle(model, objects, reader, config, reach, faults.mayStrike(Faults.OfAttempts), lostMessages)
 
   /** What processes that are alive hold although nothing is under way. */
   def leaks: Vector[String] = environments.iterator.filterNot(_.process.isCrashed).flatMap(_.leaks).toVector
