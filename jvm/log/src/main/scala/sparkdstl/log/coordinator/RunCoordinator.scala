@@ -168,5 +168,5 @@ final class RunCoordinator private[coordinator] (
     ledger.end()
   }
 
-  private def view: LogView = state.get.view
+  private[coordinator] def view: LogView = state.get.view
 }

@@ -54,16 +54,19 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
     if (content.links == 0) used -= content.bytes.length
   }
 
-  /** A file is gone, or cut off, or a bit of it is another. */
+  /** A file is gone, or cut off, or goes on after its end, or a bit of it is another. */
   def damage(): Unit = if (files.nonEmpty) {
     val (file, content) = files.iterator.drop(chance.below(files.size)).next()
     verdict.note(s"$file is damaged")
-    chance.below(3) match {
+    chance.below(4) match {
       case 0 => delete(Path.of(file))
       case 1 =>
         val left = content.bytes.take(content.bytes.length / 2)
         used -= content.bytes.length - left.length
         content.bytes = left
+      case 2 =>
+        used += 1
+        content.bytes = content.bytes :+ 0.toByte
       case _ if content.bytes.nonEmpty =>
         val at = chance.below(content.bytes.length)
         content.bytes = content.bytes.updated(at, (content.bytes(at) ^ 1 << chance.below(7)).toByte)

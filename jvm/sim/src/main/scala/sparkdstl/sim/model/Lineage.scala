@@ -2,6 +2,8 @@ package sparkdstl.sim.model
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import sparkdstl.sim.machines.SimProcess
+
 /**
  * A store's state, as far as the simulation cares: which attempts' changes it is made of, oldest first. Attempts differ in
  * what they write, so that it shows whose state is read back.
@@ -135,6 +137,12 @@ object Names {
   /** The name of the directory that a data file is in: an epoch and a run. */
   def runDirectory(path: String): Option[String] =
     if (isDataFile(path)) Some(path.drop(DataFiles.length + 1).takeWhile(_ != '/')) else None
+
+  def isDriver(process: SimProcess): Boolean = process.name.endsWith("/driver")
+
+  /** The application whose process it is, if it is one's. */
+  def applicationOf(process: SimProcess): Option[String] =
+    Some(process.name.takeWhile(_ != '/')).filter(_ != process.name)
 
   def isEntry(path: String): Boolean = path.startsWith(Commits) && batchOf(path).nonEmpty
 

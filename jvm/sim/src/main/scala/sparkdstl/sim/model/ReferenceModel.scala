@@ -35,6 +35,8 @@ final class ReferenceModel(
   private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
   private val released = mutable.Map.empty[String, Long].withDefaultValue(0L)
   private var purgedBelow = 0L
+  // Data files that an entry has named.
+  private val everNamed = mutable.Set.empty[String]
   private val alsoPurged = mutable.Set.empty[Long]
   private var userActedAt = -1L
   private var userActs = false
@@ -242,8 +244,11 @@ final class ReferenceModel(
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
+    if (change.after.isEmpty && Names.isDataFile(path)) change.before.foreach(leftoverGoes(path, _, change.writer))
     (batch, change.after) match {
-      case (Some(number), Some(object_)) => entryWritten(number, object_, change)
+      case (Some(number), Some(object_)) =>
+        everNamed ++= reader.namedBy(number, object_)
+        entryWritten(number, object_, change)
       case _ => ()
     }
     epochs.changed(change)
@@ -397,6 +402,13 @@ final class ReferenceModel(
       .filterOrElse(!_.needsSnapshot, s"${state.changelog} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
+
+  /** Where another driver may commit beside this one, what no entry names may be what that one's next entry does. */
+  private def leftoverGoes(path: String, file: StoredBytes, by: SimProcess): Unit =
+    if (!config.storage.createsExclusively && Names.isDriver(by) && !everNamed(path)) {
+      val isAnothers = Names.applicationOf(file.writer).exists(of => !Names.applicationOf(by).contains(of))
+      if (isAnothers) verdict.violate(s"${by.name} deletes $path of ${file.writer.name}, which may be at work")
+    }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
     CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {

@@ -2,7 +2,7 @@ package sparkdstl.sim.wiring
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup}
+import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup, Views}
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
@@ -86,6 +86,7 @@ final class DriverLog(
         case late: DstlException if late.condition == "DSTL_COMMIT_TIMEOUT" => noteTimeout(late, reported)
         case _ =>
       }
+      coordinator.foreach(Views.leftOf(_, batch).foreach(violate))
       result
     }
 
