@@ -127,7 +127,8 @@ def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", oth
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
         *others,
-        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "2", "--dist", "worksteal")),
+        # More than processors: each waits much for processes to start, and for what it has killed or paused.
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "3", "--dist", "worksteal")),
     ]
 
 
