@@ -43,6 +43,8 @@ OF_3_5 = (
 )
 FILES = {"3.5": tuple(f"tests/test_{of}.py" for of in OF_3_5)}
 SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
+# More end-to-end tests than processors: each waits much, for processes to start and for what it has killed or paused.
+AT_A_TIME = ("-n", "3", "--dist", "worksteal")
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
@@ -127,8 +129,7 @@ def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", oth
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
         *others,
-        # More than processors: each waits much for processes to start, and for what it has killed or paused.
-        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", "-n", "3", "--dist", "worksteal")),
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", *AT_A_TIME)),
     ]
 
 
@@ -165,10 +166,9 @@ def other_lines(in_full: bool, lines: Sequence[str]) -> Iterator[Stage]:
             trees = FILES.get(line, ("tests",))
             selection = () if in_full else ("-k", SELECTION)
             name = f"end-to-end tests with Spark {line}"
-            two = ("-n", "2", "--dist", "worksteal")
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
             yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
-            yield name, partial(pytest, name, *trees, *two, *selection, line=line)
+            yield name, partial(pytest, name, *trees, *AT_A_TIME, *selection, line=line)
     if in_full and "3.5" in lines:
         yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", (), scala="2.13")
 
@@ -181,7 +181,7 @@ def beside(command: Sequence[str], stage: Callable[[], Outcome]) -> Outcome:
 
 
 def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
-    """Run pytest with these trees and options; each of the end-to-end tests waits much for processes to start."""
+    """Run pytest with these trees and options."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     version = build_version()
     environment = {

@@ -54,7 +54,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
     if (content.links == 0) used -= content.bytes.length
   }
 
-  /** A file is gone, or cut off, or goes on after its end, or a bit of it is another. */
+  /** Removes a file, cuts it off, makes it longer, or changes a bit of it. */
   def damage(): Unit = if (files.nonEmpty) {
     val (file, content) = files.iterator.drop(chance.below(files.size)).next()
     verdict.note(s"$file is damaged")

@@ -125,7 +125,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     mayDie()
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
     // Spark deletes its own files once.
-    def strikes(kind: FaultKind) = !names.exists(isSparks) && faults.strikes(kind, chance)
+    def strikes(kind: FaultKind) = !names.exists(Names.isSparks) && faults.strikes(kind, chance)
     if (strikes(FaultKind.HalfDelete))
       answer.after(server.latency()) {
         names.filter(_ => chance.happens(0.5)).foreach(objects.delete(_, client))
@@ -175,10 +175,8 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
         atServer(server.latency())(perform(name, bytes, mode)(give))
       })
     else sent(answer)(perform(name, bytes, mode)(give))
-    if (isSparks(name)) answer.attempt else counted(name, answer.attempt)
+    if (Names.isSparks(name)) answer.attempt else counted(name, answer.attempt)
   }
-
-  private def isSparks(name: String): Boolean = name.startsWith(Names.Offsets)
 
   private def counted[A](name: String, attempt: Attempt[A]): Attempt[A] = {
     writing(name) += 1

@@ -138,6 +138,9 @@ object Names {
   def runDirectory(path: String): Option[String] =
     if (isDataFile(path)) Some(path.drop(DataFiles.length + 1).takeWhile(_ != '/')) else None
 
+  /** Whether it is a file of Spark's own, which the log never touches. */
+  def isSparks(path: String): Boolean = path.startsWith(Offsets)
+
   def isDriver(process: SimProcess): Boolean = process.name.endsWith("/driver")
 
   /** The application whose process it is, if it is one's. */

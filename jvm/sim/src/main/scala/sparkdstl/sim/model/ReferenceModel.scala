@@ -35,13 +35,12 @@ final class ReferenceModel(
   private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
   private val released = mutable.Map.empty[String, Long].withDefaultValue(0L)
   private var purgedBelow = 0L
-  // Data files that an entry has named.
-  private val everNamed = mutable.Set.empty[String]
   private val alsoPurged = mutable.Set.empty[Long]
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
   private val epochs = new EpochOracle(config, verdict, reach)
+  private val leftovers = new LeftoverOracle(config, reader, verdict)
   private val purgers = mutable.Set.empty[SimProcess]
   // Objects that are not what they were, and come back.
   private val damaged = mutable.Set.empty[String]
@@ -114,7 +113,7 @@ final class ReferenceModel(
       )
   }
 
-  /** The log has told Spark that the batch is not committed, and not that it does not know. Nobody can tell whose a damaged entry was. */
+  /** The log has told Spark that the batch is not committed. It may say so of an entry that it finds damaged: nobody knows whose that was. */
   def refused(intent: Intent, error: Throwable): Unit = if (!damaged(Names.commit(intent.batch))) {
     refusals(intent.number) = error.toString
     if (records.get(intent.batch).exists(_.intent eq intent)) refuseLate(intent)
@@ -244,14 +243,12 @@ final class ReferenceModel(
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
-    if (change.after.isEmpty && Names.isDataFile(path)) change.before.foreach(leftoverGoes(path, _, change.writer))
     (batch, change.after) match {
-      case (Some(number), Some(object_)) =>
-        everNamed ++= reader.namedBy(number, object_)
-        entryWritten(number, object_, change)
+      case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
     }
     epochs.changed(change)
+    leftovers.changed(change)
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
     if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
       verdict.note(s"a plan from before a rollback: $path")
@@ -402,13 +399,6 @@ final class ReferenceModel(
       .filterOrElse(!_.needsSnapshot, s"${state.changelog} cannot be replayed, and its snapshot is not there")
       .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
   }
-
-  /** Where another driver may commit beside this one, what no entry names may be what that one's next entry does. */
-  private def leftoverGoes(path: String, file: StoredBytes, by: SimProcess): Unit =
-    if (!config.storage.createsExclusively && Names.isDriver(by) && !everNamed(path)) {
-      val isAnothers = Names.applicationOf(file.writer).exists(of => !Names.applicationOf(by).contains(of))
-      if (isAnothers) verdict.violate(s"${by.name} deletes $path of ${file.writer.name}, which may be at work")
-    }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
     CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {

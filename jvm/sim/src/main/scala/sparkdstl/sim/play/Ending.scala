@@ -158,7 +158,7 @@ final class Ending(world: World, chance: Chance) {
   /** Spark deletes its own files as often as it likes. */
   private def deletedOften: Vector[String] = if (deletesInVain) Vector.empty
   else objects.vainDeletions.collect {
-    case (path, times) if times > Ending.Hedges && !path.startsWith(Names.Offsets) => s"$path was deleted $times times"
+    case (path, times) if times > Ending.Hedges && !Names.isSparks(path) => s"$path was deleted $times times"
   }.toVector
 }
 

@@ -3,7 +3,6 @@ package sparkdstl.sim.wiring
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup, Views}
-import sparkdstl.log.error.DstlException
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
 import sparkdstl.sim.model.CommitContent
@@ -28,11 +27,7 @@ final class DriverLog(
   private val host = environment.process.name
   private var closing = false
   private var ending = Option.empty[Future[Unit]]
-
-  // Since when, in nanoseconds, nothing may be waited for any more.
-  private var endedAt = Option.empty[Long]
-  private var lost = Map.empty[String, Long]
-  private var executorOf = Map.empty[Long, String]
+  private val waits = new CommitWaits(runtime.timer, violate)
 
   def open(): Future[Unit] = {
     val before = environment.current
@@ -55,7 +50,7 @@ final class DriverLog(
   def handle(executor: String, message: ToDriver): Future[FromDriver] = {
     message match {
       case seal: ToDriver.Seal =>
-        executorOf += seal.attempt -> executor
+        waits.hasSealed(seal.attempt, executor)
         val inline = seal.segments.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length }.sum
         if (inline > inlineShare) violate(s"attempt ${seal.attempt} seals $inline bytes inline, and may $inlineShare")
       case _ =>
@@ -80,23 +75,12 @@ final class DriverLog(
    * @param reported
    *   attempts whose results Spark has taken for the batch, in the order in which it did
    */
-  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] =
-    coordinator.get.commit(batch, sparkContent, reported).transform { result =>
-      result.failed.foreach {
-        case late: DstlException if late.condition == "DSTL_COMMIT_TIMEOUT" => noteTimeout(late, reported)
-        case _ =>
-      }
-      coordinator.foreach(Views.leftOf(_, batch).foreach(violate))
-      result
+  def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] = {
+    val begun = coordinator.get
+    begun.commit(batch, sparkContent, reported).andThen { case result =>
+      result.failed.foreach(waits.hasFailed(_, reported))
+      Views.leftOf(begun, batch).foreach(violate)
     }
-
-  /** Whoever waits for the end of what cannot come any more has to be told at once. */
-  private def noteTimeout(timeout: DstlException, reported: Seq[Long]): Unit = {
-    def isLongAgo(since: Option[Long]) = since.exists(runtime.timer.nowNanos - _ > DriverLog.PromptNanos)
-    val holders = reported.flatMap(executorOf.get)
-    if (isLongAgo(endedAt)) violate(s"a commit waits although its run has ended: $timeout")
-    if (holders.nonEmpty && holders.forall(of => isLongAgo(lost.get(of))))
-      violate(s"a commit waits for executors that are lost: $timeout")
   }
 
   /** The batches whose entries Spark sees. */
@@ -116,7 +100,7 @@ final class DriverLog(
     }
 
   def executorLost(executor: String): Unit = {
-    lost += executor -> runtime.timer.nowNanos
+    waits.isLost(executor)
     environment.runs.executorLost(executor, "it was lost")
   }
 
@@ -128,7 +112,7 @@ final class DriverLog(
 
   private def end(): Future[Unit] = {
     if (ending.isEmpty) {
-      endedAt = Some(runtime.timer.nowNanos)
+      waits.runEnds()
       environment.runs.end(run): Unit
       ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
         storage.close()
@@ -140,8 +124,4 @@ final class DriverLog(
 
   private def endAndAwaitQuiet(): Future[Unit] =
     end().recover { case _ => () }.flatMap(_ => storage.whenQuiet(30000))
-}
-
-private object DriverLog {
-  private val PromptNanos = 1000000000L
 }

@@ -150,9 +150,9 @@ object Faults {
   /** Tasks have several attempts, of which one wins. */
   val OfAttempts: Set[FaultKind] = Set(FaultKind.Speculation, FaultKind.Recompute)
 
-  /** Deletions that are tried again later, by nobody but the log. */
+  /** Deletions fail, and the log tries them again. */
   val OfDeletions: Set[FaultKind] = Set(FaultKind.HalfDelete, FaultKind.LateDelete)
 
-  /** Messages that are sent again. */
+  /** Messages are lost, and sent again. */
   val OfMessages: Set[FaultKind] = Set(FaultKind.LostRequest, FaultKind.LostReply)
 }
