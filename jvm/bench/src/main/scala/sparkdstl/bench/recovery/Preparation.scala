@@ -51,7 +51,7 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
   /** In commit entries. */
   private def storesWithSnapshot: Int = {
     val checkpoint = Paths.get(spec.root, spec.contender.name)
-    LoggedBatches.entries(checkpoint).flatMap(LoggedBatches.index(checkpoint, _)).flatMap(_.entries).map(_.key)
+    LoggedBatches.indexes(checkpoint).flatMap(_.entries).map(_.key)
       .filter(_.kind == SegmentKind.Snapshot).map(_.storeDirectory).distinct.size
   }
 

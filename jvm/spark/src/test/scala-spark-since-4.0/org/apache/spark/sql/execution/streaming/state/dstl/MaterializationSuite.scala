@@ -58,7 +58,7 @@ class MaterializationSuite extends QuerySuite with Patience {
     finally counting.query.stop()
   }
 
-  private def indexes: Seq[LogFileIndex] = LoggedBatches.entries(checkpoint).flatMap(LoggedBatches.index(checkpoint, _))
+  private def indexes: Seq[LogFileIndex] = LoggedBatches.indexes(checkpoint)
 
   private def snapshots: Seq[SegmentKey] = indexes.flatMap(_.entries).map(_.key).filter(_.kind == SegmentKind.Snapshot)
 

@@ -37,7 +37,7 @@ class ShortRunsSuite extends QuerySuite {
         val entries = LoggedBatches.entries(checkpoint)
         assert(entries.last == run && entries.size <= retained + 5, entries)
         // The next run loads version `run` + 1.
-        val newest = entries.flatMap(LoggedBatches.index(checkpoint, _)).flatMap(_.entries).map(_.key)
+        val newest = LoggedBatches.indexes(checkpoint).flatMap(_.entries).map(_.key)
           .filter(_.kind == SegmentKind.Snapshot).groupBy(_.partition).map { case (store, of) =>
             store -> of.map(_.version).max
           }

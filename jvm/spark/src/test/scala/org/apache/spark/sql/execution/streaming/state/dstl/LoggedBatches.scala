@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.{Files, NoSuchFileException, Path => LocalPath}
 
 import scala.jdk.CollectionConverters._
 
@@ -30,7 +30,16 @@ object LoggedBatches {
   /** The index of an entry; None if stock Spark wrote it. */
   def index(checkpoint: LocalPath, batch: Long): Option[LogFileIndex] = placed(checkpoint, batch).map(_._1)
 
-  /** The same, with the offset in the entry from which its parts' places are counted. */
+  /**
+   * The indexes of all entries, in ascending order of batches. An entry that a running query deletes meanwhile is left
+   * out.
+   */
+  def indexes(checkpoint: LocalPath): Seq[LogFileIndex] = entries(checkpoint).flatMap { batch =>
+    try index(checkpoint, batch)
+    catch { case _: NoSuchFileException => None }
+  }
+
+  /** The index of an entry, with the offset in the entry from which its parts' places are counted. */
   def placed(checkpoint: LocalPath, batch: Long): Option[(LogFileIndex, Long)] = {
     val file = checkpoint.resolve(s"commits/$batch")
     val bytes = Files.readAllBytes(file)

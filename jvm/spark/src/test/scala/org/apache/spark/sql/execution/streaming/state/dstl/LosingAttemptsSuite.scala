@@ -143,7 +143,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     }
 
   private def hasSnapshot(at: java.nio.file.Path): Boolean =
-    LoggedBatches.entries(at).flatMap(LoggedBatches.index(at, _)).flatMap(_.entries)
+    LoggedBatches.indexes(at).flatMap(_.entries)
       .exists(_.key.kind == SegmentKind.Snapshot)
 
   test("nor in a snapshot, made before the attempt that counts begins, and after the batch") {
