@@ -23,6 +23,7 @@ final class Ending(world: World, chance: Chance) {
 
   private var phase = "wild"
   private var application = Option.empty[Application]
+  private var restarts = false
   private var failedRuns = 0
   private var lastEnd = ""
   private var target = 0L
@@ -37,8 +38,9 @@ final class Ending(world: World, chance: Chance) {
 
   def state: String = s"$phase until batch $target, $failedRuns runs have failed, the last with: $lastEnd"
 
-  /** The process ends at a request that it made before. */
-  def lost(crashed: Application): Unit = if (application.contains(crashed) && phase == "recovering") recover(latest)
+  /** The process ends at a request that it made before. If its run had ended already, the next one is scheduled. */
+  def lost(crashed: Application): Unit =
+    if (application.contains(crashed) && phase == "recovering" && !restarts) recover(latest)
 
   def begin(survivor: Option[Application]): Unit = {
     deletesInVain = faults.mayStrike(Faults.OfDeletions)
@@ -105,8 +107,10 @@ final class Ending(world: World, chance: Chance) {
     on.startQuery(batches, lingerMillis).onComplete(ended)(on.driver.executor)
   }
 
-  private def recover(latest: Double): Unit =
+  private def recover(latest: Double): Unit = {
+    restarts = false
     runOn(if (config.shortRuns) Some(2) else None)(recovered(_, latest))
+  }
 
   private def recovered(end: Try[Unit], latest: Double): Unit = {
     lastEnd = end.failed.get.toString
@@ -115,8 +119,10 @@ final class Ending(world: World, chance: Chance) {
       case _ => failedRuns += 1
     }
     if (failedRuns > MaxFailedRuns) verdict.violate(s"nothing is wrong, and yet runs keep failing: $state")
-    else if (model.newest < target) world.after(chance.millis(500))(recover(latest))
-    else {
+    else if (model.newest < target) {
+      restarts = true
+      world.after(chance.millis(500))(recover(latest))
+    } else {
       // Its executors notice after a while, and what they have requested then takes effect later still.
       val outlived = if (chance.happens(0.4)) application.map(_.crash()).map(_ => quietAfterMillis) else None
       phase = "waiting"
