@@ -45,10 +45,10 @@ help: ## list the targets
 demo: .build/jar-$(SPARK) $(OF_SPARK)/ready $(if $(filter s3,$(STORAGE)),storage-tools) ## run the demo: a streaming query with its state in the log; SPARK=4.3: on that; STORAGE=s3: on an S3 server
 	@$(OF_SPARK)/bin/python python/demo/flights.py $(if $(STORAGE),--storage $(STORAGE))
 
-test: | python ## run all checks and tests; the last line is their count
+test: | python ## run all checks, and all tests with Spark 4.2; the last line is their count
 	@$(PYTHON) project/run_tests.py
 
-test-all: | python ## the same, and the tests on all other versions of Spark that there is a jar for: hours; SPARK="4.1 4.0": on these alone
+test-all: | python ## the same, and the tests with all other versions of Spark: hours; SPARK="4.1 4.0": with these alone
 	@$(PYTHON) project/run_tests.py $(if $(filter command,$(origin SPARK)),--lines $(SPARK),--all)
 
 bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark on slow storage: hours; SPARK=4.3: on that; see docs/benchmark.md

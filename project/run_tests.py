@@ -1,8 +1,7 @@
 """Runs every check and test of the project, each whatever became of the others, and ends with their count.
 
-What concerns Spark is tested with Spark 4.2, a selection with the newest, and a few suites with the oldest; with
-`--all`, everything with each version of Spark that there is a build for, and with `--lines 4.1 4.0` everything with
-these alone.
+Everything is tested with Spark 4.2, the default. With `--all` it is tested with each version of Spark that there is a
+build for, and with `--lines 4.1 4.0` with these alone.
 
 The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
 fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
@@ -30,19 +29,13 @@ PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 MESSAGE_LIMIT = 300
 SLOWEST = 15
-# The Spark that everything is tested with, and those that a selection is always tested with.
 DEFAULT_LINE = "4.2"
-NEWEST_LINE = "4.3"
-OLDEST_LINE = "3.5"
-# What ties the log to Spark's own classes, and what replaces one driver by another.
-SUITES = ("SparkVersionSuite", "MainLineSuite", "MaterializationSuite")
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
     *("monitoring", "export", "s3_connector", "cookbook", "cookbook_files", "cookbook_surroundings"),
 )
 FILES = {"3.5": tuple(f"tests/test_{of}.py" for of in OF_3_5)}
-SELECTION = "killed_around_its_commits or late_one_stops_and_names_the_other"
 # More end-to-end tests than processors: each waits much, for processes to start and for what it has killed or paused.
 AT_A_TIME = ("-n", "3", "--dist", "worksteal")
 COUNT_FILE = ROOT / ".build" / "test-count"
@@ -65,10 +58,9 @@ def main() -> int:
     """Run all stages, print the count and return the exit code."""
     os.chdir(ROOT)
     arguments = argument_parser().parse_args()
-    in_full = arguments.all or bool(arguments.lines)
-    lines = arguments.lines or known_lines()
-    if in_full:
-        # What the tests leave out for the sake of time.
+    lines = arguments.lines or (known_lines() if arguments.all else [DEFAULT_LINE])
+    if arguments.all or arguments.lines:
+        # Adds the tests that resemble another one.
         os.environ["SPARK_DSTL_TEST_WHOLE"] = "1"
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
@@ -90,7 +82,7 @@ def main() -> int:
     seconds = {}
     with ExitStack() as running:
         environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
-        stages = list(other_lines(in_full, lines))
+        stages = list(other_lines(lines))
         if DEFAULT_LINE in lines:
             stages = stages_of_default(trees, running.enter_context(compiling()), stages)
         for name, stage in (environment, *stages):
@@ -155,29 +147,16 @@ def scala_version(line: str) -> str:
     return found[1]
 
 
-def other_lines(in_full: bool, lines: Sequence[str]) -> Iterator[Stage]:
-    """Yield the stages that concern lines of Spark beside the default: some, or with `in_full` all of `lines`."""
-    if not in_full:
-        oldest = partial(scala_of_line, OLDEST_LINE, SUITES, has_jars=False)
-        yield f"Scala with Spark {OLDEST_LINE}", partial(beside, ("make", "spark", f"SPARK={NEWEST_LINE}"), oldest)
-    for line in lines if in_full else [NEWEST_LINE]:
+def other_lines(lines: Sequence[str]) -> Iterator[Stage]:
+    """Yield the stages of these lines of Spark, other than the default."""
+    for line in lines:
         if line != DEFAULT_LINE:
-            suites = () if in_full else SUITES
-            trees = FILES.get(line, ("tests",))
-            selection = () if in_full else ("-k", SELECTION)
             name = f"end-to-end tests with Spark {line}"
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
-            yield f"Scala with Spark {line}", partial(scala_of_line, line, suites)
-            yield name, partial(pytest, name, *trees, *AT_A_TIME, *selection, line=line)
-    if in_full and "3.5" in lines:
-        yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", (), scala="2.13")
-
-
-def beside(command: Sequence[str], stage: Callable[[], Outcome]) -> Outcome:
-    """Run a stage while a command waits for the network; who needs that runs it again, and shows its errors."""
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet):
-        return stage()
+            yield f"Scala with Spark {line}", partial(scala_of_line, line)
+            yield name, partial(pytest, name, *FILES.get(line, ("tests",)), *AT_A_TIME, line=line)
+    if "3.5" in lines:
+        yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", scala="2.13")
 
 
 def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
@@ -233,23 +212,22 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     return Outcome(tests.passed, failed or int(untold), (*tests.failures, *broken))
 
 
-def scala_of_line(line: str, suites: Iterable[str], has_jars: bool = True, scala: str = "") -> Outcome:
-    """Run these suites of what ties the log to another Spark, all if there are none, and build the jars for it.
+def scala_of_line(line: str, scala: str = "") -> Outcome:
+    """Run all suites that tie the log to another Spark, and build the jars for it.
 
-    With `scala` it is that Spark as it comes with another Scala than most have.
+    With `scala` it is that Spark with another version of Scala than its default.
     """
     pattern = f"jvm/*/target/spark{line}{scala and f'_{scala}'}/test-reports"
     for stale in ROOT.glob(pattern):
         shutil.rmtree(stale)
-    names = " ".join(f"*{suite}" for suite in suites)
-    tests = [f"spark/testOnly {names}" if names else "spark/test"]
-    if not names and (scala or scala_version(line)) != scala_version(DEFAULT_LINE):
-        # What concerns no Spark is built with that Scala as well.
+    tests = ["spark/test"]
+    if (scala or scala_version(line)) != scala_version(DEFAULT_LINE):
+        # The modules without Spark are built with that Scala as well.
         tests += ["log/test", "sim/test"]
     settings = (f"-Dspark.line={line}", *([f"-Dspark.scala={scala}"] if scala else []))
     sbt = ("project/sbt", "-Dsbt.supershell=false", *settings)
-    jars = ("jar", "testJar", "s3a/connectorJars") if has_jars else ()
-    # Only a build for that Spark sees the sources of its own.
+    jars = ("jar", "testJar", "s3a/connectorJars")
+    # Only a build for that Spark contains its shims.
     code = run(f"Scala {scala} with Spark {line}".replace("  ", " "), (*sbt, "spark/scalafmtCheckAll", *jars, *tests))
     outcome = read_reports(ROOT.glob(f"{pattern}/*.xml"))
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
