@@ -141,7 +141,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
 
   private def ended(attempt: Long, result: Try[TaskResult]): Unit =
     pending.remove(attempt).foreach { case (_, tell) =>
-      if (result.isFailure) world.ending.taskFailed(s"attempt $attempt of $name: ${result.failed.get}")
+      result.failed.foreach(world.ending.taskFailed(s"attempt $attempt of $name", _))
       tell(result)
     }
 

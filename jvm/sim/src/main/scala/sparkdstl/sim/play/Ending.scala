@@ -1,9 +1,11 @@
 package sparkdstl.sim.play
 
 import java.io.IOException
+import java.util.concurrent.TimeoutException
 
 import scala.util.Try
 
+import sparkdstl.log.error.DstlException
 import sparkdstl.sim.model.{Names, RetentionOracle}
 import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
 import sparkdstl.sim.world.{Chance, Faults, World}
@@ -57,10 +59,10 @@ final class Ending(world: World, chance: Chance) {
     lookLater()
   }
 
-  /** A task has failed, or was lost. */
-  def taskFailed(what: => String): Unit =
-    if (isAtRest && !faults.mayStrike(Faults.OfAttempts))
-      verdict.violate(s"nothing is wrong, and yet a task fails: $what")
+  /** A task has failed, or was lost. Where messages are lost, each repetition of one may be, until the task gives up. */
+  def taskFailed(attempt: => String, error: Throwable): Unit =
+    if (isAtRest && !faults.mayStrike(Faults.OfAttempts) && !(losesMessages && Ending.isUnanswered(error)))
+      verdict.violate(s"nothing is wrong, and yet a task fails: $attempt: $error")
 
   /** A commit has taken so long, from the end of its tasks on. */
   def commitTook(millis: Long): Unit =
@@ -181,4 +183,10 @@ private object Ending {
 
   /** How many batches are committed after it was noted what may go. */
   val LastBatches = 4L
+
+  /** Whether a task has failed because its driver did not answer a load or a seal in time. */
+  private def isUnanswered(error: Throwable): Boolean = error match {
+    case _: TimeoutException => true
+    case _ => DstlException.conditionOf(error).contains("DSTL_SEAL_UNANSWERED")
+  }
 }
