@@ -39,6 +39,7 @@ final class ReferenceModel(
   private var userActedAt = -1L
   private var userActs = false
   private var writtenOver = false
+  private var lastWrittenOver = -1L
   private val epochs = new EpochOracle(config, verdict, reach)
   private val leftovers = new LeftoverOracle(config, reader, verdict)
   private val purgers = mutable.Set.empty[SimProcess]
@@ -243,6 +244,10 @@ final class ReferenceModel(
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
+    if (change.after.isEmpty && lastWrittenOver == newest && path.startsWith(Names.State + "/")) {
+      verdict.note(s"a run that began on an entry that is written over deletes what that entry made needless: $path")
+      undecidable = true
+    }
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
@@ -415,6 +420,7 @@ final class ReferenceModel(
           verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
         else {
           writtenOver = true
+          lastWrittenOver = batch
           if (batch < newest) {
             verdict.note("an entry that others are built on is written over")
             undecidable = true
