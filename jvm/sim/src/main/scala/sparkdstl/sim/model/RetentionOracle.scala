@@ -13,6 +13,8 @@ import sparkdstl.sim.world.{Reach, SimConfig}
  *   whether attempts lose, which gives up snapshots under way
  * @param lostMessages
  *   whether an executor may not know what of its uploads an entry names: the next run deletes what none names
+ * @param failedDeletions
+ *   whether deletions had no answer until then: the run repeats them, and lists meanwhile what is gone
  */
 final class RetentionOracle(
     model: ReferenceModel,
@@ -21,7 +23,8 @@ final class RetentionOracle(
     config: SimConfig,
     reach: Reach,
     isContended: Boolean,
-    lostMessages: Boolean
+    lostMessages: Boolean,
+    failedDeletions: Boolean
 ) {
   import RetentionOracle._
 
@@ -69,7 +72,7 @@ final class RetentionOracle(
 
   /** What a run has deleted it lists no more. */
   private def listedInVain: Option[String] = for {
-    entry <- objects.get(Names.commit(model.newest))
+    entry <- if (failedDeletions) None else objects.get(Names.commit(model.newest))
     gone <- reader.listRefersTo(model.newest, objects).find { batch =>
       objects.deletedAt(Names.commit(batch)).exists(_ < entry.atNanos - DeletionNanos)
     }

@@ -97,7 +97,7 @@ final class Ending(world: World, chance: Chance) {
   /** From here on what nothing needs can be deleted, and the last of it is. */
   private def tidyUp(): Unit = {
     faults.calmDown(leave = Faults.OfAttempts)
-    oracle = Some(world.oracle(losesMessages))
+    oracle = Some(world.oracle(losesMessages, deletesInVain))
   }
 
   /** When nothing that a process has begun takes effect any more. */

@@ -127,8 +127,10 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   }
 
   /** @param lostMessages whether answers were lost to executors that hold what they have uploaded */
-  def oracle(lostMessages: Boolean): RetentionOracle =
-    new RetentionOracle(model, objects, reader, config, reach, faults.mayStrike(Faults.OfAttempts), lostMessages)
+  def oracle(lostMessages: Boolean, failedDeletions: Boolean): RetentionOracle = {
+    val isContended = faults.mayStrike(Faults.OfAttempts)
+    new RetentionOracle(model, objects, reader, config, reach, isContended, lostMessages, failedDeletions)
+  }
 
   /** What processes that are alive hold although nothing is under way. */
   def leaks: Vector[String] = environments.iterator.filterNot(_.process.isCrashed).flatMap(_.leaks).toVector
