@@ -29,12 +29,13 @@ PACKAGING := $(CURDIR)/.build/packaging/bin
 OF_SPARK = $(if $(filter $(DEFAULT_SPARK),$(SPARK)),.venv,.build/spark-$(SPARK))
 
 PROMETHEUS := v0.316.0
+ACTIONLINT := v1.7.7
 TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-flaws spec jar jars wheel release fmt lint docs \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines check-newest-spark docs \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -59,6 +60,9 @@ bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five mi
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"
+
+sim-fresh: | java python ## the same with 200,000 seeds that no earlier day has run
+	@$(MAKE) sim SEEDS=200000 FROM=$(shell echo $$(($$(date +%s) / 86400 * 1000000))) LINES=400
 
 sim-flaws: | java python ## put flaws back into the protocol and print which are found: make sim-flaws [SEEDS=300] [WORLDS=60] [PROCESSES=2] [FLAWS="attempts ..."]
 	@$(SBT) "flaws/runMain sparkdstl.sim.FlawsMain $(or $(SEEDS),300) $(or $(WORLDS),60) $(or $(PROCESSES),0) $(FLAWS)"
@@ -103,6 +107,16 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)
 	@$(VENV)/mypy python/tests/conftest.py
+
+lint-workflows: ## check the workflows of .github with actionlint; needs Go
+	@command -v go >/dev/null || { echo "make lint-workflows needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }
+	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
+
+lines: ## print the versions of Spark that there is a build for, as a list in JSON
+	@echo '$(SPARK_LINES)' | sed 's/ /", "/g; s/^/["/; s/$$/"]/'
+
+check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
+	@$(PYTHON) project/check_newest_spark.py
 
 docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/commands.md, docs/python-api.md, typed keywords
 	@$(SBT) log/generateDocs
