@@ -5,18 +5,15 @@ import sbt._
  *
  * @param name     such as `4.2`
  * @param version  the patch release that is compiled against
- * @param scala    what that Spark comes with
- * @param folders  what differs between lines: for `4.3` that is `jvm/spark/src/main/scala-spark-4.3`, and the same in
- *                 `src/test`. Lines may share folders
- * @param hadoop   the version of Hadoop's client that comes with that Spark
+ * @param scala    the version of Scala of its distribution
+ * @param hadoop   the version of its Hadoop client
  * @param fromPyPI whether its jars are taken from the package `pyspark`, because Maven Central has none
- * @param other    a Scala that there are distributions of that Spark with besides
+ * @param other    another version of Scala that there are distributions for
  */
 final case class SparkLine(
     name: String,
     version: String,
     scala: String,
-    folders: Seq[String],
     hadoop: String = "3.5.0",
     fromPyPI: Boolean = false,
     other: Option[String] = None
@@ -34,8 +31,18 @@ final case class SparkLine(
   /** As it is part of the names of jars. */
   def suffix: String = s"spark$name"
 
-  def directories(base: File, tree: String): Seq[File] =
-    folders.map(folder => base / "src" / tree / s"scala-spark-$folder")
+  /**
+   * The folders with code for this line below `src/main` or `src/test`. Their names are closed ranges of lines: `spark-4.3`,
+   * `spark-4.0-4.2`. `scala-shims` adapts to differences between lines, and `scala-tools` serves commands that inspect checkpoints.
+   */
+  def directories(base: File, tree: String): Seq[File] = for {
+    kind <- Seq("scala-shims", "scala-tools")
+    folder <- IO.listFiles(base / "src" / tree / kind).toSeq.sortBy(_.getName)
+    range = folder.getName.stripPrefix("spark-").split('-').map(SparkLine.order)
+    if Ordering[(Int, Int)].gteq(order, range.head) && Ordering[(Int, Int)].lteq(order, range.last)
+  } yield folder
+
+  private def order: (Int, Int) = SparkLine.order(name)
 
   /** Where a project builds for this line: apart, so that another line neither recompiles it nor mixes with it. */
   def target(base: File): File =
@@ -51,21 +58,21 @@ final case class SparkLine(
 }
 
 object SparkLine {
-  // Folders of all lines from one on.
-  private val since40 = Seq("since-4.0")
-  private val since41 = "since-4.1" +: since40
-  private val since42 = "since-4.2" +: since41
-
-  // Each in one line, in which the Makefile looks for it.
-  val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18", Seq("before-4.3", "4.1-and-4.2") ++ since42)
+  // The Makefile, project/run_tests.py and project/check_newest_spark.py read this table: one line for each.
+  val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18")
 
   val all: Seq[SparkLine] = Seq(
-    SparkLine("4.3", "4.3.0", "2.13.18", "4.3" +: since42, fromPyPI = true),
+    SparkLine("4.3", "4.3.0", "2.13.18", fromPyPI = true),
     Default,
-    SparkLine("4.1", "4.1.1", "2.13.17", Seq("before-4.3", "4.1-and-4.2", "before-4.2", "4.1") ++ since41, "3.4.2"),
-    SparkLine("4.0", "4.0.2", "2.13.16", Seq("before-4.3", "before-4.2", "before-4.1", "4.0") ++ since40, "3.4.1"),
-    SparkLine("3.5", "3.5.8", "2.12.18", Seq("before-4.1", "3.5"), "3.3.4", other = Some("2.13.8"))
+    SparkLine("4.1", "4.1.1", "2.13.17", "3.4.2"),
+    SparkLine("4.0", "4.0.2", "2.13.16", "3.4.1"),
+    SparkLine("3.5", "3.5.8", "2.12.18", "3.3.4", other = Some("2.13.8"))
   )
+
+  private def order(line: String): (Int, Int) = line.split('.') match {
+    case Array(major, minor) => (major.toInt, minor.toInt)
+    case _ => sys.error(s"a line of Spark cannot be $line: it must be a major and a minor version, as 4.2")
+  }
 
   /** The one that is built: `project/sbt -Dspark.line=4.3`, `-Dspark.line=3.5 -Dspark.scala=2.13`. */
   val chosen: SparkLine = {
