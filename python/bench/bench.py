@@ -26,7 +26,7 @@ from types import FrameType
 import pyspark
 from figures import Measured, read
 from plan import FULL, QUICK, SLOTS, Cell, Delays, scaled, with_formats
-from report import draw_batch_times, draw_over_floor, markdown, ratios, rows, table
+from report import draw_batch_times, markdown, ratios, rows, table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -193,8 +193,6 @@ def show(cells: list[Measured], options: argparse.Namespace, delays: Delays, con
     compared = [cell for cell in cells if cell.group == "compare"]
     if compared:
         draw_batch_times(compared, options.output / "batch-times.svg")
-        growing = [cell for cell in cells if cell.group == "growth"]
-        draw_over_floor(compared + growing, options.output / "over-the-floor.svg")
     console.print(f"figures and charts are in {options.output}")
 
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import WORK, BenchFailed, child, command, exit_code, setting, terminated, wide_console
+from charts import Panel, line_chart
 from growth_figures import (
     REQUESTS_HEADER,
     REQUESTS_LEGEND,
@@ -30,9 +31,8 @@ from growth_figures import (
     read,
 )
 from growth_plan import FULL, QUICK, Case
-from matplotlib import pyplot
 from plan import AGAINST_STOCK
-from report import COLOURS, LABELS, markdown_table, save
+from report import LABELS, markdown_table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -93,17 +93,14 @@ def draw(result: Grown, path: Path) -> None:
         ("MB below the checkpoint", lambda sample: all_bytes(sample) / 1e6),
         ("heap after garbage collection, MB", lambda sample: None if sample.heap is None else sample.heap / 1e6),
     ]
-    drawing, plots = pyplot.subplots(1, len(figures), figsize=(15, 4), squeeze=False, layout="constrained")
-    for plot, (title, figure) in zip(plots[0], figures, strict=True):
-        for name, curve in result.measured.items():
-            points = [(sample.batches, value) for sample in curve.samples if (value := figure(sample)) is not None]
-            if points:
-                plot.plot(*zip(*points, strict=True), label=LABELS[name], color=COLOURS[name], linewidth=1)
-        plot.set_ylim(0, 1.1 * plot.get_ylim()[1])
-        plot.set_title(title)
-        plot.set_xlabel("batches")
-        plot.grid(visible=True, alpha=0.3)
-    save(drawing, plots[0][0], path)
+    panels = []
+    for title, figure in figures:
+        points = {
+            name: [(sample.batches, value) for sample in curve.samples if (value := figure(sample)) is not None]
+            for name, curve in result.measured.items()
+        }
+        panels.append(Panel(title, "batches", {name: found for name, found in points.items() if found}))
+    path.write_text(line_chart(panels, LABELS), encoding="utf-8")
 
 
 def main() -> int:

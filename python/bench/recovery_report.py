@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot
-from recovery_plan import CONTENDERS, EMPTY, OURS, Case
-from report import COLOURS, LABELS, markdown_table
+from charts import bar_chart
+from recovery_plan import EMPTY, OURS, Case
+from report import LABELS, markdown_table
 
 NAMES = {**LABELS, EMPTY: "spark-dstl, no state yet"}
 # An executor is lost by queries that run; the one without state has no stores at all.
@@ -153,22 +153,11 @@ def markdown(results: Sequence[Recovered], storage: str) -> str:
 
 def draw(results: Sequence[Recovered], path: Path) -> None:
     """Draw the medians, with the range of the repetitions."""
-    figure, axes = pyplot.subplots(figsize=(8, 1 + 1.2 * len(results)))
-    height = 0.8 / len(CONTENDERS)
-    for place, name in enumerate(CONTENDERS):
-        having = [(number, result) for number, result in enumerate(results) if name in result.contenders]
-        for number, result in having:
-            of = result.contenders[name]
-            median = result.median(name)
-            spread = [[(median - min(of.millis)) / 1000], [(max(of.millis) - median) / 1000]]
-            colour = COLOURS.get(name, "#888888")
-            label = NAMES[name] if number == having[0][0] else None
-            axes.barh(number + place * height, median / 1000, height, color=colour, label=label)
-            axes.errorbar(median / 1000, number + place * height, xerr=spread, color="black")
-    axes.set_yticks([number + 0.3 for number in range(len(results))], [result.case.name for result in results])
-    axes.set_xlabel("first batch, s")
-    axes.invert_yaxis()
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path)
-    pyplot.close(figure)
+    groups = {
+        result.case.name: {
+            name: (result.median(name) / 1000, min(of.millis) / 1000, max(of.millis) / 1000)
+            for name, of in result.contenders.items()
+        }
+        for result in results
+    }
+    path.write_text(bar_chart(groups, NAMES, "first batch, s"), encoding="utf-8")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
+from charts import Panel, line_chart
 from figures import (
     FLOOR,
     LISTINGS,
@@ -18,16 +18,8 @@ from figures import (
     p99_ratio,
     throughput_ratio,
 )
-from matplotlib import pyplot
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from plan import SNAPSHOTS
 from rich.table import Table
-
-mpl.use("svg")
-# The same bytes for the same figures, so that a chart in version control changes only when they do.
-mpl.rcParams["svg.hashsalt"] = "spark-dstl"
 
 LABELS = {
     "floor": "no durable state (floor)",
@@ -37,15 +29,6 @@ LABELS = {
     "direct": "stock, direct write",
     "default": "stock, default",
 }
-COLOURS = {
-    "floor": "#888888",
-    "dstl": "#1f77b4",
-    "dstl-snapshots": "#9467bd",
-    "dstl-no-snapshots": "#2ca02c",
-    "direct": "#ff7f0e",
-    "default": "#d62728",
-}
-
 
 COLUMNS = (
     "measurement",
@@ -98,8 +81,6 @@ def markdown(sections: Iterable[Iterable[Sequence[str]]], command: str, storage:
         f"Made by `{command}`; do not edit. {storage} [benchmark.md](../benchmark.md) says what they mean.",
         "",
         "![Distribution of batch times](batch-times.svg)",
-        "",
-        "![Time over the floor against partitions](over-the-floor.svg)",
         "",
         LEGEND,
         "",
@@ -204,80 +185,18 @@ def draw_batch_times(cells: Sequence[Measured], path: Path) -> None:
         cell.workload: cell
         for cell in sorted(cells, key=lambda cell: (cell.format_version == newest_format, cell.partitions == 64))
     }
-    figure, plots = pyplot.subplots(1, len(chosen), figsize=(5 * len(chosen), 4), squeeze=False, layout="constrained")
-    for plot, cell in zip(plots[0], chosen.values(), strict=True):
-        for name, contender in ordered(cell):
-            times = sorted(contender.batch_ms)
-            shares = [(rank + 1) / len(times) for rank in range(len(times))]
-            plot.step([time / 1000 for time in times], shares, where="post", label=LABELS[name], color=COLOURS[name])
-        plot.set_xscale("log")
-        plot.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        plot.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        plot.xaxis.set_minor_formatter(NullFormatter())
-        plot.set_title(f"{cell.workload}, {cell.partitions} partitions")
-        plot.set_xlabel("time of a batch (s)")
-        plot.grid(visible=True, which="both", alpha=0.3)
-    plots[0][0].set_ylabel("share of batches")
-    save(figure, plots[0][0], path)
+    panels = [
+        Panel(
+            f"share of batches: {cell.workload}, {cell.partitions} partitions",
+            "time of a batch, s",
+            {name: distribution(contender.batch_ms) for name, contender in ordered(cell)},
+            is_log=True,
+        )
+        for cell in chosen.values()
+    ]
+    path.write_text(line_chart(panels, LABELS), encoding="utf-8")
 
 
-def draw_over_floor(cells: Sequence[Measured], path: Path) -> None:
-    """Draw the median over the floor against partitions, one plot a workload, with what may be chance as whiskers.
-
-    Of several measurements with the same number of partitions, the one with most batches counts.
-    """
-    workloads = list(dict.fromkeys(cell.workload for cell in cells))
-    figure, plots = pyplot.subplots(
-        1, len(workloads), figsize=(5 * len(workloads), 4), squeeze=False, layout="constrained"
-    )
-    for plot, workload in zip(plots[0], workloads, strict=True):
-        of_workload = sorted((cell for cell in cells if cell.workload == workload), key=lambda cell: cell.partitions)
-        for name in (name for name in LABELS if name != FLOOR):
-            points = over_floor_points(of_workload, name)
-            if points:
-                draw_points(plot, name, points)
-        plot.set_xscale("log", base=2)
-        partitions = sorted({cell.partitions for cell in of_workload})
-        plot.set_xticks(partitions, [str(number) for number in partitions])
-        plot.set_yscale("symlog", linthresh=0.1)
-        plot.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        plot.set_title(workload)
-        plot.set_xlabel("partitions")
-        plot.grid(visible=True, alpha=0.3)
-    plots[0][0].set_ylabel("median batch time over the floor (s)")
-    save(figure, plots[0][0], path)
-
-
-def over_floor_points(cells: Sequence[Measured], name: str) -> dict[int, tuple[float, float, float]]:
-    """Find the median over the floor and its limits, in seconds, by number of partitions."""
-    found = {}
-    for cell in sorted(
-        (cell for cell in cells if name in cell.contenders), key=lambda cell: len(cell.contenders[name].batch_ms)
-    ):
-        over, limits = cell.over_floor(name, 50), cell.over_floor_interval(name, 50)
-        if over is not None and limits is not None:
-            found[cell.partitions] = (over / 1000, limits[0] / 1000, limits[1] / 1000)
-    return dict(sorted(found.items()))
-
-
-def draw_points(plot: Axes, name: str, points: Mapping[int, tuple[float, float, float]]) -> None:
-    """Draw one contender's line."""
-    below = [max(0.0, middle - low) for middle, low, _ in points.values()]
-    above = [max(0.0, high - middle) for middle, _, high in points.values()]
-    plot.errorbar(
-        list(points),
-        [middle for middle, _, _ in points.values()],
-        yerr=[below, above],
-        marker="o",
-        capsize=4,
-        label=LABELS[name],
-        color=COLOURS[name],
-    )
-
-
-def save(figure: Figure, plot: Axes, path: Path) -> None:
-    """Write the chart, with the legend of `plot` below all plots, and without the time at which it was made."""
-    handles, labels = plot.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+def distribution(times: Sequence[float]) -> list[tuple[float, float]]:
+    """Return which share of batches took no longer than so many seconds."""
+    return [(time / 1000, (rank + 1) / len(times)) for rank, time in enumerate(sorted(times))]
