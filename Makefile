@@ -53,10 +53,10 @@ test-all: | python ## the same, and the tests with all other versions of Spark: 
 	@$(PYTHON) project/run_tests.py $(if $(filter command,$(origin SPARK)),--lines $(SPARK),--all)
 
 bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark on slow storage: hours; SPARK=4.3: on that; see docs/benchmark.md
-	@$(OF_SPARK)/bin/python python/bench/bench.py $(BENCH)
+	@$(OF_SPARK)/bin/python python/bench/bench.py compare $(BENCH)
 
 bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five minutes
-	@$(OF_SPARK)/bin/python python/bench/bench.py --quick $(BENCH)
+	@$(OF_SPARK)/bin/python python/bench/bench.py compare --quick $(BENCH)
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"
@@ -71,17 +71,16 @@ spec: .build/quint/ready | python ## run the specification of docs/spec on rando
 	@$(PYTHON) project/check_spec.py $(or $(TRACES),1500)
 
 bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
-	@$(OF_SPARK)/bin/python python/bench/driver.py $(BENCH)
+	@$(OF_SPARK)/bin/python python/bench/bench.py driver $(BENCH)
 
 bench-recovery: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## how long a query takes to come back, compared with stock Spark: hours
-	@$(OF_SPARK)/bin/python python/bench/recovery.py $(BENCH)
+	@$(OF_SPARK)/bin/python python/bench/bench.py recovery $(BENCH)
 
 bench-growth: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what grows with the number of batches, beside stock Spark: an hour
-	@$(OF_SPARK)/bin/python python/bench/growth.py $(BENCH)
+	@$(OF_SPARK)/bin/python python/bench/bench.py growth $(BENCH)
 
 bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## how long the commands take that look at a checkpoint: minutes
-	@$(VENV)/python python/bench/inspect_speed.py
-	@$(VENV)/python python/bench/state_speed.py
+	@$(VENV)/python python/bench/bench.py inspect $(BENCH)
 
 jar: $(if $(SCALA),java python,.build/jar-$(SPARK)) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3, SPARK=3.5 SCALA=2.13; the last line is its path
 	@$(if $(SCALA),$(SBT) -Dspark.line=$(SPARK) -Dspark.scala=$(SCALA) jar)

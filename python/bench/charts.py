@@ -39,7 +39,8 @@ def line_chart(panels: Sequence[Panel], labels: Mapping[str, str]) -> str:
     named = list(dict.fromkeys(name for panel in panels for name in panel.series))
     drawn = [line for number, panel in enumerate(panels) for line in _panel(panel, number * (WIDTH + LEFT + BETWEEN))]
     bottom = TOP + HEIGHT + 58
-    return _svg(len(panels) * (WIDTH + LEFT + BETWEEN), bottom + 12, [*drawn, *_legend(named, labels, LEFT, bottom)])
+    width = max(len(panels) * (WIDTH + LEFT + BETWEEN), LEFT + sum(_legend_width(labels[name]) for name in named))
+    return _svg(width, bottom + 12, [*drawn, *_legend(named, labels, LEFT, bottom)])
 
 
 def bar_chart(groups: Mapping[str, Mapping[str, Spread]], labels: Mapping[str, str], x_label: str) -> str:
@@ -120,8 +121,12 @@ def _legend(names: Sequence[str], labels: Mapping[str, str], left: int, y: int) 
     for name in names:
         lines.append(f'<path d="M{left} {y - 4}h14" stroke="{COLOURS[name]}" stroke-width="4"/>')
         lines += _texts([(left + 20, y, labels[name])], "start")
-        left += 44 + 7 * len(labels[name])
+        left += _legend_width(labels[name])
     return lines
+
+
+def _legend_width(label: str) -> int:
+    return 44 + 7 * len(label)
 
 
 def _svg(width: int, height: int, content: Sequence[str]) -> str:

@@ -1,86 +1,79 @@
-"""Measures the log's side of a driver alone: what tasks seal comes from a generator, and no Spark job runs.
-
-Prints tables; leaves figures as JSON and the tables as a page. Exits with 0, 1 if a measurement failed, 130 on Ctrl-C.
-"""
+"""Measures the log's side of a driver alone: a generator makes the messages of tasks, and no Spark job runs."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
-import sys
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench import WORK, BenchFailed, child, command, exit_code, terminated, wide_console
-from report import markdown_table
-from rich.console import Console
-from rich.table import Table
+from runner import Benchmark, Figures, Measurement, Report, Result
 
-MAIN = "sparkdstl.bench.driver.DriverMain"
 PARTS = ("direct", "endpoint", "memory", "snapshots")
 STORES_PER_TASK = 4
 # Bytes of each store's changes: within the budget of a commit entry, and beyond.
 SIZES = (100, 400, 4000)
-# Of a small store, as Spark packs what is no SST file.
-SNAPSHOT_BYTES = 3_800
 # Tasks, for the question how many stores a driver can take.
 GROWTH = (2_500, 10_000, 40_000)
 
-Figures = Mapping[str, Any]
-Column = tuple[str, Callable[[Figures], str]]
+Values = Mapping[str, Any]
+Column = tuple[str, Callable[[Values], str]]
 
 
-def case(part: str, tasks: int, size: int, **more: int) -> dict[str, Any]:
-    """Describe a case as the JVM side reads it."""
-    return {
-        "part": part,
-        "tasks": tasks,
-        "storesPerTask": STORES_PER_TASK,
-        "bytesPerStore": size,
-        "formatVersion": 1,
-        "inFlight": 1000,
-        "batches": 600,
-        "snapshotBytes": SNAPSHOT_BYTES,
-        **more,
-    }
+@dataclass(frozen=True)
+class Load:
+    """What the tasks of a batch hand to the driver, as the JVM reads it."""
+
+    tasks: int
+    bytesPerStore: int  # noqa: N815
+    inFlight: int = 1000  # noqa: N815
+    formatVersion: int = 1  # noqa: N815
+    batches: int = 600
+    storesPerTask: int = STORES_PER_TASK  # noqa: N815
+    # Of a small store, as Spark packs what is no SST file.
+    snapshotBytes: int = 3_800  # noqa: N815
 
 
-def cases(quick: bool) -> list[dict[str, Any]]:
-    """List all cases; quick ones only show that everything works."""
+@dataclass(frozen=True)
+class Part:
+    """One kind of measurement, with its loads, in a process of its own."""
+
+    name: str
+    loads: tuple[Load, ...]
+
+
+def parts(quick: bool) -> list[Part]:
+    """List all parts; quick ones only show that everything works."""
     if quick:
+        some = tuple(Load(200, size, inFlight=50) for size in (100, 40_000))
         return [
-            *(case(part, 200, size, inFlight=50) for part in ("direct", "endpoint") for size in (100, 40_000)),
-            case("endpoint", 200, 100, inFlight=50, formatVersion=2),
-            case("memory", 100, 100, batches=102),
-            case("snapshots", 100, 100),
+            Part("direct", some),
+            Part("endpoint", (*some, Load(200, 100, inFlight=50, formatVersion=2))),
+            Part("memory", (Load(100, 100, batches=102),)),
+            Part("snapshots", (Load(100, 100),)),
         ]
-    sizes = [case(part, 10_000, size) for part in ("direct", "endpoint") for size in SIZES]
-    growth = [case("endpoint", tasks, 100, formatVersion=version) for version in (1, 2) for tasks in GROWTH]
-    # 4 kB a store goes to data files, 100 B into the entry.
+    sizes = tuple(Load(10_000, size) for size in SIZES)
+    growth = tuple(Load(tasks, 100, formatVersion=version) for version in (1, 2) for tasks in GROWTH)
     return [
-        *sizes,
-        *(one for one in growth if one not in sizes),
-        case("memory", 10_000, 4000),
-        case("memory", 10_000, 100),
-        *(case("snapshots", tasks, 100) for tasks in GROWTH),
+        Part("direct", sizes),
+        Part("endpoint", tuple(dict.fromkeys(sizes + growth))),
+        # 4 kB a store goes to data files, 100 B into the entry.
+        Part("memory", (Load(10_000, 4000), Load(10_000, 100))),
+        Part("snapshots", tuple(Load(tasks, 100) for tasks in GROWTH)),
     ]
 
 
-def count(name: str) -> Callable[[Figures], str]:
+def count(name: str) -> Callable[[Values], str]:
     """Show a number."""
     return lambda figures: f"{figures[name]:,.0f}"
 
 
-def megabytes(name: str) -> Callable[[Figures], str]:
+def megabytes(name: str) -> Callable[[Values], str]:
     """Show bytes in MB."""
     return lambda figures: f"{figures[name] / 1e6:,.1f}"
 
 
-def times(name: str) -> Callable[[Figures], str]:
+def times(name: str) -> Callable[[Values], str]:
     """Show the median, the 99th percentile and the maximum."""
     return lambda figures: " / ".join(f"{figures[name][of]:,.1f}" for of in ("p50", "p99", "max"))
 
@@ -136,97 +129,52 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 LEGENDS = {
     "direct": (
-        "One thread decodes, hands in and answers all messages of a batch, word of uploads included. Times in ms; "
-        "commit: from Spark's closing the entry until it is written, on storage that takes no time; encode: of that "
+        "One thread decodes, hands in and answers all messages of a batch, those of uploads included. Times in ms; "
+        "commit: from Spark's closing the entry until it is written, on storage without delays; encode: of that "
         "entry, all stores inline."
     ),
     "endpoint": (
         "Another process on the same machine sends through Spark's RPC. Take: from the first message until the last "
         "answer; CPU: of the driver's process meanwhile; ask: one message and its answer, and ping: an unrelated "
-        "endpoint of the same driver asked every 10 ms, each p50 / p99 / max; times in ms. What is not inline is "
-        "reported when the barrier asks for it, so it is part of the commit. Held: live heap more than before."
+        "endpoint of the same driver asked every 10 ms, each p50 / p99 / max; times in ms. Changes that are not inline "
+        "are reported in the barrier, as part of the commit. Held: growth of the live heap."
     ),
     "memory": (
-        "Live heap after so many batches, none of which is deleted, more than before the run began. Sealed: with the "
-        "newest batch's seals not yet committed; committed: with all committed."
+        "Growth of the live heap since the start of the run after so many batches, none of which is deleted. Sealed: "
+        "the newest batch's seals are not yet committed; committed: all are."
     ),
     "snapshots": (
-        "All stores finish a snapshot at once, and each seal carries what the driver has not taken. Batches: until "
-        "commit entries hold all; sent: what seals carried in them; take: of one thread, all seals of the first of "
-        "these batches, and of the last; commit: the median; times in ms."
+        "All stores finish a snapshot at once, and each seal carries the snapshots that the driver has not taken. "
+        "Batches: until commit entries hold all; sent: bytes of snapshots in seals; take: of one thread, all seals of "
+        "the first of these batches, and of the last; commit: the median; times in ms."
     ),
 }
 
 
-def shown(part: str, results: Iterable[Figures]) -> tuple[list[str], list[list[str]]]:
-    """Make the header and the rows of a part's table."""
-    columns = COLUMNS[part]
-    return [name for name, _ in columns], [[show(figures) for _, show in columns] for figures in results]
+class Driver(Benchmark):
+    """The driver's side of the log, part by part."""
+
+    title = "The driver alone"
+    command = "make bench-driver"
+    # Of the sender's process as well.
+    memory = "2g"
+
+    def cases(self, options: argparse.Namespace) -> list[Part]:
+        """Return the parts."""
+        return parts(options.quick)
+
+    def measure(self, case: Part, run: Measurement) -> None:
+        """Measure all loads of a part in one process."""
+        loads = [asdict(load) for load in case.loads]
+        run.process("", {"benchmark": "driver", "part": case.name, "loads": loads}, len(loads))
+
+    def report(self, results: Sequence[Result]) -> Report:
+        """Make a table for each part."""
+        return Report([table(result) for result in results])
 
 
-def markdown(results: Sequence[Figures]) -> str:
-    """Make a page with a table for each part."""
-    lines = [
-        "# Figures of the driver's side",
-        "",
-        f"Made by `make bench-driver` on {os.cpu_count()} processors; do not edit.",
-    ]
-    for part in PARTS:
-        header, rows = shown(part, (figures for figures in results if figures["part"] == part))
-        if rows:
-            lines += ["", f"## {part}", "", LEGENDS[part], ""]
-            lines += markdown_table(header, rows)
-    return "\n".join(lines) + "\n"
-
-
-def measure(wanted: list[dict[str, Any]], output: Path, memory: str, console: Console) -> list[dict[str, Any]]:
-    """Run each part in a process of its own."""
-    results: list[dict[str, Any]] = []
-    for part in PARTS:
-        own = [one for one in wanted if one["part"] == part]
-        if not own:
-            continue
-        console.print(f"{part}: {len(own)} cases")
-        log, found = output / f"{part}.log", output / f"{part}.jsonl"
-        with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
-            spec = Path(directory) / "spec.json"
-            spec.write_text(json.dumps({"output": str(found), "cases": own}), encoding="utf-8")
-            with child(command(MAIN, spec, directory, memory), log) as process:
-                process.communicate()
-                if process.returncode != 0:
-                    raise BenchFailed(f"{part} ended with exit code {process.returncode}, its log is {log}")
-        results += [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
-    return results
-
-
-def main() -> int:
-    """Run the benchmark; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Measure the log's side of a driver alone.")
-    parser.add_argument("--quick", action="store_true", help="only show that it works, with small numbers")
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this part")
-    parser.add_argument("--output", type=Path, default=WORK / "driver", help="directory for figures")
-    parser.add_argument("--memory", default="2g", help="heap of the driver's process, and of the sender's")
-    options = parser.parse_args()
-    return exit_code(lambda: run(options, wide_console()))
-
-
-def run(options: argparse.Namespace, console: Console) -> None:
-    """Measure, show and save what was asked for."""
-    options.output.mkdir(parents=True, exist_ok=True)
-    wanted = [one for one in cases(options.quick) if not options.part or one["part"] in options.part]
-    results = measure(wanted, options.output, options.memory, console)
-    (options.output / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    (options.output / "driver.md").write_text(markdown(results), encoding="utf-8")
-    for part in PARTS:
-        header, rows = shown(part, (figures for figures in results if figures["part"] == part))
-        if rows:
-            table = Table(*header, title=part, caption=LEGENDS[part])
-            for row in rows:
-                table.add_row(*row)
-            console.print(table)
-    console.print(f"figures are in {options.output}")
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, terminated)
-    sys.exit(main())
+def table(result: Result) -> Figures:
+    """Make the table of a part."""
+    columns = COLUMNS[result.name]
+    rows = [[show(values) for _, show in columns] for values in result.processes[0][1]]
+    return Figures(result.name, [name for name, _ in columns], LEGENDS[result.name], [rows])

@@ -1,7 +1,7 @@
-"""What the benchmark measures: cells, each one workload on a number of partitions, run by some contenders in turn.
+"""What `bench.py compare` measures: cells, each one workload on a number of partitions, run by some contenders in turn.
 
-Every cell runs in a process of its own. Within it the contenders take turns, batch by batch, so that whatever else the
-machine does meets all of them alike.
+Every cell runs in a process of its own. Within it the contenders take turns, batch by batch: other work on the machine
+meets all of them alike.
 """
 
 from __future__ import annotations
@@ -9,19 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+LABELS = {
+    "floor": "no durable state (floor)",
+    "dstl": "spark-dstl",
+    "dstl-snapshots": "spark-dstl, always snapshotting",
+    "dstl-no-snapshots": "spark-dstl, no snapshots",
+    "direct": "stock, direct write",
+    "default": "stock, default",
+}
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
 # Stores that a query has in each partition: a join keeps two a side.
 STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "medium": 1, "wide": 1, "busy": 1, "accounts": 1}
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-# What RocksDB keeps open for one store, newly written tables included, and what else the process does.
+# Files that RocksDB keeps open for one store, newly written tables included, and that the process opens besides.
 FILES_OF_STORE = 9
 FILES_OF_PROCESS = 1000
 
 
 @dataclass(frozen=True)
 class Delays:
-    """How long requests to storage take; see `RequestDelays` in jvm/bench."""
+    """Times of requests to storage; see `RequestDelays` in jvm/bench."""
 
     median_ms: float = 40
     p99_ms: float = 250
@@ -33,15 +41,15 @@ class Delays:
     network_bytes_per_second: int = 0
 
     def steady(self) -> Delays:
-        """Every request takes the median, so that a difference of some milliseconds shows."""
+        """Let every request take the median: a difference of some milliseconds shows."""
         return replace(self, p99_ms=self.median_ms, tail_ratio=0)
 
     def none(self) -> Delays:
-        """Let requests take no time of their own."""
+        """Let requests take no time."""
         return replace(self, median_ms=0, p99_ms=0, tail_ratio=0, bytes_per_second=0, network_bytes_per_second=0)
 
     def spec(self) -> dict[str, Any]:
-        """As the JVM side reads it."""
+        """Return what the JVM reads."""
         return {
             "medianMs": self.median_ms,
             "p99Ms": self.p99_ms,
@@ -72,8 +80,8 @@ class Cell:
     storage: Literal["slow", "steady", "counted", "local"] = "slow"
     # Of Spark's checkpoints: 2 gives each version of a store an id.
     format_version: int = 1
-    # By round, for how many milliseconds storage answers nobody.
-    stalls: dict[int, int] = field(default_factory=dict)
+    # By round, for how many milliseconds storage does not answer.
+    stalls: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -82,34 +90,34 @@ class Cell:
 
     @property
     def batches(self) -> int:
-        """Rounds in all, warm-up included, as the process counts them."""
+        """Return the number of rounds, warm-up included."""
         return self.warmup + self.rounds
 
     def within(self, open_files: int) -> Cell | None:
-        """Leave out the last contenders where all together would open more files than that.
+        """Leave out the last contenders if all together would open more files than that.
 
-        `None` if none is left, or only one of those that were to be compared.
+        `None` if no contender is left, or only one that was to be compared.
         """
         files_of_contender = self.partitions * STORES[self.workload] * FILES_OF_STORE
         fitting = self.contenders[: max(0, open_files - FILES_OF_PROCESS) // files_of_contender]
         return replace(self, contenders=fitting) if len(fitting) >= min(2, len(self.contenders)) else None
 
-    def spec(self, root: str, output: str, delays: Delays, confs: dict[str, str], trace: bool) -> dict[str, Any]:
-        """As the JVM side reads it."""
+    def spec(self, root: str, delays: Delays, confs: dict[str, str], trace: bool) -> dict[str, Any]:
+        """Return what the JVM reads."""
         of_storage = {"steady": delays.steady(), "counted": delays.none()}.get(self.storage, delays)
         return {
+            "benchmark": "compare",
             "mode": self.mode,
             "workload": self.workload,
             "partitions": self.partitions,
             "contenders": list(self.contenders),
             "root": root,
-            "output": output,
             "delays": of_storage.spec() if self.storage != "local" else None,
             "warmup": self.warmup,
             "rounds": self.rounds,
             "turn": self.turn,
             "intervalMs": self.interval_ms,
-            "stalls": {str(number): millis for number, millis in self.stalls.items()},
+            "stalls": self.stalls,
             "trace": trace,
             "confs": {FORMAT_VERSION: str(self.format_version), **confs},
         }
@@ -122,7 +130,7 @@ SNAPSHOTS = ("dstl-snapshots", "dstl-no-snapshots")
 EACH_FORMAT = ("floor", "compare", "bytes", "throughput")
 
 FULL = [
-    # Enough batches for a 99th percentile, without stock's contenders, which take most of the time.
+    # Enough batches for a 99th percentile; without stock Spark, which takes most of the time.
     Cell("floor", "aggregation", 16, 110, contenders=OURS),
     Cell("floor", "windows", 16, 110, contenders=OURS),
     Cell("floor", "aggregation", 64, 110, contenders=OURS),
@@ -138,7 +146,7 @@ FULL = [
     Cell("compare", "join", 16, 100),
     Cell("compare", "join", 64, 100),
     Cell("compare", "join", 256, 10),
-    # What partitions cost takes more batches to see than there is time for with all contenders.
+    # The cost of partitions takes many batches to see: too many for all contenders.
     Cell("growth", "aggregation", 64, 300, contenders=OURS),
     Cell("growth", "aggregation", 256, 150, contenders=OURS),
     Cell("steady", "aggregation", 64, 120, contenders=OURS, storage="steady"),
@@ -150,11 +158,11 @@ FULL = [
     Cell("idle", "aggregation", 16, 500, contenders=("dstl",), mode="paced", interval_ms=1500),
     Cell("large", "large", 64, 20, contenders=("floor", "dstl", "direct"), warmup=3),
     Cell("disk", "aggregation", 16, 300, contenders=("dstl", "default"), warmup=50, storage="local"),
-    Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={3: 5_000, 8: 30_000}),
-    # Turns are long, because a snapshot goes on while others have theirs. So is the warm-up: it takes more batches
-    # until the code of snapshots is compiled than until that of every batch is.
+    Cell("stall", "aggregation", 16, 12, contenders=("dstl",), stalls={"3": 5_000, "8": 30_000}),
+    # Turns are long: a snapshot continues during the other contender's turn. The warm-up is long: the code of snapshots
+    # runs less often than that of batches, and is compiled later.
     Cell("snapshots", "aggregation", 16, 600, contenders=SNAPSHOTS, turn=30, warmup=90),
-    # What a batch stores, and how fast it is where storage takes no time: ours against the best of stock Spark.
+    # Stored bytes, and speed on storage without delays, beside the best of stock Spark.
     Cell("bytes", "aggregation", 16, 30, contenders=AGAINST_STOCK, storage="counted"),
     Cell("bytes", "aggregation", 64, 30, contenders=AGAINST_STOCK, storage="counted"),
     Cell("bytes", "join", 64, 15, contenders=AGAINST_STOCK, storage="counted"),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from figures import QUESTIONS, WRITES, Measured, p99_ratio, percentile, read
+from compare import QUESTIONS, WRITES, Compare, Measured, percentile
 from plan import FULL, QUICK, Cell, Delays, scaled
+from runner import Result, read, save, saved
+
+CELL = Cell("compare", "aggregation", 16, 100, format_version=2)
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
@@ -35,7 +39,6 @@ def batch(contender: str, milliseconds: int) -> dict[str, object]:
         "kind": "batch",
         "contender": contender,
         "durations": durations,
-        "metrics": {},
         "requests": asked,
         "rows": 2000,
     }
@@ -58,7 +61,7 @@ def measured(tmp_path: Path) -> Measured:
     ]
     output = tmp_path / "output.jsonl"
     output.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return read("compare", "aggregation", 16, 2, output)
+    return Measured.of(CELL, read(output))
 
 
 def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
@@ -83,16 +86,24 @@ def test_what_may_be_chance_is_told_and_what_meets_both_in_a_round_is_not_chance
 
 
 def test_99th_percentiles_are_divided_where_there_are_batches_enough(measured: Measured) -> None:
-    ratio, low, high = p99_ratio(measured, "dstl", "floor") or (0.0, 0.0, 0.0)
+    ratio, low, high = measured.p99_ratio("dstl", "floor") or (0.0, 0.0, 0.0)
     assert ratio == pytest.approx(248 / 198)
     assert low <= ratio <= high
     measured.contenders["dstl"].batch_ms.pop()
-    assert p99_ratio(measured, "dstl", "floor") is None
+    assert measured.p99_ratio("dstl", "floor") is None
 
 
-def test_results_are_read_as_they_were_written(measured: Measured) -> None:
-    value = json.loads(json.dumps(measured.to_json()))
-    assert Measured.from_json(value) == measured
+def test_results_are_read_as_they_were_written_and_shown_as_a_page(tmp_path: Path) -> None:
+    lines = [batch(contender, 100 + number) for number in range(4) for contender in ("floor", "dstl")]
+    written = Result(asdict(CELL), CELL.name, processes=[("", lines)])
+    save([written], "compare", tmp_path / "results.json")
+    (found,) = saved(tmp_path / "results.json").values()
+    report = Compare().report([found])
+    assert report.tables == Compare().report([written]).tables
+    page = report.markdown("Title", ["About."])
+    assert "| compare: aggregation | 16 | v2 | spark-dstl | 4 |" in page
+    assert "![batch-times](batch-times.svg)" in page
+    assert report.charts["batch-times.svg"].count("<polyline") == 2
 
 
 @pytest.mark.parametrize("plan", [FULL, QUICK])
@@ -104,7 +115,7 @@ def test_every_cell_has_a_name_of_its_own_and_at_least_one_round(plan: list[Cell
 def test_storage_of_a_cell_is_slow_with_a_tail_or_steady_or_a_local_disk() -> None:
     delays = Delays(median_ms=20, p99_ms=100)
     slow, steady, local = (
-        Cell("any", "join", 4, 1, storage=storage).spec("root", "output", delays, {}, trace=False)["delays"]
+        Cell("any", "join", 4, 1, storage=storage).spec("root", delays, {}, trace=False)["delays"]
         for storage in ("slow", "steady", "local")
     )
     assert slow == delays.spec()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from growth import markdown, written
-from growth_figures import Curve, Grown, all_bytes, all_objects, read
-from growth_plan import FULL, QUICK, Case
+from growth import FULL, QUICK, Case, Curve, Grown, Growth, all_bytes, all_objects
+from runner import Result, read
 
 CASE = Case("aggregation", 16, 300, period_ms=200)
 
@@ -19,7 +19,6 @@ def line(batches: int, objects: int, size: int) -> dict[str, object]:
         "batches": batches,
         "millis": batches * 200,
         "heap": 70_000_000,
-        "liveRows": 1000,
         "liveBytes": 5_000_000,
         "stored": {"commits": [objects - 5, size - 500], "data file": [4, 400], "epoch": [1, 100]},
         "requests": [
@@ -68,13 +67,14 @@ def test_two_runs_are_compared_as_far_as_both_have_come() -> None:
 
 
 def test_of_an_interrupted_run_whole_lines_count_and_nothing_is_compared(tmp_path: Path) -> None:
-    output = written(CASE, "dstl", tmp_path)
+    output = tmp_path / "out.jsonl"
     output.write_text("".join(json.dumps(of) + "\n" for of in curve().lines[:12]) + '{"kind": "gro', encoding="utf-8")
-    grown = Grown(CASE, {"dstl": read(output), "direct": read(written(CASE, "direct", tmp_path))})
+    result = Result(asdict(CASE), CASE.name, processes=[("dstl", read(output)), ("direct", read(tmp_path / "none"))])
+    grown = Grown.of(result)
     assert list(grown.measured) == ["dstl"]
     assert grown.lines() == []
     assert len(grown.stored_rows()) == 1
-    assert "spark-dstl" in markdown([grown])
+    assert "spark-dstl" in Growth().report([result]).markdown("Growth", [])
 
 
 def test_what_happens_from_time_to_time_happens_as_often_for_each_batch() -> None:

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import child
-from plan import Delays
-from recovery_plan import CLUSTER, CONTENDERS, EMPTY, FULL, OURS, QUICK, Case
-from recovery_report import HEADER, Recovered
+from recovery import CLUSTER, CONTENDERS, EMPTY, FULL, HEADER, OURS, QUICK, Case, Recovered
+from runner import Result, child
 
 LOST = Case("lost-executor", "aggregation", 8, since=10, before=20, warm=6)
 LARGE = Case("large-state", "wide", 4, since=5, before=2, ticks=100, network=100_000_000)
 
 
 def recovered(case: Case, **millis: int) -> Recovered:
-    result = Recovered(case)
-    for name in case.contenders:
-        usual = [100, 300, 200] if case.kind == "lost-executor" else []
-        result.contenders[name].add(
-            [
-                {"kind": "recovery", "millis": millis[name], "usual": usual},
-                {"kind": "requests", "request": "GET", "file": "snapshot", "count": 2, "bytes": 3_000_000},
-                {"kind": "requests", "request": "GET", "file": "other", "count": 1, "bytes": 500_000},
-                {"kind": "requests", "request": "PUT", "file": "other", "count": 1, "bytes": 9_000_000},
-            ]
-        )
-    return result
+    usual = [100, 300, 200] if case.kind == "lost-executor" else []
+    requests = [("GET", "snapshot", 2, 3_000_000), ("GET", "other", 1, 500_000), ("PUT", "other", 1, 9_000_000)]
+    asked = [
+        {"kind": "requests", "request": request, "file": file, "count": count, "bytes": size}
+        for request, file, count, size in requests
+    ]
+    processes = [
+        (name, [{"kind": "recovery", "millis": millis[name], "usual": usual}, *asked]) for name in case.contenders
+    ]
+    return Recovered.of(Result(asdict(case), case.name, processes=processes))
 
 
 def spec(case: Case, contender: str) -> dict[str, Any]:
-    return case.spec(contender, case.measured_phase, Path("root"), Path("output"), Delays(), {})
+    return case.spec(contender, case.measured_phase, Path("root"), {})
 
 
 @pytest.mark.parametrize("cases", [FULL, QUICK])
@@ -78,6 +75,6 @@ def test_the_network_s_limit_is_that_of_the_case() -> None:
 
 def test_a_process_s_log_is_kept_where_no_benchmark_ran_before(tmp_path: Path) -> None:
     log = tmp_path / "bench" / "case.log"
-    with child([sys.executable, "-c", "import sys; sys.stderr.write('why')"], log) as process:
+    with child([sys.executable, "-c", "import sys; sys.stderr.write('why')"], log, {}) as process:
         process.communicate()
     assert log.read_text(encoding="utf-8") == "why"

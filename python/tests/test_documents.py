@@ -9,15 +9,16 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
-import growth_plan
+import driver
+import growth
 import plan
 import pytest
-import recovery_plan
+import recovery
+from bench import BENCHMARKS, parser_of
 from documents import ROOT, Command, Page, pages
 
 import spark_dstl
@@ -30,12 +31,14 @@ PAGES = pages()
 COMMANDS = [command for page in PAGES for command in page.commands]
 # Tasks of sbt itself and of its plugins.
 SBT_TASKS = {"compile", "test", "scalafmtAll", "scalafmtCheckAll"}
-BENCHMARKS: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
-    "bench": ("bench.py", lambda: plan.with_formats([*plan.FULL, *plan.QUICK], [])),
-    "bench-quick": ("bench.py", lambda: plan.QUICK),
-    "bench-driver": ("driver.py", lambda: []),
-    "bench-recovery": ("recovery.py", lambda: [*recovery_plan.FULL, *recovery_plan.QUICK]),
-    "bench-growth": ("growth.py", lambda: [*growth_plan.FULL, *growth_plan.QUICK]),
+# Of each target: the benchmark, and the names of its cases.
+MEASURED: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
+    "bench": ("compare", lambda: plan.with_formats([*plan.FULL, *plan.QUICK], [])),
+    "bench-quick": ("compare", lambda: plan.QUICK),
+    "bench-driver": ("driver", lambda: driver.parts(quick=False)),
+    "bench-recovery": ("recovery", lambda: [*recovery.FULL, *recovery.QUICK]),
+    "bench-growth": ("growth", lambda: [*growth.FULL, *growth.QUICK]),
+    "bench-inspect": ("inspect", lambda: []),
 }
 
 
@@ -77,17 +80,12 @@ def test_every_option_of_a_benchmark_is_there_and_finds_something_to_measure() -
         arguments = next((word.partition("=")[2] for word in command.words if word.startswith("BENCH=")), None)
         if arguments is None:
             continue
-        script, cases = BENCHMARKS[command.words[1]]
-        text = (ROOT / "python/bench" / script).read_text(encoding="utf-8")
-        words = shlex.split(arguments)
-        for word in words:
-            assert not word.startswith("--") or word == "--help" or f'"{word}"' in text, command
-        for word, value in pairwise(words):
-            if word == "--only":
-                assert any(value in case.name for case in cases()), command
-                checked += 1
-            if word == "--part":
-                assert f'"{value}"' in text, command
+        name, cases = MEASURED[command.words[1]]
+        words = [word for word in shlex.split(arguments) if word != "--help"]
+        options = parser_of(name, BENCHMARKS[name]).parse_args(words)
+        for text in options.only or []:
+            assert any(text in case.name for case in cases()), command
+            checked += 1
     assert checked > 5
 
 

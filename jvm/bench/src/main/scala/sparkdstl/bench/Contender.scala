@@ -4,7 +4,7 @@ import sparkdstl.log.config.LogOptions
 
 import org.apache.spark.sql.execution.streaming.state.dstl._
 
-/** One of the ways to keep state that are compared. */
+/** A way to keep state. */
 final case class Contender(name: String, configuration: Map[String, String], usesLog: Boolean = false)
 
 object Contender {
@@ -23,10 +23,10 @@ object Contender {
   )
 
   val all: Seq[Contender] = Seq(
-    // Throws changelogs away: what a batch costs without durable state.
+    // Discards changelogs: the cost of a batch without durable state.
     Contender("floor", stock + (fileManager -> classOf[DiscardingFileManager].getName)),
     Contender("dstl", log, usesLog = true),
-    // Each store snapshots whenever it has changed and its last snapshot is done, but not more than once a second.
+    // Each store that has changed starts a snapshot after the end of its last one, at most once a second.
     Contender("dstl-snapshots", log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "1s"), usesLog = true),
     Contender(
       "dstl-no-snapshots",

@@ -14,17 +14,16 @@ import sparkdstl.testing.{DirectWriteFileSystem, Operation}
 import sparkdstl.testing.DirectWriteFileSystem.pause
 
 /**
- * Local files behind the manners and the delays of an object store: an object appears when its stream is closed, a rename
- * is a copy and a deletion, each request takes its time and is counted. What is read of an object takes its time as it is
- * read: a range of it no more than the range.
+ * Local files that behave like an object store: an object appears when its stream is closed, a rename is a copy and a
+ * deletion, each request is delayed and counted. The transfer of content is delayed as it is read.
  *
- * The first component of a path below the benchmark's directory names the contender that the request is made for.
+ * The first component of a path below the benchmark's directory names the contender that makes the request.
  */
 final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Scheme) {
   import DelayedFileSystem._
 
   override protected def before(operation: Operation, path: Path): Unit = operation match {
-    case Operation.Write => () // in publishing, where the size is known
+    case Operation.Write => () // in `publishing`, which has the size
     case Operation.Rename =>
       request(path, "COPY", 0)
       request(path, "DELETE", 0)
@@ -52,7 +51,7 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
   }
 }
 
-/** Requests or objects of one kind: how many, and the bytes they carried or hold. */
+/** Number and bytes of requests or of objects. */
 final case class Asked(count: Long, bytes: Long) {
   def +(other: Asked): Asked = Asked(count + other.count, bytes + other.bytes)
   def -(other: Asked): Asked = Asked(count - other.count, bytes - other.bytes)
@@ -68,7 +67,7 @@ object DelayedFileSystem {
   /** The configuration entry that makes Hadoop find this file system. */
   val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[DelayedFileSystem].getName
 
-  /** Names the specification, a local file, that a process takes root and delays from without having been told them. */
+  /** The configuration entry with a specification, a local file: executors read root and delays from it. */
   val SpecEntry: String = s"fs.$Scheme.spec"
 
   private final class Counter {
@@ -89,24 +88,21 @@ object DelayedFileSystem {
   /** The directory below which contenders have theirs. */
   def setRoot(root: String): Unit = directory = root.stripSuffix("/") + "/"
 
-  /** Delays requests that begin from now on, from the first number on; not at all if `None`. */
+  /** Delays requests that begin from now on, from the first of the sequence on; not at all if `None`. */
   def delayFromNow(requestDelays: Option[RequestDelays]): Unit = {
     sequences.clear()
     network = requestDelays.map(of => new Line(of.networkBytesPerSecond, System.nanoTime()))
     delays = requestDelays
   }
 
-  /**
-   * Root and delays of a process that only Spark tells what to do, an executor for one: from the specification that its
-   * configuration names, when the first file system is made.
-   */
+  /** Reads root and delays in an executor, when it makes its first file system. */
   private def takeFrom(spec: String): Unit = if (taken.compareAndSet(false, true)) {
-    val file = new SpecFile(new File(spec))
-    setRoot(file.field("root").asText)
-    delayFromNow(file.delays)
+    val storage = Json.read[StorageSpec](new File(spec))
+    setRoot(storage.root)
+    delayFromNow(storage.delays)
   }
 
-  /** From now on, and for that long, no request is answered. */
+  /** Answers no request for that long. */
   def stall(millis: Long): Unit = stalledUntilNanos = Some(System.nanoTime() + millis * 1000000L)
 
   /** Numbers of requests since the start, by contender, request and kind of file. */
@@ -117,10 +113,10 @@ object DelayedFileSystem {
     case ((`contender`, request, file), asked) => (request, file) -> asked
   }
 
-  /** From now on, remembers what is asked of which path; what it remembered before is forgotten. */
+  /** Records the paths of requests from now on; drops those recorded before. */
   def trace(): Unit = paths = Some(new ConcurrentLinkedQueue)
 
-  /** What a contender has asked since [[trace]], in order; nothing without that. */
+  /** A contender's requests since [[trace]], in order. */
   def traced(contender: String): Seq[String] =
     paths.toSeq.flatMap(_.asScala).collect { case (`contender`, asked) => asked }
 
@@ -139,7 +135,7 @@ object DelayedFileSystem {
     stalledUntilNanos.map(_ - System.nanoTime()).filter(_ > 0).foreach(nanos => pause(nanos / 1000000L + 1))
   }
 
-  /** Counts what is read of a request that was answered, and lets it take its time. */
+  /** Counts and delays the content that is read. */
   private def reading(path: Path): Transfer = {
     val counter = counterOf(path.toUri.getPath.stripPrefix(directory), "GET")
     val own = delays.map(of => new Line(of.bytesPerSecond, System.nanoTime()))
@@ -153,7 +149,7 @@ object DelayedFileSystem {
 
   private def pauseUntil(nanos: Long): Unit = pause(math.round((nanos - System.nanoTime()) / 1e6))
 
-  /** What an object is, by its path: at least what is below the contender's directory, with a slash in front. */
+  /** The kind of an object, by its path below the contender's directory, with a slash in front. */
   private[bench] def kindOf(path: String): String =
     if (path.contains("/dstl/data/")) "data file"
     else if (path.contains("/dstl/epochs")) "epoch"

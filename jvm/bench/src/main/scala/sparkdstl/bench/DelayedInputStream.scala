@@ -3,24 +3,24 @@ package sparkdstl.bench
 import org.apache.hadoop.fs.{FSDataInputStream, FSInputStream}
 
 /**
- * Lets content take its time on the lines that it comes through.
+ * Delays content by the slowest of its lines.
  *
- * @param count      called with bytes as they are read
+ * @param count      called with the number of bytes of each read
  * @param clock      `System.nanoTime`
- * @param pauseUntil waits until a moment of that clock
+ * @param pauseUntil waits for a moment of that clock
  */
 final class Transfer(lines: Seq[Line], count: Long => Unit, clock: () => Long, pauseUntil: Long => Unit) {
-  // Of the reader's thread alone, as a stream is.
+  // Of the reader's thread alone, like the stream.
   private var due = clock()
 
-  /** Bytes have been read. Waits once there is a millisecond to wait for, since no sleep is shorter. */
+  /** Accounts for bytes that were read. Waits once a millisecond is due: no sleep is shorter. */
   def moved(bytes: Long): Unit = {
     count(bytes)
     due = lines.map(_.carry(bytes, clock())).foldLeft(due)(math.max)
     if (due - clock() >= Transfer.ShortestNanos) pauseUntil(due)
   }
 
-  /** Nothing more is read: what is left to wait for is waited for. */
+  /** Waits for the rest. */
   def end(): Unit = if (due > clock()) pauseUntil(due)
 }
 
@@ -28,7 +28,7 @@ object Transfer {
   private[bench] val ShortestNanos = 1000000L
 }
 
-/** Reads from a stream, and tells a transfer how much. */
+/** A stream whose reads a transfer delays. */
 final class DelayedInputStream(stream: FSDataInputStream, transfer: Transfer) extends FSInputStream {
 
   override def read(): Int = {

@@ -1,22 +1,22 @@
 package sparkdstl.bench
 
 /**
- * A line on which content moves at a steady rate, one piece after another, whoever sends it. Moments are those of
- * `System.nanoTime`, and come from the caller.
+ * A network line: the content of all senders moves at a steady rate, one piece after another. The caller provides the
+ * moments of `System.nanoTime`.
  *
  * @param bytesPerSecond 0 for no limit
- * @param now            when it is first free
+ * @param now            the moment from which it is free
  */
 final class Line(bytesPerSecond: Long, now: Long) {
   // Guarded by this.
   private var free = now
 
-  /** Takes the line for so many bytes; the moment at which the last of them has come through. */
+  /** Occupies the line for so many bytes; returns the moment of the last one's arrival. */
   def carry(bytes: Long, now: Long): Long =
     if (bytesPerSecond <= 0) now
     else
       synchronized {
-        // A sleep that was too long, or a reader that was busy, is made up for, as buffers on the way do.
+        // A late caller catches up by a few milliseconds, as with the buffers of a network.
         free = math.max(free, now - Line.BufferedNanos) + math.round(bytes * 1e9 / bytesPerSecond)
         free
       }

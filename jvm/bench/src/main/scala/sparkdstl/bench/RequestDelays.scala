@@ -4,14 +4,14 @@ import java.util.SplittableRandom
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * How long requests to an object store take: log-normal, and now and then much longer.
+ * Delays of requests to an object store: log-normal, with a tail of much longer ones.
  *
- * The delay of the n-th request is a function of the seed and n alone. Contenders that count their requests apart therefore
- * meet the same storage, whatever the order in which they take turns.
+ * The delay of the n-th request is a function of the seed and n alone. Each contender counts its own requests, and meets the
+ * same storage in any order of turns.
  *
  * @param medianMs              of a request without content; 0 for no delays at all
  * @param p99Ms                 its 99th percentile
- * @param tailRatio             share of requests, 0 to 1, that take `tailMs` longer
+ * @param tailRatio             share of requests, 0 to 1, with an additional `tailMs`
  * @param bytesPerSecond        of one request's content; 0 for no limit
  * @param networkBytesPerSecond of the content of all requests of a process together; 0 for no limit
  */
@@ -29,7 +29,7 @@ final case class RequestDelays(
 
   private val deviation = if (medianMs == 0) 0 else math.log(p99Ms / medianMs) / RequestDelays.NormalP99
 
-  /** The delays of one contender's requests, in the order in which they are made. */
+  /** The delays of one contender's requests, in their order. */
   def sequence(): RequestDelays.Sequence = new RequestDelays.Sequence(this)
 
   /** In milliseconds, of the request with that number. */

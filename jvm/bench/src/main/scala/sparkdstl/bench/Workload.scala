@@ -8,7 +8,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
 
 /**
- * A stateful query whose batches are all alike: one tick of input becomes `rows` rows, made by the tasks.
+ * A stateful query with equal batches: tasks turn one tick of input into `rows` rows.
  *
  * @param build the query over rows of (tick, number, key, time), numbers counting up and time moving a minute a tick
  */
@@ -33,7 +33,7 @@ object Workload {
       .agg(count("*").as("count"), sum("number").as("sum"))
   )
 
-  /** Each row meets its twin: both sides hold ten minutes of rows. */
+  /** Each row joins its copy: both sides hold ten minutes of rows. */
   private val join = Workload(
     "join",
     2000,
@@ -49,13 +49,13 @@ object Workload {
     }
   )
 
-  /** 100 MB of changes a batch that no codec makes smaller: the same keys each time, each with new content of 1 KiB. */
+  /** 100 MB of incompressible changes a batch: the same keys each time, each with new content of 1 KiB. */
   private val large = contents("large", 100 * 1000, (col("number") % 100000).as("key"), 1024)
 
   /** 10 MB of such changes a batch: for many batches. */
   private val medium = contents("medium", 10 * 1000, (col("number") % 10000).as("key"), 1024)
 
-  /** A state that grows by 640 KiB a tick, which no codec makes smaller: each row is a new key, with content of 16 KiB. */
+  /** An incompressible state that grows by 640 KiB a tick: each row is a new key, with content of 16 KiB. */
   private val wide = contents("wide", 40, col("number").as("key"), 16 * 1024)
 
   private def contents(name: String, rows: Int, key: Column, bytes: Int): Workload = Workload(
@@ -66,12 +66,12 @@ object Workload {
       val content = udf((seed: Long) => new Random(seed).nextBytes(bytes))
       rows.select(key, content(col("number")).as("content"))
         .groupBy("key").agg(last("content").as("content"))
-        // Not the key alone: then the content would be no part of the state.
+        // With the content: it would not be in the state otherwise.
         .select(col("key"), length(col("content")))
     }
   )
 
-  /** The same tasks as the aggregation's, and no state. */
+  /** The aggregation's source and shuffle, without state. */
   private val stateless = Workload(
     "stateless",
     2000,
@@ -79,7 +79,7 @@ object Workload {
     rows => rows.repartition(rows.sparkSession.conf.get("spark.sql.shuffle.partitions").toInt, col("key"))
   )
 
-  /** The aggregation over 200,000 keys, each of which comes once in a hundred ticks. */
+  /** The aggregation over 200,000 keys, each once in a hundred ticks. */
   private val accounts = Workload(
     "accounts",
     2000,

@@ -42,7 +42,7 @@ class DelayedFileSystemSuite extends AnyFunSuite {
     }
   }
 
-  test("a stream has the bytes that were read of it, whatever was skipped") {
+  test("a stream counts the bytes that were read, without those that were skipped") {
     within("stream") { (fileSystem, file) =>
       val stream = fileSystem.open(file)
       assert(stream.read() == 0)
@@ -54,14 +54,14 @@ class DelayedFileSystemSuite extends AnyFunSuite {
     }
   }
 
-  test("a process that was told nothing takes root and delays from the specification that its configuration names") {
+  test("an executor reads root and delays from the specification that its configuration names") {
     within("told") { (_, file) =>
       val directory = new File(file.getParent.getParent.getParent.toUri.getPath)
       val spec = new File(directory, "spec.json").toPath
       Files.writeString(spec, s"""{"root": "$directory/told", "delays": null}"""): Unit
-      val told = configuration
-      told.set(DelayedFileSystem.SpecEntry, spec.toString)
-      FileSystem.newInstance(file.toUri, told).open(file).close()
+      val ofExecutor = configuration
+      ofExecutor.set(DelayedFileSystem.SpecEntry, spec.toString)
+      FileSystem.newInstance(file.toUri, ofExecutor).open(file).close()
       assert(DelayedFileSystem.requestsOf("state")("GET" -> "changelog") == Asked(1, 0))
     }
   }

@@ -12,7 +12,7 @@ class LineSuite extends AnyFunSuite {
     assert(line.carry(100, now = second / 2) == second * 11 / 10)
   }
 
-  test("a line that was free for long makes up for no more than buffers hold") {
+  test("an idle line catches up by no more than its buffers") {
     val line = new Line(1000, 0)
     assert(line.carry(100, now = 10 * second) == 10 * second + second / 10 - Line.BufferedNanos)
   }

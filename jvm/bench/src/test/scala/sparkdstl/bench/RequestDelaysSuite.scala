@@ -16,7 +16,7 @@ class RequestDelaysSuite extends AnyFunSuite {
     assert(math.abs(times(99000) - 250) <= 12)
   }
 
-  test("the given share of requests takes longer by the tail") {
+  test("the given share of requests is in the tail") {
     val slow = sorted(delays).count(_ >= 3000)
     assert(slow > 150 && slow < 250)
   }

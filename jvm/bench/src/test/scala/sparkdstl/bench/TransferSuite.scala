@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class TransferSuite extends AnyFunSuite {
 
-  /** A clock that moves when somebody waits. */
+  /** A clock that waiting advances. */
   private final class Waiting {
     var now = 0L
     var waits = 0
@@ -20,13 +20,13 @@ class TransferSuite extends AnyFunSuite {
     )
   }
 
-  test("what is read through several lines takes the time of the slowest") {
+  test("a transfer through several lines takes the time of the slowest") {
     val waiting = new Waiting
     waiting.transfer(new Line(1000, 0), new Line(100, 0)).moved(100)
     assert(waiting.now == 1000000000L)
   }
 
-  test("two that read through the same line wait for each other") {
+  test("two transfers on the same line wait for each other") {
     val (one, other) = (new Waiting, new Waiting)
     val network = new Line(1000, 0)
     one.transfer(network).moved(100)
@@ -34,7 +34,7 @@ class TransferSuite extends AnyFunSuite {
     assert((one.now, other.now) == ((100000000L, 200000000L)))
   }
 
-  test("small reads are waited for together, and what is left at the end") {
+  test("small reads are delayed together, and the rest at the end") {
     val waiting = new Waiting
     // A microsecond a byte.
     val transfer = waiting.transfer(new Line(1000000, 0))

@@ -8,6 +8,7 @@ import scala.concurrent.duration._
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.bench.DriverLoad
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.attempts.InlineBudget
@@ -18,7 +19,7 @@ import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation.Create
 import sparkdstl.log.transport.ExecutorLink
 
-/** A run with its coordinator, as on a driver, on storage that costs nothing: what is measured is the driver. */
+/** A run with its coordinator, as on a driver, on storage in memory. */
 final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   private val daemons: ThreadFactory = task => {
     val thread = new Thread(task, "driver-benchmark")
@@ -52,13 +53,19 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   )
   runs.begin(coordinator): Unit
 
-  def load(tasks: Int, stores: Int, bytes: Int, checkpointIds: Boolean): SealLoad =
-    SealLoad(tasks, stores, bytes, checkpointIds, options.inlineMaxBatchSize, options.inlineMaxSegmentSize)
+  def load(of: DriverLoad): SealLoad = SealLoad(
+    of.tasks,
+    of.storesPerTask,
+    of.bytesPerStore,
+    of.formatVersion == 2,
+    options.inlineMaxBatchSize,
+    options.inlineMaxSegmentSize
+  )
 
-  /** Commits the batch; returns how long that took, in milliseconds. */
+  /** Commits the batch; returns the time in milliseconds. */
   def commit(batch: Long, load: SealLoad): Double = {
     val content = load.sparkEntry(batch)
-    // Spark's accumulator names them when there are no checkpoint ids.
+    // Spark's accumulator reports them if there are no checkpoint ids.
     val reported = (0 until load.tasks).map(load.attempt(batch, _))
     val began = System.nanoTime()
     Await.result(coordinator.commit(batch, content, reported), 10.minutes)
@@ -73,7 +80,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 }
 
 object BenchedRun {
-  // A hedge would read back what the store has forgotten.
+  // A hedge would read content that the store has dropped.
   private val OneAttempt = RequestOptions.of(LogOptions.default).copy(policy = RetryPolicy.NoRetry)
   private val Root = new Path("memory:/checkpoint")
   val Location: QueryLocation = QueryLocation(Root, new Path(Root, "dstl"), None)
@@ -84,7 +91,7 @@ object BenchedRun {
   }
 }
 
-/** Keeps objects in memory, but of commit entries only that they are there. */
+/** Keeps objects in memory, and commit entries without their content. */
 private final class ForgetfulStore(memory: ObjectStore) extends ObjectStore {
   override def replacesAtomically: Boolean = memory.replacesAtomically
   override def deletionPageSize: Int = memory.deletionPageSize

@@ -16,10 +16,10 @@ object ProcessFigures {
 
   def resetPeakHeap(): Unit = pools.foreach(_.resetPeakUsage())
 
-  /** The most that the heap held since the reset, garbage included, in bytes. */
+  /** The maximum of the heap since the reset, garbage included, in bytes. */
   def peakHeap: Long = pools.map(_.getPeakUsage.getUsed).sum
 
-  /** What the heap holds when all garbage is gone, in bytes. */
+  /** The heap after garbage collections, in bytes. */
   def liveHeap(): Long = {
     val memory = ManagementFactory.getMemoryMXBean
     (1 to 3).map { _ =>
@@ -30,7 +30,7 @@ object ProcessFigures {
   }
 }
 
-/** Times in milliseconds, as figures. */
+/** Percentiles of times in milliseconds. */
 final case class Times(p50: Double, p99: Double, max: Double)
 
 object Times {

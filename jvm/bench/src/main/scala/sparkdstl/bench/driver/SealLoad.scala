@@ -6,8 +6,8 @@ import sparkdstl.log.format.{LogLayout, SegmentKey, SegmentKind, SegmentPart}
 import sparkdstl.log.transport.{SealedPart, SealedSegment, ToDriver}
 
 /**
- * What the tasks of a batch seal, as executors would: a task's small segments travel inline as long as they are within its
- * share of the budget, the others are on their way to data files.
+ * The messages of a batch's tasks: a task's small segments are inline within its share of the budget, the others are
+ * uploaded to data files.
  *
  * @param stores
  *   of each task
@@ -26,7 +26,7 @@ final case class SealLoad(
 ) {
   import SealLoad._
 
-  /** How many of a task's stores travel inline. */
+  /** The number of a task's stores whose changes are inline. */
   val inlineStores: Int =
     if (bytes > maxInlineSegment) 0 else math.min(stores.toLong, inlineShare / tasks / math.max(1, bytes)).toInt
 
@@ -43,16 +43,13 @@ final case class SealLoad(
           chance.nextBytes(content)
           SealedPart.Inline(content)
         } else SealedPart.Pending(ticket(batch, task, store), bytes.toLong)
-      // Built on what the same store's task of the batch before has left.
+      // Based on the attempt of the same task in the batch before.
       SealedSegment(key(batch, task, store), Option.when(batch > 0)(attempt(batch - 1, task)), Vector(part))
     }
     ToDriver.Seal(attempt(batch, task), batch, segments)
   }
 
-  /**
-   * Finished snapshots of the version that batch 0 has left, for these of a task's stores: a zip of `bytes`, and one file that is
-   * uploaded.
-   */
+  /** Finished snapshots of the version after batch 0, of some of a task's stores: a zip of `bytes`, and one uploaded file. */
   def snapshots(task: Int, of: Iterable[Int], bytes: Int): Vector[SealedSegment] = {
     val file = LogLayout.dataFile(1, Run, executor(task), task.toLong, "s")
     of.iterator.flatMap { store =>
@@ -65,7 +62,7 @@ final case class SealLoad(
     }.toVector
   }
 
-  /** Word that what was not inline has been uploaded, a thousand segments a data file; by executor. */
+  /** Reports of the uploads of segments that are not inline, a thousand a data file; by executor. */
   def uploaded(batch: Long): Vector[(String, ToDriver.Uploaded)] = (0 until tasks).groupBy(executor).toVector.flatMap {
     case (executor, own) =>
       own.flatMap(task => (inlineStores until stores).map(ticket(batch, task, _))).grouped(
@@ -79,7 +76,7 @@ final case class SealLoad(
       }
   }
 
-  /** The commit entry as Spark writes it. */
+  /** Spark's content of the commit entry. */
   def sparkEntry(batch: Long): Array[Byte] = {
     val ids =
       if (!checkpointIds) "null"

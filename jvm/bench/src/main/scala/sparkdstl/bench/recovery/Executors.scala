@@ -5,18 +5,18 @@ import sparkdstl.bench.{Asked, DelayedFileSystem}
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.SparkSession
 
-/** The executor processes of this application, which are this process's own children. */
+/** The executor processes of this application: children of this process. */
 private final class Executors(spark: SparkSession, number: Int) {
   import Executors._
 
-  /** Asks all of them, by id, and waits for those that are not there yet. */
+  /** Their requests so far, by id. Waits until all are there. */
   def look(): Map[String, Seen] = {
     val until = System.nanoTime() + AllWithinNanos
     var seen = Map.empty[String, Seen]
     while (seen.size < number) {
       if (System.nanoTime() > until)
         throw new IllegalStateException(s"of $number executors only ${seen.keys.mkString(", ")} answered")
-      // A task that ended at once would leave its place to the next, and one executor would take all of them.
+      // Tasks take a moment: one executor could run them all otherwise.
       seen = spark.sparkContext.parallelize(0 until number * 4, number * 4).map { _ =>
         Thread.sleep(50)
         SparkEnv.get.executorId -> Seen(ProcessHandle.current().pid(), DelayedFileSystem.requests)
@@ -25,7 +25,7 @@ private final class Executors(spark: SparkSession, number: Int) {
     seen
   }
 
-  /** Ends one at once, as SIGKILL does. */
+  /** Sends SIGKILL. */
   def kill(pid: Long): Unit = {
     val process = ProcessHandle.current().descendants().filter(_.pid() == pid).findFirst()
       .orElseThrow(() => new IllegalStateException(s"process $pid was not started by this one"))

@@ -1,18 +1,14 @@
 package sparkdstl.bench.recovery
 
-import sparkdstl.bench.{Asked, DelayedFileSystem, Recorder}
+import sparkdstl.bench.{Asked, DelayedFileSystem, Recorder, RecoverySpec}
 
-import org.apache.spark.sql.SparkSession
-
-/** Runs batches, has one of two executor processes die, and measures the next batch. Nobody takes snapshots meanwhile. */
-private final class Loss(spec: RecoverySpec, spark: SparkSession) {
-  private val executors = new Executors(spark, 2)
+/** Runs batches, kills one of two executor processes, and measures the next batch. No snapshots are taken meanwhile. */
+private final class Loss(spec: RecoverySpec, query: RestartedQuery, executors: Executors, recorder: Recorder) {
 
   def run(): Unit = {
-    val query = new RestartedQuery(spec, spark)
     query.configure(SnapshotSettings.Never: _*)
     val done = spec.batchesBefore + spec.batchesSince
-    // With one alone, that one would take all stores.
+    // A single executor would take all stores.
     executors.look(): Unit
     query.running(done) { running =>
       // The batch that started the query is not like those after it.
@@ -23,21 +19,17 @@ private final class Loss(spec: RecoverySpec, spark: SparkSession) {
       executors.kill(process.pid)
       val millis = timed(running)
       val progress = running.progress
-      RecoveryMain.check(spec, progress, done + spec.batchesWarm)
+      RecoveryBench.check(spec, progress, done + spec.batchesWarm)
       val since = difference(DelayedFileSystem.requests, ofDriver) +: executors.look().map { case (id, now) =>
         difference(now.requests, before.get(id).fold(Executors.NoRequests)(_.requests))
       }.toSeq
       println(s"executor $lost was lost")
-      write { recorder =>
-        recorder.recovery(spec.contender, millis, progress, usual)
-        since.flatten.groupMapReduce(_._1)(_._2)(_ + _).foreach { case ((contender, request, file), asked) =>
-          recorder.requests(contender, request, file, asked)
-        }
-      }
+      recorder.recovery(query.contender, millis, progress, usual)
+      recorder.requests(since.flatten.groupMapReduce(_._1)(_._2)(_ + _))
     }
   }
 
-  /** From when a batch is given its input until it has ended. */
+  /** Milliseconds from the batch's input until its end. */
   private def timed(running: RunningQuery): Long = {
     val began = System.nanoTime()
     running.batch()
@@ -46,18 +38,4 @@ private final class Loss(spec: RecoverySpec, spark: SparkSession) {
 
   private def difference(now: Executors.Requests, before: Executors.Requests): Executors.Requests =
     now.map { case (kind, asked) => kind -> (asked - before.getOrElse(kind, Asked.None)) }
-
-  private def write(lines: Recorder => Unit): Unit = {
-    val recorder = new Recorder(spec.output)
-    try lines(recorder)
-    finally recorder.close()
-  }
-}
-
-private object Loss {
-
-  /** Has executors learn of the storage what this process knows from the specification. */
-  def configuration(spec: RecoverySpec): Map[String, String] =
-    if (spec.phase != RecoverySpec.Lose) Map.empty
-    else Map("spark.hadoop." + DelayedFileSystem.SpecEntry -> spec.file.getAbsolutePath)
 }

@@ -5,21 +5,20 @@ import java.nio.file.{Files, Path, Paths}
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
+import sparkdstl.bench.RecoverySpec
 import sparkdstl.log.format.SegmentKind
 
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, StateStores}
 
 /** Makes a checkpoint whose newest snapshots are of a known version. */
-private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
+private final class Preparation(spec: RecoverySpec, query: RestartedQuery) {
   import Preparation._
   import SnapshotSettings._
 
-  def run(): Unit = if (spec.contender.usesLog) inTheLog() else asFiles()
+  def run(): Unit = if (query.contender.usesLog) inTheLog() else asFiles()
 
-  /** Snapshots of all stores at once, which later seals carry into as many commit entries as it takes. */
+  /** Snapshots of all stores at once, which the seals of later batches carry into commit entries. */
   private def inTheLog(): Unit = {
-    val query = new RestartedQuery(spec, spark)
     query.configure(Never: _*)
     query.configure(MinDeltas -> "1")
     query.run(0, spec.batchesBefore - 1)(()): Unit
@@ -50,26 +49,25 @@ private final class Preparation(spec: RecoverySpec, spark: SparkSession) {
 
   /** In commit entries. */
   private def storesWithSnapshot: Int = {
-    val checkpoint = Paths.get(spec.root, spec.contender.name)
+    val checkpoint = Paths.get(spec.root, spec.contender)
     LoggedBatches.indexes(checkpoint).flatMap(_.entries).map(_.key)
       .filter(_.kind == SegmentKind.Snapshot).map(_.storeDirectory).distinct.size
   }
 
   private def asFiles(): Unit = {
-    val query = new RestartedQuery(spec, spark)
     query.configure(MinDeltas -> "1", MaintenanceInterval -> "1h")
     query.run(0, spec.batchesBefore)(StateStores.maintain()): Unit
     if (snapshots() < spec.stores)
       throw new IllegalStateException(
         s"${snapshots()} of ${spec.stores} stores have a snapshot of version ${spec.batchesBefore}"
       )
-    // What is configured for stores holds from when they are loaded.
+    // Stores read their configuration when they are loaded.
     StateStores.close()
     query.configure(MinDeltas -> Int.MaxValue.toString)
     if (spec.batchesSince > 0) query.run(spec.batchesBefore, spec.batchesSince)(()): Unit
   }
 
-  private def snapshots(): Long = Using.resource(Files.walk(Paths.get(spec.root, spec.contender.name, "state"))) {
+  private def snapshots(): Long = Using.resource(Files.walk(Paths.get(spec.root, spec.contender, "state"))) {
     _.iterator.asScala.count(isSnapshot).toLong
   }
 

@@ -1,23 +1,22 @@
 package sparkdstl.bench.recovery
 
-import sparkdstl.bench.{DelayedFileSystem, Workload}
+import sparkdstl.bench._
 
 import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress, Trigger}
+import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress}
 
-/** A query that is started again in any process: its input is made anew. */
+/** A query that any process can restart: its input is generated. */
 private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
-  private val session = spark.newSession()
-  configure((spec.confs ++ spec.contender.configuration).toSeq: _*)
-  configure("spark.sql.shuffle.partitions" -> spec.partitions.toString)
+  val contender: Contender = Contender.named(spec.contender)
+  private val session = BenchSession.of(spec, contender, spark)
 
   def configure(entries: (String, String)*): Unit = entries.foreach { case (key, value) =>
     session.conf.set(key, value)
   }
 
   /**
-   * Starts the query, of which `done` batches were run before, runs so many more and stops it.
+   * Starts the query, of which `done` batches were run before, runs that many more and stops it.
    *
    * @param atTheEnd evaluated while the query still runs
    */
@@ -33,24 +32,22 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
   }
 
   /**
-   * Starts the query, of which `done` batches were run before, runs one more and others until told to stop.
+   * Starts the query, of which `done` batches were run before, and runs one more.
    *
-   * @param goesOn asked after each batch
+   * @param goesOn evaluated after each batch: whether another one is run
    */
   def runWhile(done: Int)(goesOn: => Boolean): StreamingQueryProgress = running(done) { query =>
     while (goesOn) query.batch()
     query.progress
   }
 
-  /** Starts the query, of which `done` batches were run before, runs one more, and stops it once it was used. */
+  /** Starts the query, of which `done` batches were run before, runs one more, and stops it after `use`. */
   def running[T](done: Int)(use: RunningQuery => T): T = {
     val ticks = MemoryStream[Long](Encoders.scalaLong, session)
     def give(batch: Int): Unit = ticks.addData(spec.ticks(batch).map(_.toLong)): Unit
-    // What the source has given out before the restart, it has to have given out after it.
+    // The source offers again what it offered before the restart.
     (0 to done).foreach(give)
-    val query = Workload.over(ticks, spec.workload).writeStream.format("noop")
-      .outputMode(spec.workload.outputMode).trigger(Trigger.ProcessingTime(0))
-      .option("checkpointLocation", s"${DelayedFileSystem.Scheme}://${spec.root}/${spec.contender.name}").start()
+    val query = BenchSession.start(spec, contender, Workload.over(ticks, spec.query))
     try {
       query.processAllAvailable()
       use(new RunningQuery(query, done + 1, give))
@@ -62,7 +59,7 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
 private final class RunningQuery(query: StreamingQuery, first: Int, give: Int => Unit) {
   private var next = first
 
-  /** Gives the next batch its input and waits for its end. */
+  /** Provides the input of the next batch and waits for its end. */
   def batch(): Unit = {
     give(next)
     next += 1

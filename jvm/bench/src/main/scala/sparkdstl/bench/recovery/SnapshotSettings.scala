@@ -2,14 +2,13 @@ package sparkdstl.bench.recovery
 
 import sparkdstl.log.config.LogOptions
 
-/** What decides when a store's snapshot is taken, in Spark's own files and in the log. */
+/** Settings of snapshots, in Spark's own files and in the log. */
 private object SnapshotSettings {
   val MinDeltas = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
   val MaintenanceInterval = "spark.sql.streaming.stateStore.maintenanceInterval"
   val ReplayCost: String = LogOptions.Prefix + LogOptions.MaterializeReplayCost.key
   private val Interval = LogOptions.Prefix + LogOptions.MaterializeInterval.key
 
-  /** As if nobody had set anything. */
   val Defaults: Seq[(String, String)] = Seq(
     MinDeltas -> "10",
     MaintenanceInterval -> "60s",
@@ -17,7 +16,7 @@ private object SnapshotSettings {
     ReplayCost -> LogOptions.default.materializeReplayCost.toString
   )
 
-  /** As long as a benchmark runs. */
+  /** No snapshots while a benchmark runs. */
   val Never: Seq[(String, String)] =
     Seq(MinDeltas -> Int.MaxValue.toString, MaintenanceInterval -> "1h", Interval -> "24h", ReplayCost -> "0")
 }

@@ -15,7 +15,7 @@ class StoredObjectsSuite extends AnyFunSuite {
     Files.write(file, new Array[Byte](bytes)): Unit
   }
 
-  test("objects are counted by kind, and what is not published yet is no object") {
+  test("objects are counted by kind, without those that are not published yet") {
     TemporaryDirectory.within { directory =>
       val root = directory.toPath
       Seq(

@@ -3,8 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import sparkdstl.log.config.LogOptions
 
 /**
- * Looks, every few milliseconds, how many bytes of state changes the log holds in this process, on their way to data files
- * or for commit entries, and keeps the most it saw.
+ * Samples, every few milliseconds, the bytes of state changes that the log holds in this process, for data files and for
+ * commit entries, and keeps the maximum.
  */
 final class BytesInFlight extends AutoCloseable {
   @volatile private var most = 0L

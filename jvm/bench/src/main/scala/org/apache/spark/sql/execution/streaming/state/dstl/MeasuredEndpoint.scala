@@ -24,16 +24,16 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport.{
 }
 
 /**
- * What the sender saw.
+ * Times that the sender measures.
  *
  * @param takeMillis from the first message until the last answer
- * @param asks       of one message, from sending it until its answer
- * @param idlePings  of an unrelated endpoint of the same driver, before
- * @param pings      of the same, meanwhile
+ * @param asks       of one message, until its answer
+ * @param idlePings  of an unrelated endpoint of the same driver, before the first message
+ * @param pings      of the same endpoint, during the messages
  */
 final case class EndpointFigures(takeMillis: Double, asks: Times, idlePings: Times, pings: Times)
 
-/** The driver's endpoint in this process, and another process that sends what tasks seal. */
+/** The driver's endpoint in this process, and another process that sends the messages of tasks. */
 final class MeasuredEndpoint extends AutoCloseable {
   import MeasuredEndpoint._
 
@@ -48,17 +48,17 @@ final class MeasuredEndpoint extends AutoCloseable {
 
   def executors: ExecutorLink = directory
 
-  /** The endpoint serves these runs from now on. */
+  /** Replaces the runs that the endpoint serves. */
   def use(runs: CoordinatedRuns): Unit = {
     endpoint.foreach(rpc.stop)
     endpoint = Some(rpc.setupEndpoint(Rpc.DriverName, new DriverEndpoint(rpc, runs.answer, runs, directory)))
   }
 
-  /** Has the other process make the messages of a batch. */
+  /** Makes the messages of a batch, in the other process. */
   def prepare(batch: Long, load: SealLoad): Unit =
     generator.askSync[Boolean](("prepare", batch, load), patience): Unit
 
-  /** Has the other process send them, so many at a time. */
+  /** Sends them from the other process, with at most so many unanswered. */
   def send(inFlight: Int): EndpointFigures = {
     val values = generator.askSync[Array[Double]](("send", inFlight), patience)
     def times(at: Int): Times = Times(values(at), values(at + 1), values(at + 2))
@@ -79,7 +79,7 @@ object MeasuredEndpoint {
   private[dstl] def environment(name: String, conf: SparkConf): RpcEnv =
     RpcEnv.create(name, "127.0.0.1", "127.0.0.1", 0, conf, new SecurityManager(conf), 0, clientMode = false)
 
-  /** Another Java process, like this one, which connects to the address. */
+  /** Starts another Java process, with the options of this one, which connects to the address. */
   private def start(driver: RpcAddress): Process = {
     val runtime = ManagementFactory.getRuntimeMXBean
     val jars = Seq[Class[_]](classOf[SealLoad], classOf[DriverEndpoint], classOf[SparkConf])
@@ -92,7 +92,7 @@ object MeasuredEndpoint {
       .redirectError(ProcessBuilder.Redirect.INHERIT).redirectOutput(ProcessBuilder.Redirect.INHERIT).start()
   }
 
-  /** Answers pings, and learns where the sender is. */
+  /** Answers pings, and receives the sender's address. */
   private final class Pinged(override val rpcEnv: RpcEnv, sender: Promise[RpcEndpointRef]) extends RpcEndpoint {
     override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
       case "ping" => context.reply(true)
@@ -115,7 +115,7 @@ object SendingProcess {
     val pinging = MeasuredEndpoint.environment("pinging", conf)
     val self = rpc.setupEndpoint("sender", new Sender(rpc, driver, pinging))
     rpc.setupEndpointRef(driver, MeasuredEndpoint.Unrelated).askSync[Boolean](self): Unit
-    // Ends with the process that started it.
+    // Ends with its parent.
     ProcessHandle.current().parent().ifPresent(parent => parent.onExit().thenRun(() => sys.exit(0)): Unit)
     rpc.awaitTermination()
   }
@@ -138,7 +138,7 @@ object SendingProcess {
         System.gc()
         context.reply(true)
       case ("send", inFlight: Int) =>
-        // Not on the dispatcher's thread, which is to do other things meanwhile.
+        // On a thread of its own: the dispatcher's thread stays free.
         val thread = new Thread(
           () =>
             try context.reply(send(inFlight))
@@ -180,7 +180,7 @@ object SendingProcess {
         .flatMap(of => Seq(of.p50, of.p99, of.max))
     }
 
-    /** Executors are told to flush at the barrier: then everything that was not inline is reported. */
+    /** The barrier tells executors to flush: the uploads of changes that are not inline are reported then. */
     private def receive(from: RunId, message: ToExecutor): Unit =
       if (from == id && message == ToExecutor.Flush) {
         val to = rpcEnv.setupEndpointRef(driver, Rpc.DriverName)

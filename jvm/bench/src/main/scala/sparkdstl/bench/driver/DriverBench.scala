@@ -1,64 +1,54 @@
 package sparkdstl.bench.driver
 
-import java.io.PrintWriter
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path}
 import java.util.UUID
 
 import scala.concurrent.{Await, Future}
 import scala.concurrent.duration._
-import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import com.fasterxml.jackson.databind.node.ObjectNode
-
+import sparkdstl.bench.{BenchMain, DriverLoad, DriverSpec, Recorder}
 import sparkdstl.log.format.{CommitEntry, CommittedSegment, EntryLink, Writer}
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, MessageCodec, RunId, ToDriver, ToExecutor}
 
 import org.apache.spark.sql.execution.streaming.state.dstl.{EndpointFigures, MeasuredEndpoint}
 
 /**
- * Measures the driver's side alone, without Spark jobs: `DriverMain <specification.json>`. Writes one JSON object a line.
+ * Measures the driver's side alone, without Spark jobs.
  *
- * Parts: `direct` hands messages to the run on one thread, with what encoding and decoding costs; `endpoint` sends them from
- * another process through Spark's RPC; `memory` commits many batches and looks what the driver holds; `snapshots` has all stores
- * carry a snapshot at once, until entries hold them all.
+ * Parts: `direct` hands messages to the run on one thread, with encoding and decoding; `endpoint` sends them from another
+ * process through Spark's RPC; `memory` commits many batches and measures the driver's heap; in `snapshots` all stores carry
+ * a snapshot at once, until entries hold them all.
  */
-object DriverMain {
-  private val json = new ObjectMapper
+object DriverBench {
+  private[driver] type Emit = Map[String, Any] => Unit
 
-  def main(arguments: Array[String]): Unit = {
-    val spec = json.readTree(Files.readAllBytes(Path.of(arguments.head)))
-    val out = new PrintWriter(spec.get("output").asText, UTF_8)
-    def emit(node: ObjectNode): Unit = {
-      out.println(node.toString)
-      out.flush()
-      println(s"done ${node.get("part").asText}")
+  def run(spec: DriverSpec): Unit = {
+    val recorder = new Recorder(spec.output)
+    var lines = 0
+    def emit(values: Map[String, Any]): Unit = {
+      recorder.write(values)
+      lines += 1
+      BenchMain.done(lines)
     }
-    try spec.get("cases").elements.asScala.toSeq.groupBy(_.get("part").asText).foreach {
-        case ("direct", cases) => new DirectPart(emit).run(cases)
-        case ("endpoint", cases) => new EndpointPart(emit).run(cases)
-        case ("memory", cases) => cases.foreach(new MemoryPart(emit).run)
-        case ("snapshots", cases) => cases.foreach(new SnapshotsPart(emit).run)
-        case (other, _) =>
-          throw new IllegalArgumentException(s"no part is named $other; there are direct, endpoint, memory, snapshots")
+    try spec.part match {
+        case "direct" => new DirectPart(emit).run(spec.loads)
+        case "endpoint" => new EndpointPart(emit).run(spec.loads)
+        case "memory" => spec.loads.foreach(new MemoryPart(emit).run)
+        case "snapshots" => spec.loads.foreach(new SnapshotsPart(emit).run)
+        case other => throw new IllegalArgumentException(s"no part is named $other")
       }
-    finally out.close()
+    finally recorder.close()
   }
 
-  private[driver] def node(part: String, load: SealLoad): ObjectNode = json.createObjectNode().put("part", part)
-    .put("tasks", load.tasks).put("stores", load.tasks * load.stores).put("bytesPerStore", load.bytes)
-    .put("inlineStoresPerTask", load.inlineStores).put("formatVersion", if (load.checkpointIds) 2 else 1)
-
-  private[driver] def loadOf(spec: JsonNode, run: BenchedRun): SealLoad = run.load(
-    spec.get("tasks").asInt,
-    spec.get("storesPerTask").asInt,
-    spec.get("bytesPerStore").asInt,
-    spec.get("formatVersion").asInt == 2
+  private[driver] def described(load: SealLoad): Map[String, Any] = Map(
+    "tasks" -> load.tasks,
+    "stores" -> load.tasks * load.stores,
+    "bytesPerStore" -> load.bytes,
+    "inlineStoresPerTask" -> load.inlineStores,
+    "formatVersion" -> (if (load.checkpointIds) 2 else 1)
   )
 
   /** Milliseconds that encoding the batch's commit entry takes. */
-  private[driver] def encodeMillis(load: SealLoad, batch: Long): (Double, Long) = {
+  private[driver] def encodeMillis(load: SealLoad, batch: Long): Double = {
     val segments = for {
       task <- (0 until load.tasks).toVector
       segment <- load.seal(batch, task).segments
@@ -66,24 +56,23 @@ object DriverMain {
     val content = load.sparkEntry(batch)
     val writer = Writer(SealLoad.Run, 1, "localhost", "benchmark")
     val began = System.nanoTime()
-    val entry = CommitEntry.encode(content, batch, EntryLink(UUID.randomUUID(), None), writer, None, segments)
-    ((System.nanoTime() - began) / 1e6, entry.payload.length)
+    CommitEntry.encode(content, batch, EntryLink(UUID.randomUUID(), None), writer, None, segments): Unit
+    (System.nanoTime() - began) / 1e6
   }
 }
 
-/** Executors that take everything that they are told, and do nothing. */
+/** Executors that accept every message and do nothing. */
 private object DeafExecutors extends ExecutorLink {
   override def tell(executor: String, run: RunId, message: ToExecutor): Future[Unit] = Future.unit
 }
 
 /** One thread hands in all messages, one after another. */
-private final class DirectPart(emit: ObjectNode => Unit) {
+private final class DirectPart(emit: DriverBench.Emit) {
 
-  def run(cases: Seq[JsonNode]): Unit =
-    // Each twice: the first time compiles.
+  def run(cases: Seq[DriverLoad]): Unit =
     cases.foreach { spec =>
       val run = new BenchedRun(DeafExecutors)
-      try Seq.range(0, Batches).foreach(batch => measure(run, batch.toLong, DriverMain.loadOf(spec, run)))
+      try Seq.range(0, Batches).foreach(batch => measure(run, batch.toLong, run.load(spec)))
       finally run.close()
     }
 
@@ -105,15 +94,14 @@ private final class DirectPart(emit: ObjectNode => Unit) {
     val commitMillis = run.commit(batch, load)
     val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
     if (batch == Batches - 1) {
-      val (encodeMillis, entryBytes) = DriverMain.encodeMillis(load, batch)
-      emit(DriverMain.node(
-        "direct",
-        load
-      ).put("takeMs", takeMillis).put("cpuMs", cpuMillis).put("commitMs", commitMillis)
-        .put(
-          "commitCpuMs",
-          commitCpuMillis
-        ).put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", ProcessFigures.peakHeap))
+      emit(DriverBench.described(load) ++ Map(
+        "takeMs" -> takeMillis,
+        "cpuMs" -> cpuMillis,
+        "commitMs" -> commitMillis,
+        "commitCpuMs" -> commitCpuMillis,
+        "encodeMs" -> DriverBench.encodeMillis(load, batch),
+        "peakHeap" -> ProcessFigures.peakHeap
+      ))
     }
   }
 
@@ -127,18 +115,18 @@ private object DirectPart {
   }
 }
 
-/** Another process sends all messages through Spark's RPC, so many at a time, and asks an unrelated endpoint meanwhile. */
-private final class EndpointPart(emit: ObjectNode => Unit) {
+/** Another process sends all messages through Spark's RPC and asks an unrelated endpoint meanwhile. */
+private final class EndpointPart(emit: DriverBench.Emit) {
 
-  def run(cases: Seq[JsonNode]): Unit = {
+  def run(cases: Seq[DriverLoad]): Unit = {
     val endpoint = new MeasuredEndpoint
     try
       cases.foreach { spec =>
         val run = new BenchedRun(endpoint.executors)
         endpoint.use(run.runs)
         try {
-          val load = DriverMain.loadOf(spec, run)
-          (0 until Batches).foreach(batch => measure(endpoint, run, batch.toLong, load, spec.get("inFlight").asInt))
+          val load = run.load(spec)
+          (0 until Batches).foreach(batch => measure(endpoint, run, batch.toLong, load, spec.inFlight))
         } finally run.close()
       }
     finally endpoint.close()
@@ -157,15 +145,19 @@ private final class EndpointPart(emit: ObjectNode => Unit) {
     val commitMillis = run.commit(batch, load)
     val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
     if (batch == Batches - 1) {
-      val (encodeMillis, entryBytes) = DriverMain.encodeMillis(load, batch)
-      val node = DriverMain.node("endpoint", load).put("inFlight", inFlight).put("takeMs", figures.takeMillis)
-        .put("cpuMs", cpuMillis).put("commitMs", commitMillis).put("commitCpuMs", commitCpuMillis)
-        .put("encodeMs", encodeMillis).put("inlineEntryBytes", entryBytes).put("peakHeap", peak).put("heldHeap", held)
-      Seq("ask" -> figures.asks, "idlePing" -> figures.idlePings, "ping" -> figures.pings).foreach {
-        case (name, times) =>
-          node.putObject(name).put("p50", times.p50).put("p99", times.p99).put("max", times.max)
-      }
-      emit(node)
+      emit(DriverBench.described(load) ++ Map(
+        "inFlight" -> inFlight,
+        "takeMs" -> figures.takeMillis,
+        "cpuMs" -> cpuMillis,
+        "commitMs" -> commitMillis,
+        "commitCpuMs" -> commitCpuMillis,
+        "encodeMs" -> DriverBench.encodeMillis(load, batch),
+        "peakHeap" -> peak,
+        "heldHeap" -> held,
+        "ask" -> figures.asks,
+        "idlePing" -> figures.idlePings,
+        "ping" -> figures.pings
+      ))
     }
   }
 
@@ -173,23 +165,26 @@ private final class EndpointPart(emit: ObjectNode => Unit) {
 }
 
 /** Commits many batches, of which none is deleted. */
-private final class MemoryPart(emit: ObjectNode => Unit) {
+private final class MemoryPart(emit: DriverBench.Emit) {
 
-  def run(spec: JsonNode): Unit = {
+  def run(spec: DriverLoad): Unit = {
     val before = ProcessFigures.liveHeap()
     val run = new BenchedRun(DeafExecutors)
-    val load = DriverMain.loadOf(spec, run)
-    val batches = spec.get("batches").asInt
-    (0 until batches).foreach { number =>
+    val load = run.load(spec)
+    (0 until spec.batches).foreach { number =>
       val batch = number.toLong
       take(run, load, batch)
-      if (number == 0 || number == batches - 1 || (number + 1) % 100 == 0) {
+      if (number == 0 || number == spec.batches - 1 || (number + 1) % 100 == 0) {
         val sealedHeap = ProcessFigures.liveHeap()
         run.commit(batch, load): Unit
-        emit(DriverMain.node("memory", load).put("batches", number + 1).put("before", before)
-          .put("sealed", sealedHeap - before).put("committed", ProcessFigures.liveHeap() - before))
+        emit(DriverBench.described(load) ++ Map(
+          "batches" -> (number + 1),
+          "before" -> before,
+          "sealed" -> (sealedHeap - before),
+          "committed" -> (ProcessFigures.liveHeap() - before)
+        ))
       } else run.commit(batch, load): Unit
-      // Spark asks for the deletion of old entries, and each store still needs them.
+      // Spark deletes old entries; the log keeps them, because each store still needs them.
       if (number >= RetainedBySpark)
         Await.result(run.coordinator.deleteEntry(batch - RetainedBySpark), 1.minute)
     }
@@ -204,7 +199,7 @@ private final class MemoryPart(emit: ObjectNode => Unit) {
     }
     (0 until load.tasks).foreach(task => handIn(load.executor(task), load.seal(batch, task)))
     load.uploaded(batch).foreach { case (executor, message) => handIn(executor, message) }
-    // Once, as a store's maintenance does: it has a mark, and needs everything since.
+    // Once, as a store's maintenance does: the store needs all entries since its low-water mark.
     if (batch == 1) {
       val marks = for (task <- 0 until load.tasks; store <- 0 until load.stores)
         yield load.key(batch, task, store).storeDirectory -> 1L
@@ -215,15 +210,15 @@ private final class MemoryPart(emit: ObjectNode => Unit) {
   private val RetainedBySpark = 100
 }
 
-/** All stores finish a snapshot at once, the worst case, and carry it with each seal until the driver takes it. */
-private final class SnapshotsPart(emit: ObjectNode => Unit) {
+/** The worst case: all stores finish a snapshot at once, and carry it with each seal until the driver takes it. */
+private final class SnapshotsPart(emit: DriverBench.Emit) {
   import SnapshotsPart._
 
-  def run(spec: JsonNode): Unit = {
+  def run(spec: DriverLoad): Unit = {
     val run = new BenchedRun(DeafExecutors)
     try {
-      val load = DriverMain.loadOf(spec, run)
-      val bytes = spec.get("snapshotBytes").asInt
+      val load = run.load(spec)
+      val bytes = spec.snapshotBytes
       seal(run, load, 0, bytes, Set.empty): Unit
       run.commit(0, load): Unit
       val all = (for (task <- 0 until load.tasks; store <- 0 until load.stores) yield (task, store)).toSet
@@ -233,14 +228,15 @@ private final class SnapshotsPart(emit: ObjectNode => Unit) {
           (round, (round.left, batch + 1))
         }
       }.toVector
-      emit(DriverMain.node("snapshots", load).put("snapshotBytes", bytes).put("batches", rounds.size)
-        .put("named", rounds.map(_.named).sum).put("namedByOne", rounds.map(_.named).max)
-        .put("firstTakeMs", rounds.head.takeMillis).put("lastTakeMs", rounds.last.takeMillis)
-        .put(
-          "commitMs",
-          rounds.map(_.commitMillis).sorted.apply(rounds.size / 2)
-        ).put("peakHeap", rounds.map(_.peakHeap).max)
-        .put("carriedBytes", rounds.map(round => (round.left.size + round.named).toLong * bytes).sum))
+      emit(DriverBench.described(load) ++ Map(
+        "batches" -> rounds.size,
+        "namedByOne" -> rounds.map(_.named).max,
+        "firstTakeMs" -> rounds.head.takeMillis,
+        "lastTakeMs" -> rounds.last.takeMillis,
+        "commitMs" -> rounds.map(_.commitMillis).sorted.apply(rounds.size / 2),
+        "peakHeap" -> rounds.map(_.peakHeap).max,
+        "carriedBytes" -> rounds.map(round => (round.left.size + round.named).toLong * bytes).sum
+      ))
     } finally run.close()
   }
 
@@ -254,7 +250,7 @@ private final class SnapshotsPart(emit: ObjectNode => Unit) {
     Round(left, named, takeMillis, commitMillis, ProcessFigures.peakHeap)
   }
 
-  /** Which snapshots were not taken, and the milliseconds that it took. */
+  /** The snapshots that were not taken, and the time in milliseconds. */
   private def seal(
       run: BenchedRun,
       load: SealLoad,

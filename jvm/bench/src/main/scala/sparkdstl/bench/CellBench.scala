@@ -1,31 +1,20 @@
 package sparkdstl.bench
 
-import java.io.File
-
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.dstl.{BytesInFlight, ListenerBus}
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress, Trigger}
 
-/** Measures one cell of the benchmark: `CellMain <specification.json>`. Prints a line for each round that is done. */
-object CellMain {
+/** Measures one cell of the comparison. */
+object CellBench {
 
-  def main(arguments: Array[String]): Unit = {
-    val spec = CellSpec.read(new File(arguments.head))
-    val spark = BenchSession.start(spec.root, spec.partitions)
-    val recorder = new Recorder(spec.output)
-    try new CellMain(spec, spark, recorder).run()
-    finally {
-      recorder.close()
-      spark.stop()
-    }
-  }
+  def run(spec: CellSpec): Unit =
+    BenchSession.use(spec)((spark, recorder) => new CellBench(spec, spark, recorder).run())
 }
 
-/** One contender's query, and how to give it input. */
+/** One contender's query, and the stream of its input. */
 private final case class Running(contender: Contender, query: StreamingQuery, ticks: Option[MemoryStream[Long]]) {
 
-  /** Only one of them has a log. */
   private val inFlight = Option.when(contender.usesLog)(new BytesInFlight)
 
   def peakInFlight: Long = inFlight.fold(0L)(_.peak)
@@ -36,32 +25,33 @@ private final case class Running(contender: Contender, query: StreamingQuery, ti
   }
 }
 
-private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Recorder) {
+private final class CellBench(spec: CellSpec, spark: SparkSession, recorder: Recorder) {
   private val cpu = new TaskCpu(spec.warmup.toLong)
+  private val contenders = spec.contenders.map(Contender.named)
 
   def run(): Unit = {
     spark.sparkContext.addSparkListener(cpu)
     spec.mode match {
       case "turns" => turns()
-      case "endless" => spec.contenders.foreach(alone(_, Trigger.ProcessingTime(0)))
-      case "paced" => spec.contenders.foreach(alone(_, Trigger.ProcessingTime(spec.intervalMs)))
+      case "endless" => contenders.foreach(alone(_, Trigger.ProcessingTime(0)))
+      case "paced" => contenders.foreach(alone(_, Trigger.ProcessingTime(spec.intervalMs)))
       case other => throw new IllegalArgumentException(s"no mode is named $other; there are turns, endless and paced")
     }
   }
 
-  /** All contenders run, and each does its batches of a turn while the others wait; who begins changes with the turn. */
+  /** All contenders run, and each does its batches of a turn while the others wait; the first one changes with the turn. */
   private def turns(): Unit = {
-    val all = spec.contenders.map { contender =>
-      val session = sessionOf(contender)
+    val all = contenders.map { contender =>
+      val session = BenchSession.of(spec, contender, spark)
       val ticks = MemoryStream[Long](Encoders.scalaLong, session)
-      Running(contender, start(contender, Workload.over(ticks, spec.workload), Trigger.ProcessingTime(0)), Some(ticks))
+      Running(contender, start(contender, Workload.over(ticks, spec.query), Trigger.ProcessingTime(0)), Some(ticks))
     }
     def everyOne(rounds: Range): Unit = rounds.grouped(spec.turn).foreach { turn =>
       val first = math.floorMod(math.floorDiv(turn.head, spec.turn), all.size)
       (all.drop(first) ++ all.take(first)).foreach(running => turn.foreach(batch(running, _)))
       progress(turn.last)
     }
-    // Stores are opened and code is compiled before storage has delays: they are not what is measured.
+    // Opening stores and compiling code are not measured: storage has delays only afterwards.
     everyOne(-spec.warmup until 0)
     val before = countFromNow()
     everyOne(0 until spec.rounds)
@@ -71,11 +61,11 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
 
   private def batch(running: Running, round: Int): Unit = {
     running.ticks.get.addData(round.toLong + spec.warmup): Unit
-    spec.stalls.get(round).foreach(DelayedFileSystem.stall)
+    spec.stalls.get(round.toString).foreach(millis => DelayedFileSystem.stall(millis.toLong))
     val before = DelayedFileSystem.requestsOf(running.contender.name)
     if (spec.trace) DelayedFileSystem.trace()
     running.query.processAllAvailable()
-    // What was asked while this batch ran: background work between batches is not in it.
+    // Requests while this batch ran: those of background work between batches are not counted.
     val requests = DelayedFileSystem.requestsOf(running.contender.name).map { case (kind, count) =>
       kind -> (count - before.getOrElse(kind, Asked.None))
     }.filter(_._2.count > 0)
@@ -88,16 +78,16 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
 
   /** A contender that has the machine to itself, with a source that always has a next batch. */
   private def alone(contender: Contender, trigger: Trigger): Unit = {
-    val session = sessionOf(contender)
+    val session = BenchSession.of(spec, contender, spark)
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", (spec.rounds + spec.warmup + 100).toString)
-    val running = Running(contender, start(contender, Workload.endless(session, spec.workload), trigger), None)
+    val running = Running(contender, start(contender, Workload.endless(session, spec.query), trigger), None)
     def wait(batches: Int): Seq[StreamingQueryProgress] = {
       var seen = Seq.empty[StreamingQueryProgress]
       while (seen.size < batches) {
         running.query.exception.foreach(throw _)
         Thread.sleep(100)
         seen = running.query.recentProgress.filter(_.numInputRows > 0).toSeq
-        progress(seen.size - spec.warmup)
+        progress(seen.size - spec.warmup - 1)
       }
       seen
     }
@@ -111,15 +101,7 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
   }
 
   private def start(contender: Contender, result: DataFrame, trigger: Trigger): StreamingQuery =
-    result.writeStream.format("noop").outputMode(spec.workload.outputMode).trigger(trigger)
-      .option("checkpointLocation", spec.checkpoint(contender)).start()
-
-  private def sessionOf(contender: Contender): SparkSession = {
-    val session = spark.newSession()
-    (spec.confs ++ contender.configuration).foreach { case (key, value) => session.conf.set(key, value) }
-    session.conf.set("spark.sql.shuffle.partitions", spec.partitions.toLong)
-    session
-  }
+    BenchSession.start(spec, contender, result, trigger, isLocal = spec.delays.isEmpty)
 
   private def countFromNow(): Map[(String, String, String), Asked] = {
     DelayedFileSystem.delayFromNow(spec.delays)
@@ -127,9 +109,9 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
   }
 
   private def report(all: Seq[Running], before: Map[(String, String, String), Asked]): Unit = {
-    DelayedFileSystem.requests.foreach { case (key @ (contender, request, file), asked) =>
-      recorder.requests(contender, request, file, asked - before.getOrElse(key, Asked.None))
-    }
+    recorder.requests(DelayedFileSystem.requests.map { case (key, asked) =>
+      key -> (asked - before.getOrElse(key, Asked.None))
+    })
     DelayedFileSystem.delayFromNow(None)
     ListenerBus.drain(spark)
     all.foreach { running =>
@@ -138,5 +120,5 @@ private final class CellMain(spec: CellSpec, spark: SparkSession, recorder: Reco
     }
   }
 
-  private def progress(round: Int): Unit = println(s"round $round")
+  private def progress(round: Int): Unit = BenchMain.done(round + spec.warmup + 1)
 }

@@ -1,0 +1,47 @@
+package sparkdstl.bench.recovery
+
+import java.io.File
+
+import sparkdstl.bench._
+
+import org.apache.spark.sql.streaming.StreamingQueryProgress
+
+/**
+ * Measures the first batch of a query that is restarted, in a process that has done nothing else.
+ *
+ * The phase `prepare` makes the checkpoint, on storage without delays; `recover` runs one more batch on storage with delays,
+ * and records its time. `lose` is for an application with two executor processes: it runs some batches, kills one of the
+ * processes, and records the time of the next batch.
+ */
+object RecoveryBench {
+
+  def run(spec: RecoverySpec, file: File): Unit = {
+    // Executors read root and delays of the storage from the same specification.
+    val confs = if (spec.phase != "lose") Map.empty[String, String]
+    else Map("spark.hadoop." + DelayedFileSystem.SpecEntry -> file.getAbsolutePath)
+    BenchSession.use(spec, confs) { (spark, recorder) =>
+      val query = new RestartedQuery(spec, spark)
+      spec.phase match {
+        case "prepare" => new Preparation(spec, query).run()
+        case "recover" => recover(spec, query, recorder)
+        case "lose" => new Loss(spec, query, new Executors(spark, 2), recorder).run()
+        case other => throw new IllegalArgumentException(s"no phase is named $other; there are prepare, recover, lose")
+      }
+    }
+  }
+
+  /** Runs the next batch of what was prepared, or the first one of a new query. */
+  private def recover(spec: RecoverySpec, query: RestartedQuery, recorder: Recorder): Unit = {
+    val done = spec.batchesBefore + spec.batchesSince
+    DelayedFileSystem.delayFromNow(spec.delays)
+    val began = System.nanoTime()
+    val (progress, millis) = query.run(done, 1)((System.nanoTime() - began) / 1000000L)
+    check(spec, progress, done)
+    recorder.recovery(query.contender, millis, progress)
+    recorder.requests(DelayedFileSystem.requests)
+  }
+
+  /** Fails unless that batch is the one to measure. */
+  def check(spec: RecoverySpec, progress: StreamingQueryProgress, batch: Int): Unit = if (progress.batchId != batch)
+    throw new IllegalStateException(s"${spec.contender} ran batch ${progress.batchId} instead of $batch")
+}
