@@ -139,11 +139,11 @@ test-storage: wheel .build/bench-jars-$(DEFAULT_SPARK) .venv/ready storage-tools
 
 storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
-	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/request_table.py '$(STATES)'
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_requests.py '$(STATES)'
 
 storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match, CASES=missing those without a figure
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=.:storage:../python/demo \
-	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python storage/fault_table.py '$(CASES)'
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_faults.py '$(CASES)'
 
 storage-long-run: wheel .venv/ready storage-tools ## let a query run on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for as long as that
 	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \

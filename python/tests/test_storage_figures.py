@@ -1,4 +1,4 @@
-"""docs/storage.md says of each fault of storage what was seen."""
+"""The page of results on storage servers has the tables of the recorded results."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import re
 
 import pytest
 from documents import ROOT
-
-import long_run_figures
-from fault_figures import NOT_RUN, WHEN, Figures, cell, short
+from storage_figures import NOT_RUN, WHEN, Figures, cell, long_run_rows, long_runs, short
 
 pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only in a checkout of the whole project")
 
@@ -23,7 +21,7 @@ def test_the_tables_of_faults_say_what_became_of_each_contender(when: str) -> No
 
 
 def test_the_table_of_the_long_run_says_what_it_held() -> None:
-    assert rows_below("A long run") == long_run_figures.rows(long_run_figures.read())
+    assert rows_below("A long run") == long_run_rows(long_runs())
 
 
 def rows_below(heading: str) -> list[str]:

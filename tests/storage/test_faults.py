@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from storage_figures import RECORD, Figures
 
 from cases import RECOVERY_SECONDS, Case, all_cases, place_of, play, short_lives
-from fault_figures import RECORD, Figures
 from servers import S3_SERVERS, S3Process
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from storage_figures import RECORD, Figures
 
 import spark_dstl
 from cases import LARGE_SEGMENTS, Outcome, let_batches_be_uneven, wrong_with
-from fault_figures import RECORD, Figures
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
 from settings import log_confs

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage_figures import RECORD, record_long_run, third
 
 from driver_process import Driver, start_driver
-from fault_figures import RECORD
 from long_run_driver import Totals, expected, parsed
-from long_run_figures import third, write
 from s3 import ROOT, s3a, with_jars
 from servers import BUCKET, S3_SERVERS, Hdfs, S3Server, hdfs
 from settings import STATE_STORE, base_confs, dstl, log_confs
@@ -110,7 +109,7 @@ def test_nothing_grows_with_the_number_of_batches(tmp_path: Path, name: str) -> 
         result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
         thirds = [third(samples, number) for number in range(3)]
         if os.environ.get(RECORD) and os.environ.get(LONG_RUN):
-            write(name, SECONDS, samples)
+            record_long_run(name, SECONDS, samples)
         check_result(result)
         assert not place.left_open()
         if place.wire is not None:

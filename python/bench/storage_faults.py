@@ -1,7 +1,7 @@
-"""Plays faults of storage with the log and with stock Spark, and writes down what became of each, for the docs.
+"""Injects faults of storage into queries of spark-dstl and of stock Spark, and records the outcomes.
 
-`make storage-faults` runs it; `CASES` is a regular expression for what to play, such as `stock: .*503`; `missing` plays
-what is not written down yet. What is there of others stays.
+`make storage-faults` runs it; `CASES` is a regular expression for the cases, such as `stock: .*503`; `missing` runs the
+cases without a result. Results of others are kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from storage_figures import CONTENDERS, WHEN, Figures, cell
+
 from cases import Case, Outcome, all_cases, place_of, play
-from fault_figures import CONTENDERS, WHEN, Figures, cell
 from hdfs_cases import HDFS_CASES, HdfsCase, on_hdfs, play_on_hdfs
 from servers import hdfs, versitygw
 from settings import log_confs, stock_confs
@@ -21,7 +22,7 @@ MISSING = "missing"
 
 
 def main() -> None:
-    """Play the cases that are named, each with both."""
+    """Run the wanted cases, each with both contenders."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     figures = Figures.read()
     cases: list[Case | HdfsCase] = [*all_cases(), *HDFS_CASES]
@@ -36,7 +37,7 @@ def main() -> None:
 
 
 def played(case: Case | HdfsCase, stock: bool) -> tuple[Outcome, int | None]:
-    """One case on a server of its own, and how many requests met its fault."""
+    """Run a case on a server of its own; returns its outcome and the number of requests that met the fault."""
     with tempfile.TemporaryDirectory(prefix="dstl-fault-") as directory:
         work = Path(directory) / "run"
         work.mkdir()
@@ -47,14 +48,14 @@ def played(case: Case | HdfsCase, stock: bool) -> tuple[Outcome, int | None]:
 
 
 def on_s3(case: Case, work: Path, stock: bool) -> tuple[Outcome, int | None]:
-    """One case on S3, and how many requests met its fault, where it lies in requests."""
+    """Run a case on S3."""
     with versitygw(work.parent / "server") as server, place_of(case, server, work) as place:
         outcome = play(case, place, stock)
         return outcome, len(place.wire.met()) if case.rules else None
 
 
 def on_an_hdfs(case: HdfsCase, work: Path, stock: bool) -> Outcome:
-    """One case on HDFS."""
+    """Run a case on HDFS."""
     with hdfs(work.parent) as cluster:
         run = on_hdfs(work, cluster, stock_confs() if stock else log_confs())
         run.has_plain_snapshots = stock

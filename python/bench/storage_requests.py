@@ -1,8 +1,8 @@
-"""Counts what batches and a restart ask of an S3 server, beside stock Spark, and reckons what that costs in a month.
+"""Counts the requests of batches and of a restart in the access log of an S3 server, beside stock Spark.
 
-`make storage-requests` runs it. The server's own access log is what is counted. Three seconds stand for ten: what goes
-by the clock (snapshots, maintenance) comes as often among so many batches as with a batch every ten seconds. `STATES`
-is a regular expression for what to measure; what is there of others stays.
+`make storage-requests` runs it. Intervals (snapshots, maintenance) are scaled from ten seconds a batch to three.
+`STATES` is a regular expression for what to measure; results of others are kept. The price of a month is computed
+from the list prices of S3 Standard in us-east-1, https://aws.amazon.com/s3/pricing/.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import track
+from storage_figures import REQUESTS
 
 from counting import by_batch, by_operation
-from prices import BATCHES_A_MONTH, dollars
 from s3 import on_s3
 from scenarios import Aggregation
 from servers import Versitygw, versitygw
 from settings import FILE_MANAGER_KEY, FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 
-ROOT = Path(__file__).resolve().parents[2]
-FIGURES = ROOT / "docs" / "figures" / "storage-requests.json"
 DIRECT = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 STATES: Mapping[str, Mapping[str, str]] = {
     "spark-dstl, format 1": log_confs(),
@@ -37,47 +35,51 @@ STATES: Mapping[str, Mapping[str, str]] = {
 PARTITIONS = 16
 WANTED = 200
 INTERVAL = "3 seconds"
-# The first batches find out what there is, and nothing is old enough yet to be deleted.
+# The first batches probe the storage, and have nothing to delete.
 BEFORE = 40
 COUNTED = 30
-# What is kept is old after ten batches instead of a hundred, and deleted in as large lots as by default.
+# Ten batches are retained instead of a hundred, and deleted in lots as large as by default.
 COMPRESSED = {
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "3.0",
     f"{STATE_STORE}.maintenanceInterval": "18s",
-    # Twice as often as by default: each store once among the batches that are counted.
+    # Twice as often as by default: once for each store in the counted batches.
     **dstl(materialize__interval="90s"),
 }
-
-
-# What each store has of its own, or its share in: as many partitions more, as many times more of it.
+# Requests of stores, which grow with the number of partitions.
 OF_STORES = r" (state/\d+/(\d+|N)(?!/_metadata)\b|dstl/data\b)"
+
+
+# US dollars for a thousand requests; deletions are free, all but reads cost as much as a write.
+WRITE_OR_LIST, READ = 0.005, 0.0004
+FREE, READS = ("Delete", "Abort"), ("Get", "Head")
+BATCHES_A_MONTH = 30 * 24 * 3600 // 10
 
 
 def main() -> None:
     """Measure each way to keep state."""
     wanted = [state for state in STATES if re.search(sys.argv[1] if len(sys.argv) > 1 else "", state)]
-    found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    found: dict[str, Any] = json.loads(REQUESTS.read_text(encoding="utf-8")) if REQUESTS.exists() else {}
     with tempfile.TemporaryDirectory(prefix="dstl-requests-") as directory:
         for number, state in enumerate(track(wanted, "Counting requests")):
             work = Path(directory) / str(number)
             with versitygw(work / "server") as server:
                 found[state] = measure(server, work / "run", STATES[state])
-            FIGURES.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            REQUESTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     json.dump(found, sys.stdout, indent=2)
 
 
 def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str, Any]:
-    """Requests of a batch, on average, and of a driver that is started again, with the one batch that it finds."""
+    """Count the requests of a batch, on average, and of a restarted driver with the one batch that it finds."""
     work.mkdir()
     run = on_s3(work, server, Aggregation.generate(BEFORE + COUNTED + 1), confs={**confs, **COMPRESSED})
     run.interval = INTERVAL
     last = run.queries[0].input / "events" / f"{BEFORE + COUNTED:04d}.json"
     last.rename(work / last.name)
     with run.start() as driver:
-        # The server is not asked, which would count.
+        # From the access log: a request to the server would be counted.
         driver.wait_until(lambda: len(by_batch(server.asked())) > BEFORE + COUNTED, f"{BEFORE + COUNTED} batches")
     counted = sum(by_batch(server.asked())[BEFORE : BEFORE + COUNTED], Counter())
     before = len(server.requests())
@@ -98,7 +100,7 @@ def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str
 
 
 def shares(counted: Mapping[str, int], times: float) -> dict[str, float]:
-    """The requests of one batch, with so many times as many partitions."""
+    """Return the requests of one batch, with the number of partitions multiplied."""
     of_stores = by_operation((name, count) for name, count in counted.items() if re.search(OF_STORES, name))
     others = by_operation((name, count) for name, count in counted.items() if not re.search(OF_STORES, name))
     operations = sorted(of_stores.keys() | others.keys())
@@ -106,8 +108,13 @@ def shares(counted: Mapping[str, int], times: float) -> dict[str, float]:
 
 
 def a_month(batch: Mapping[str, float]) -> float:
-    """The price of a month of such batches."""
-    return round(dollars(batch) * BATCHES_A_MONTH, 2)
+    """Return the price of a month of such batches."""
+    return round(sum(count * price(operation) for operation, count in batch.items()) * BATCHES_A_MONTH, 2)
+
+
+def price(operation: str) -> float:
+    """Return the price of one request."""
+    return 0 if operation.startswith(FREE) else (READ if operation.startswith(READS) else WRITE_OR_LIST) / 1000
 
 
 if __name__ == "__main__":
