@@ -1,7 +1,7 @@
 """Faults of storage: what is done to a query, and what must become of it.
 
 A case lets a query of a few batches run, does something to it, and starts it again until it has ended. The same cases
-run against stock Spark, for the table in docs/storage.md.
+run against stock Spark, for the table in docs/results.
 """
 
 from __future__ import annotations
