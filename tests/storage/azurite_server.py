@@ -18,27 +18,27 @@ from scenarios import Scenario
 from servers import BUCKET, Process
 
 ACCOUNT = "spark"
-# Of servers that end with their test; keys are in Base64.
+# Keys are in Base64.
 KEY = "bm90LWEtc2VjcmV0LW9mLWFueWJvZHk="
 ROOT = f"abfs://{BUCKET}@{ACCOUNT}.dfs.core.windows.net"
 
 
 @dataclass(frozen=True)
 class Azurite:
-    """One that runs."""
+    """A running server."""
 
     port: int
 
     def names(self, directory: str) -> list[str]:
-        """What is in a directory of the container; nothing if there is none."""
+        """List a directory of the container; empty if it does not exist."""
         path = f"{BUCKET}{directory.removeprefix(ROOT)}"
         return [found.base_name for found in self._files.get_file_info(fs.FileSelector(path, allow_not_found=True))]
 
     def download(self, directory: str, target: Path) -> Path:
         """Copy a directory to this machine.
 
-        Azurite lists directories before the objects that mark them, and not both at one place as Azure does: the
-        connector takes them for two then, which Spark's reader of states does not.
+        Azurite lists directories separately from the objects that mark them; Azure does not. The connector reports
+        both as directories, and Spark's state reader fails.
         """
         path = f"{BUCKET}{directory.removeprefix(ROOT)}"
         for found in self._files.get_file_info(fs.FileSelector(path, recursive=True)):
@@ -48,12 +48,12 @@ class Azurite:
                 with self._files.open_input_stream(found.path) as content:
                     copy.write_bytes(content.read())
             else:
-                # An empty object stands for a directory, without which a store would not be seen.
+                # An empty object marks a directory, by which the state reader finds stores.
                 copy.mkdir(parents=True, exist_ok=True)
         return target
 
     def make_container(self) -> None:
-        """An empty one."""
+        """Create an empty container."""
         self._files.create_dir(BUCKET)
 
     @property
@@ -70,21 +70,21 @@ class Azurite:
 
     @property
     def confs(self) -> dict[str, str]:
-        """What leads the connector there."""
+        """Return the settings of the connector."""
         of_connector = {
-            # The account becomes part of the path.
+            # The account is part of the path.
             "abfs.endpoint": f"127.0.0.1:{self.port}",
             "account.key": KEY,
             "always.use.https": "false",
             "account.hns.enabled": "false",
             "fns.account.service.type": "BLOB",
-            # The other one, Apache's, makes no connection without TLS.
+            # Apache's client makes no connection without TLS.
             "networking.library": "JDK_HTTP_URL_CONNECTION",
         }
         return {f"spark.hadoop.fs.azure.{name}": value for name, value in of_connector.items()}
 
     def run(self, work: Path, *scenarios: Scenario, confs: Mapping[str, str], master: str = "local[2]") -> Run:
-        """Queries with their checkpoints there."""
+        """Return queries with their checkpoints on the server."""
         of_spark = [confs.get("spark.jars", ""), *map(str, jars("abfs"))]
         kept = {**confs, "spark.jars": ",".join(filter(None, of_spark)), **self.confs}
         return Run.create(work, *scenarios, master=master, confs=kept, checkpoints=ROOT, names=self.names)
@@ -92,7 +92,7 @@ class Azurite:
 
 @contextmanager
 def azurite(work: Path) -> Iterator[Azurite]:
-    """An Azurite in a directory that it makes, with an empty container."""
+    """Run an Azurite in a directory that it creates, with an empty container."""
     port = free_port()
     (work / "stored").mkdir(parents=True)
     quiet = ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]

@@ -1,7 +1,7 @@
-"""Faults of storage: what is done to a query, and what must become of it.
+"""Faults of storage, and the outcomes that a query may have.
 
-A case lets a query of a few batches run, does something to it, and starts it again until it has ended. The same cases
-run against stock Spark, for the table in docs/results.
+A case runs a query of a few batches, injects a fault, and restarts the query until it completes. The same cases run
+against stock Spark, for the table in docs/results.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from servers import S3Process, Toxiproxy, toxiproxy
 from settings import STATE_STORE, dstl, log_confs, stock_confs
 from wire import Fault, Rule, Wire, wire
 
-# What the queries of the cases hold: enough for some batches before the fault and some behind it.
+# Enough input for some batches before the fault and some after it.
 BATCHES = 6
 ROWS = 60
-# Where a fault begins that does not lie in single requests.
+# Committed batches before a fault that is not of single requests.
 COMMITTED_BEFORE = 2
 OUTAGE_SECONDS = 30
-# From the end of an outage to the next commit. Attempts begin up to ten seconds apart.
+# From the end of an outage to the next commit. Attempts start up to ten seconds apart.
 RECOVERY_SECONDS = 20
 
-# Objects by the ends of their keys. Stock Spark writes most of them under a hidden name, and copies that to theirs.
+# Objects by the ends of their keys. Stock Spark writes most of them under a hidden name, and copies them.
 _HIDDEN = r"(\.[^/?]+\.tmp)?(\?|$)"
 OFFSETS = rf"/offsets/\.?\d+{_HIDDEN}"
 COMMITS = rf"/commits/\.?\d+{_HIDDEN}"
 METADATA = rf"/\.?metadata{_HIDDEN}|/_metadata/"
-# What changes lie in that are in no commit entry: data files of ours, changelogs of stock Spark's.
+# Files of changes: data files of spark-dstl, changelogs of stock Spark.
 CHANGES = r"/dstl/data/|/state/\d+/\d+/[^?]*\.changelog"
-# Snapshots lie in data files of ours, and below the directories of stores of stock Spark's.
+# Snapshots: in data files of spark-dstl, below the directories of stores with stock Spark.
 SNAPSHOTS = r"/dstl/data/|/state/\d+/\d+/[^?]*\.(zip|sst)"
 
 LARGE_SEGMENTS = dstl(inline__maxSegmentSize="0")
@@ -46,19 +46,19 @@ ALWAYS_SNAPSHOTS = {
     **dstl(materialize__replayCost="100000", inline__maxSegmentSize="0"),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
 }
-# Stock Spark uploads them only when it looks after its stores.
+# Stock Spark uploads them in the maintenance of stores.
 SNAPSHOTS_SOON = {**ALWAYS_SNAPSHOTS, f"{STATE_STORE}.maintenanceInterval": "1s"}
 
 
 @dataclass
 class Place:
-    """A server and what lies between it and the query."""
+    """A server, and the proxies between it and the query."""
 
     server: S3Process
     wire: Wire
     toxics: Toxiproxy | None
     work: Path
-    # From the end of an outage to the next commit, where that was measured.
+    # From the end of an outage to the next commit, if measured.
     recovery_seconds: float = 0.0
 
 
@@ -69,10 +69,9 @@ Disturbance = Callable[[Place, Driver, Run], None]
 class Case:
     """One fault.
 
-    `rules` are on the wire for the whole run, or from when `disturb` adds some; `disturb` does something while the
-    query runs. `restarts` is how many times the query may end with an error and be started again, `fails_with` what an
-    error must say then: empty, if the query may not fail at all. `in_recovery`, a driver has done half of it before
-    in peace, and both begin with the next one.
+    `rules` hold for the whole run; `disturb` may add others, or does something while the query runs. `restarts` is the
+    number of failures that the query may have, with errors that match `fails_with`. `in_recovery`: a first driver runs
+    half of the input without faults, and the fault begins with the next driver.
     """
 
     name: str
@@ -82,19 +81,19 @@ class Case:
     restarts: int = 0
     fails_with: str = ""
     toxics: bool = False
-    # How the table calls what it is done to.
+    # The fault's object, in the table.
     of: str = "everything"
     in_recovery: bool = False
 
     @property
     def key(self) -> str:
-        """What it is called where results are written down."""
+        """Return the key of the case in recorded results."""
         return f"{'in recovery' if self.in_recovery else 'while writing'}: {self.of}: {self.name}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a query: what it said first each time it failed, and what was wrong with its result."""
+    """The outcome of a query: the first error of each failure, and what was wrong with its result."""
 
     failures: tuple[str, ...]
     wrong: str
@@ -151,7 +150,7 @@ def for_a_while() -> Iterator[Case]:
 
 
 def coming_back() -> Iterator[Case]:
-    """Faults that a driver meets when it comes back: it finds out what there is, loads stores and goes on."""
+    """Faults during recovery."""
     reads = "GET|HEAD"
     for of, target, confs in (("commit entries", COMMITS, {}), ("snapshots", SNAPSHOTS, SNAPSHOTS_SOON)):
         first = (Rule(Fault.LOSE_REPLY, reads, target, limit=3),)
@@ -174,7 +173,7 @@ def coming_back() -> Iterator[Case]:
 
 
 def all_cases() -> list[Case]:
-    """Every case."""
+    """Return every case."""
     return [*on_the_wire(), *for_a_while(), *coming_back()]
 
 
@@ -185,13 +184,13 @@ def wait_for_commits(driver: Driver, run: Run) -> None:
 
 
 def wait_for_the_middle(place: Place, driver: Driver, run: Run) -> None:
-    """Wait until the query has committed some batches and this driver, which may be a later one, deals with them."""
+    """Wait until the query has committed some batches and this driver reads or writes a commit entry."""
     wait_for_commits(driver, run)
     driver.wait_until(lambda: place.wire.has_seen(COMMITS), "look at a commit entry")
 
 
 def outage(place: Place, driver: Driver, run: Run) -> None:
-    """Kill the server, and start it again."""
+    """Kill the server, and restart it."""
     wait_for_the_middle(place, driver, run)
     place.server.kill()
     time.sleep(OUTAGE_SECONDS)
@@ -199,7 +198,7 @@ def outage(place: Place, driver: Driver, run: Run) -> None:
 
 
 def silence(place: Place, driver: Driver, run: Run) -> None:
-    """Stop the server's process, and let it go on."""
+    """Stall the server's process for a while."""
     wait_for_the_middle(place, driver, run)
     place.server.process.stall()
     time.sleep(OUTAGE_SECONDS)
@@ -207,7 +206,7 @@ def silence(place: Place, driver: Driver, run: Run) -> None:
 
 
 def half_open(place: Place, driver: Driver, run: Run) -> None:
-    """Leave every request of a while without an answer, its connection open; others are answered afterwards."""
+    """Hold every request of a while without an answer, its connection open; answer later ones."""
     wait_for_the_middle(place, driver, run)
     rule = Rule(Fault.HELD, ".*", held_seconds=3600)
     place.wire.rules.append(rule)
@@ -219,7 +218,7 @@ def half_open(place: Place, driver: Driver, run: Run) -> None:
 
 
 def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver, run: Run) -> None:
-    """Refuse every request for a while; the query may end meanwhile."""
+    """Reject every request for a while; the query may end meanwhile."""
     wait_for_the_middle(place, driver, run)
     rule = Rule(fault, methods)
     place.wire.rules.append(rule)
@@ -228,22 +227,22 @@ def for_thirty_seconds(fault: Fault, methods: str, place: Place, driver: Driver,
 
 
 def toxic(kind: str, place: Place, driver: Driver, run: Run, **attributes: int) -> None:
-    """Put a toxic on the wire, for good."""
+    """Add a toxic until the end of the run."""
     wait_for_the_middle(place, driver, run)
     assert place.toxics is not None
     place.toxics.add(kind, **attributes)
 
 
 def short_lives(place: Place, driver: Driver, run: Run) -> None:
-    """Reset each connection that is made from now on a second after it was made."""
+    """Reset each new connection after a second."""
     wait_for_the_middle(place, driver, run)
     place.wire.lifetime = 1.0
 
 
 def no_reply_until_it_fails(place: Place, driver: Driver, run: Run) -> None:
-    """Keep every reply back, reset the connection a second later, and end that when the query has ended.
+    """Discard every reply and reset the connection a second later, until the query has ended.
 
-    That is what Toxiproxy's `reset_peer` does: whatever the server sends first is thrown away.
+    Toxiproxy's `reset_peer` does this.
     """
     toxic("reset_peer", place, driver, run, timeout=1000)
     driver.wait()
@@ -253,7 +252,7 @@ def no_reply_until_it_fails(place: Place, driver: Driver, run: Run) -> None:
 
 @contextmanager
 def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
-    """The server with what lies between for this case."""
+    """Run the proxies of this case."""
     if case.toxics:
         with toxiproxy(work, server.port) as toxics, wire(toxics.port) as between:
             yield Place(server, between, toxics, work)
@@ -263,7 +262,7 @@ def place_of(case: Case, server: S3Process, work: Path) -> Iterator[Place]:
 
 
 def play(case: Case, place: Place, stock: bool = False) -> Outcome:
-    """Let the query run, with its fault, to the end. Stock Spark may be started again three times in each case."""
+    """Run the query with its fault until it completes. Stock Spark has three restarts in each case."""
     kept = {**(stock_confs() if stock else log_confs()), **case.confs}
     run = on_s3(place.work, place.server, Aggregation.generate(BATCHES, ROWS), confs=kept, address=place.wire.address)
     run.has_plain_snapshots = stock
@@ -290,7 +289,7 @@ def play(case: Case, place: Place, stock: bool = False) -> Outcome:
 
 
 def do_half_of_it(run: Run) -> None:
-    """Let a driver come to its end that finds only half of the input."""
+    """Run a driver with half of the input."""
     files = sorted((run.queries[0].input / "events").iterdir())
     later = [(file, file.rename(run.work / file.name)) for file in files[BATCHES // 2 :]]
     with run.start() as driver:
@@ -301,9 +300,9 @@ def do_half_of_it(run: Run) -> None:
 
 @dataclass(frozen=True)
 class Uneven(Aggregation):
-    """The same, where batches may hold several files: a source goes on behind what it wrote down for one that failed.
+    """An aggregation whose batches may hold several files: the source continues after its record of a failed batch.
 
-    State is compared with what the sink was given up to that batch, and that with the truth at the end.
+    State is compared with the sink's content up to that batch, and the sink with the expected result at the end.
     """
 
     query: Query
@@ -316,14 +315,14 @@ class Uneven(Aggregation):
 
 
 def let_batches_be_uneven(run: Run) -> None:
-    """Have the run checked like one in which a source may have gone on behind a batch that was never begun."""
+    """Let the check accept batches of several files, after a batch that the source recorded and Spark never started."""
     query = run.queries[0]
     assert isinstance(query.scenario, Aggregation)
     run.queries[0] = replace(query, scenario=Uneven(query.scenario.files, query))
 
 
 def wrong_with(run: Run) -> str:
-    """What is wrong with sink and state, or nothing."""
+    """Return what is wrong with sink and state; empty if nothing is."""
     try:
         run.check()
         run.check_state()
@@ -333,7 +332,7 @@ def wrong_with(run: Run) -> str:
 
 
 def first_error(driver: Driver) -> str:
-    """What the query's exception says first."""
+    """Return the beginning of the query's exception."""
     found = re.search(r"terminated with exception: (.*)", driver.log())
     if found is None:
         raise driver.failed("it ended without naming an exception")

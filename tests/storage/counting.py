@@ -1,4 +1,4 @@
-"""What queries ask of storage, batch by batch, from what a server or a proxy has written down."""
+"""Counts a query's requests, batch by batch, in the record of a server or a proxy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterable
 from urllib.parse import parse_qs, urlsplit
 
-# What makes an object: as a method of HTTP, or as servers call it. By rename it is a copy, of a hidden file.
+# Operations that create an object: methods of HTTP, and names of servers. A rename copies a hidden file.
 _MAKES_AN_OBJECT = {"PUT", "PutObject", "CopyObject"}
 _ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 def by_batch(requests: Iterable[tuple[str, str]], query: str = "query-0") -> list[Counter[str]]:
-    """From one commit entry to the next: operations, by what in the checkpoint they were asked of.
+    """Count requests from one commit entry to the next, by operation and place in the checkpoint.
 
-    `requests` are the operation and the target of each, in their order; a listing is asked of its prefix. Left out is
-    what the file source asks of its own log, with state or without. What follows the last commit entry comes last.
+    `requests` are operations and targets, in their order; the target of a listing is its prefix. Requests of the file
+    source for its own log are left out. The last count is of requests after the last commit entry.
     """
     batches: list[Counter[str]] = [Counter()]
     newest = -1
@@ -26,7 +26,7 @@ def by_batch(requests: Iterable[tuple[str, str]], query: str = "query-0") -> lis
             numbered = re.sub(r"/\d+(-ID\.trial)?$", r"/N\1", place)
             batches[-1][f"{operation} {numbered}"] += 1
         entry = re.fullmatch(r"commits/(\d+)", place)
-        # A second attempt at one belongs to the batch after it.
+        # A retry counts for the batch after it.
         if entry and operation in _MAKES_AN_OBJECT and int(entry[1]) > newest:
             newest = int(entry[1])
             batches.append(Counter())
@@ -34,14 +34,14 @@ def by_batch(requests: Iterable[tuple[str, str]], query: str = "query-0") -> lis
 
 
 def _place(target: str) -> str:
-    """The object, or the prefix of a listing, with `ID` for what is another each time."""
+    """Return the object, or the prefix of a listing, with `ID` in place of unique ids."""
     address = urlsplit(target)
     prefixes = parse_qs(address.query).get("prefix")
     return re.sub(_ID, "ID", prefixes[0] if prefixes else address.path)
 
 
 def by_operation(batch: Iterable[tuple[str, int]]) -> Counter[str]:
-    """The same, whatever was asked of."""
+    """Count requests by operation alone."""
     found: Counter[str] = Counter()
     for name, count in batch:
         found[name.partition(" ")[0]] += count

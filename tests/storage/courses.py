@@ -1,4 +1,4 @@
-"""What happens to queries on every storage: drivers that die, and two of them at once."""
+"""Courses of events on every storage: killed drivers, and two drivers at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from driver_process import Driver
 from harness import Reader, Run
 
-# How a driver ends that has met another one. The last is Spark's own, where both have found no `metadata`.
+# Errors of a driver that another one has replaced. The last is Spark's own, if neither driver finds `metadata`.
 MET_ANOTHER = ("[DSTL_", "CONCURRENT_STREAM_LOG_UPDATE", "SparkConcurrentModificationException")
 
 
 def check(run: Run, reader: Reader | None = None) -> None:
-    """Sink and state are right, the state as another application sees it."""
+    """Check sink and state; another application reads the state."""
     run.check()
     run.check_state(reader)
 
 
 def kill_drivers(run: Run, points: Mapping[str, int]) -> None:
-    """One driver after another, each killed at a fail point, in the batch that is given for it."""
+    """Start drivers in turn, and kill each at a fail point, in the batch given for it."""
     for point, batch in points.items():
         with run.start(f"{point}=pause@{batch}") as driver:
             driver.wait_for_pause(point)
@@ -26,9 +26,9 @@ def kill_drivers(run: Run, points: Mapping[str, int]) -> None:
 
 
 def start_two(run: Run, check: Callable[[Run], None] = check, batch: int = 3) -> tuple[Driver, Driver]:
-    """A driver waits before the commit entry of a batch while another brings the query to its end, and goes on then.
+    """Pause a driver before the commit entry of a batch until another driver has completed the query, and resume it.
 
-    The late one is fenced, and says so. Both have ended; the one that went on comes first.
+    The late one is fenced. Both have ended; the first result is the driver that completed the query.
     """
     with run.start(f"driver.before-commit-entry=pause@{batch}") as late:
         late.wait_for_pause("driver.before-commit-entry")
@@ -42,13 +42,13 @@ def start_two(run: Run, check: Callable[[Run], None] = check, batch: int = 3) ->
 
 
 def start_at_once(run: Run, check: Callable[[Run], None] = check) -> None:
-    """Two drivers begin at the same time. One of them ends the query, or the next one does."""
+    """Start two drivers at the same time. One of them or the next one completes the query."""
     with run.start() as one, run.start() as other:
         end_both(run, (one, other), check)
 
 
 def start_apart(run: Run, check: Callable[[Run], None] = check) -> None:
-    """A driver claims the checkpoint while another one is at work, between two of its batches; both go on then."""
+    """Start a driver while another one is paused between two batches, and resume that one."""
     point = "driver.after-commit-entry"
     epochs = f"{run.queries[0].checkpoint}/dstl/epochs"
     with run.start(f"{point}=pause@1") as first:
@@ -60,7 +60,7 @@ def start_apart(run: Run, check: Callable[[Run], None] = check) -> None:
 
 
 def end_both(run: Run, drivers: Sequence[Driver], check: Callable[[Run], None]) -> None:
-    """Wait for the end of drivers of one checkpoint: whatever they wrote, state and sink are those of one."""
+    """Wait for the end of drivers of one checkpoint: state and sink are those of one driver."""
     codes = [driver.wait() for driver in drivers]
     for driver, code in zip(drivers, codes, strict=True):
         assert code == 0 or any(error in driver.log() for error in MET_ANOTHER), driver.failed("no reason for its end")
@@ -71,7 +71,7 @@ def end_both(run: Run, drivers: Sequence[Driver], check: Callable[[Run], None]) 
 
 
 def finish(run: Run, check: Callable[[Run], None] = check) -> None:
-    """Start the queries again, let them end, and check everything."""
+    """Restart the queries, let them complete, and check everything."""
     with run.start() as driver:
         driver.succeed()
     check(run)

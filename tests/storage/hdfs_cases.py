@@ -1,4 +1,4 @@
-"""Faults of HDFS: what is done to a query, with the log and with stock Spark."""
+"""Faults of HDFS, for queries of spark-dstl and of stock Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_STARTS = 4
 
 @dataclass(frozen=True)
 class HdfsCase:
-    """One fault: what is done while the query runs, and whether that ends its driver."""
+    """A fault during a query, and whether it kills the driver."""
 
     name: str
     disturb: Callable[[Hdfs, Driver, Run], None]
@@ -26,30 +26,30 @@ class HdfsCase:
 
     @property
     def key(self) -> str:
-        """What it is called where results are written down."""
+        """Return the key of the case in recorded results."""
         return f"on HDFS: everything: {self.name}"
 
 
 def on_hdfs(work: Path, cluster: Hdfs, confs: Mapping[str, str], master: str = "local[2]") -> Run:
-    """A query whose checkpoint is there."""
+    """Return a query with its checkpoint on HDFS."""
     where = f"{cluster.address}/{work.name}"
     return Run.create(work, Aggregation.generate(), master=master, confs=confs, checkpoints=where, names=cluster.names)
 
 
 def restart_the_namenode(cluster: Hdfs, driver: Driver, run: Run) -> None:
-    """End the namenode and start it again."""
+    """Restart the namenode."""
     wait_for_commits(driver, run)
     cluster.tell("restart-namenode")
 
 
 def kill_a_datanode(cluster: Hdfs, driver: Driver, run: Run) -> None:
-    """End one datanode of three."""
+    """Stop one datanode of three."""
     wait_for_commits(driver, run)
     cluster.tell("stop-datanode")
 
 
 def enter_safe_mode(cluster: Hdfs, driver: Driver, run: Run) -> None:
-    """Have the namenode refuse every change for a while."""
+    """Let the namenode reject every change for a while."""
     wait_for_commits(driver, run)
     cluster.tell("enter-safe-mode")
     time.sleep(OUTAGE_SECONDS)
@@ -57,9 +57,9 @@ def enter_safe_mode(cluster: Hdfs, driver: Driver, run: Run) -> None:
 
 
 def die_with_an_open_file(cluster: Hdfs, driver: Driver, run: Run) -> None:
-    """Kill the driver while it writes a file whose content nobody takes."""
+    """Kill the driver while it writes a file and all datanodes are down."""
     wait_for_commits(driver, run)
-    # Who writes now has made a file, and finds nobody for its content.
+    # A writer can still create a file, but not write its content.
     cluster.tell("stop-datanodes")
     driver.wait_until(lambda: stalls_with_an_open_file(driver, run, cluster), "file that is open")
     driver.kill()
@@ -67,12 +67,12 @@ def die_with_an_open_file(cluster: Hdfs, driver: Driver, run: Run) -> None:
 
 
 def open_files(run: Run, cluster: Hdfs) -> list[str]:
-    """The files of this run's that are open."""
+    """Return the open files of this run."""
     return [path for path in cluster.open_files() if path.startswith(f"/{run.work.name}/")]
 
 
 def stalls_with_an_open_file(driver: Driver, run: Run, cluster: Hdfs) -> bool:
-    """Stop the driver; it goes on if it has nothing open."""
+    """Stall the driver; resume it if it has no open file."""
     driver.stall()
     if open_files(run, cluster):
         return True
@@ -90,7 +90,7 @@ HDFS_CASES = [
 
 
 def play_on_hdfs(case: HdfsCase, cluster: Hdfs, run: Run) -> Outcome:
-    """Let the query run, with its fault, to the end; it is started again when it has failed."""
+    """Run the query with its fault until it completes, with restarts after failures."""
     failures: list[str] = []
     for attempt in range(MOST_STARTS):
         with run.start() as driver:

@@ -1,7 +1,7 @@
-"""A query that goes on for as long as it is told, and says now and then what its driver holds.
+"""A query that runs for a given time and samples the memory of its driver.
 
-`long_run_driver.py <spec.json>`: the specification has `confs`, `checkpoint`, `seconds` and `every`, how often a sample
-is taken, in seconds; `samples` and `result` are where samples, a line of JSON each, and the result are left.
+`long_run_driver.py <spec.json>`: the specification has `confs`, `checkpoint`, `seconds` and `every`, the seconds
+between two samples; `samples` is the file of samples, a line of JSON each, and `result` that of the result.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from pyspark.sql import functions as sf
 
 ROWS = 500
 KEYS = 20_000
-# Neighbours do not share a store, nor a part of it.
+# Spreads successive values over the stores.
 STRIDE = 7919
-# So much that cannot be compressed comes with each value that snapshots of all keys are uploaded in parts.
+# Incompressible content of each value: enough for snapshots that are uploaded in parts.
 HASHES = 8
 
-# Of each key how many values it had, their sum, and the note on the last.
+# By key: the number of values, their sum, and the note on the last.
 Totals = dict[int, tuple[int, int, str]]
 
 
 def main() -> None:
-    """Run the query, and leave what its sink and its state hold at the end."""
+    """Run the query, and write the final content of sink and state."""
     spec: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in spec["confs"].items():
@@ -58,7 +58,7 @@ def main() -> None:
             samples.write(json.dumps({"seconds": passed, "batches": sink.batches, **held(spark)}) + "\n")
             samples.flush()
     query.stop()
-    # Key, count, sum and note; behind these, the value that `max_by` kept the note of.
+    # Key, count, sum and note, and the value of the note that `max_by` keeps.
     rows = spark.read.format("statestore").load(spec["checkpoint"]).select("key.key", "value.*").collect()
     in_sink = [(key, *kept) for key, kept in sink.rows.items()]
     result = {"batches": sink.batches, "sink": in_sink, "state": [list(row)[:4] for row in rows]}
@@ -67,20 +67,20 @@ def main() -> None:
 
 
 class Sink:
-    """What the newest batches wrote of each key, and how many batches there were."""
+    """The newest row of each key, and the number of batches."""
 
     def __init__(self) -> None:
         self.rows: Totals = {}
         self.batches = 0
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        """Take the result of a batch, which may be one that was taken before."""
+        """Add the result of a batch, which may be a repeated one."""
         self.rows.update({row.key: (row["count"], row["sum"], row.note) for row in rows.collect()})
         self.batches = batch + 1
 
 
 def totals(spark: SparkSession) -> DataFrame:
-    """Count, sum and the note on the last value of each key; a batch has `ROWS` values, which follow each other."""
+    """Return count, sum and the note on the last value of each key; a batch has `ROWS` successive values."""
     values = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).load().select("value")
     noted = values.select("value", (sf.col("value") * STRIDE % KEYS).alias("key"), note_column().alias("note"))
     return noted.groupBy("key").agg(
@@ -89,17 +89,17 @@ def totals(spark: SparkSession) -> DataFrame:
 
 
 def note_column() -> Any:
-    """As `note` has it."""
+    """Return `note` as a column."""
     return sf.concat(*(sf.sha2(sf.concat(sf.col("value").cast("string"), sf.lit(f".{n}")), 512) for n in range(HASHES)))
 
 
 def note(value: int) -> str:
-    """Text that cannot be compressed to less than half of it, and is another for each value."""
+    """Return a text, different for each value, that compresses to half its size at best."""
     return "".join(hashlib.sha512(f"{value}.{n}".encode()).hexdigest() for n in range(HASHES))
 
 
 def expected(batches: int) -> Totals:
-    """What there must be after so many batches."""
+    """Return the expected result after so many batches."""
     values = range(batches * ROWS)
     counts: Counter[int] = Counter()
     sums: Counter[int] = Counter()
@@ -113,8 +113,8 @@ def expected(batches: int) -> Totals:
 
 
 def held(spark: SparkSession) -> dict[str, int]:
-    """Threads of the driver's JVM, its heap once it has been collected, and the memory of its process, in bytes."""
-    # Python lets go of what it holds in the JVM, such as the data frames of batches, when it collects cycles: seldom.
+    """Return the threads of the driver's JVM, its heap after a collection, and the memory of its process, in bytes."""
+    # Python releases its objects in the JVM, such as the data frames of batches, only when it collects cycles.
     gc.collect()
     jvm: Any = spark._jvm
     management = jvm.java.lang.management.ManagementFactory
@@ -128,7 +128,7 @@ def held(spark: SparkSession) -> dict[str, int]:
 
 
 def parsed(lines: Iterator[str]) -> Iterator[dict[str, int]]:
-    """The samples that have been taken so far; the last line may still be incomplete."""
+    """Yield the samples so far; the last line may be incomplete."""
     for line in lines:
         if line.endswith("\n"):
             yield json.loads(line)

@@ -23,7 +23,7 @@ ROWS = None if IN_FULL else 60_000
 
 @dataclass(frozen=True)
 class MainJob:
-    """It, with its input, output and checkpoint."""
+    """The query, with its input, output and checkpoint."""
 
     settings: Settings
     batches: int
@@ -43,7 +43,7 @@ class MainJob:
             parent=os.getpid(),
             files="",
             location=f"{storage.root}/{work.name}/flights",
-            # The log comes from the package, as in the demo.
+            # The package provides the log, as in the demo.
             storage=storage.reached({}),
         )
         settings.save()
@@ -55,7 +55,7 @@ class MainJob:
         return start_driver(command, {}, Path(self.settings.work), name)
 
     def verdict(self) -> dict[str, Any]:
-        """What the batch computation says of the stream's result."""
+        """Return the batch computation's verdict on the stream's result."""
         with self.start("check", "check") as driver:
             driver.succeed()
         found: dict[str, Any] = json.loads(self.settings.verdict.read_text(encoding="utf-8"))

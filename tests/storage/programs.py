@@ -1,4 +1,4 @@
-"""Programs and jars of the storage tests, where this machine has them.
+"""Programs and jars of the storage tests.
 
 `make storage-tools` builds and fetches them, outside of the checkout.
 """
@@ -17,7 +17,7 @@ HOW = "`make storage-tools` gets it (programs need Go 1.26, jars come from Maven
 
 
 def program(name: str) -> str:
-    """The path of a program; the test is skipped where there is none."""
+    """Return the path of a program; the test is skipped without it."""
     found = shutil.which(name, path=str(CACHE / "tools")) or shutil.which(name)
     if found is None:
         pytest.skip(f"no {name}: {HOW}")
@@ -25,17 +25,17 @@ def program(name: str) -> str:
 
 
 def jars(name: str) -> list[Path]:
-    """The jars of a client or of a server; the test is skipped where there are none."""
+    """Return the jars of a client or of a server; the test is skipped without them."""
     return in_directory(CACHE / "jars" / name)
 
 
 def connector() -> list[Path]:
-    """The jars of the S3 connector for the Spark that the tests run on."""
+    """Return the jars of the S3 connector for the tests' version of Spark."""
     return in_directory(gateway.connector())
 
 
 def in_directory(directory: Path) -> list[Path]:
-    """All jars there; the test is skipped where there are none."""
+    """Return all jars of a directory; the test is skipped without them."""
     found = sorted(directory.glob("*.jar"))
     if not found:
         pytest.skip(f"no jars of {directory.name}: {HOW}")

@@ -1,7 +1,7 @@
-"""Drivers and executors killed at moments that nobody has thought of.
+"""Kills of drivers and executors at random moments.
 
-A seeded generator draws the moments and the victims. A moment is a number of changes that storage has seen, not a time;
-which of the query's steps that is, the machine has a say in, so that a seed tries much the same again, not the same.
+A seeded generator draws the moments and the victims. A moment is a number of writes to storage, not a time. Timing
+differs between runs of one seed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from harness import Run
 from storages import Watched
 
 SEEDS = "SPARK_DSTL_TEST_SEEDS"
-# Of ten kills so many hit the driver.
+# The number of kills of ten that hit the driver.
 DRIVERS_OF_TEN = 4
-# Moments are at most so many small batches apart.
+# The most small batches between two kills.
 BATCHES_APART = 2
-# Executors that die do not end a batch by their number alone.
+# The number of dead executors does not fail a batch.
 PATIENT = {"spark.task.maxFailures": "100", "spark.deploy.maxExecutorRetries": "-1"}
-# The changes of a batch are lost with the executor that alone had them: the query ends, and can be started again.
+# An executor that alone had changes of a batch was killed: the query fails and can be restarted.
 LOST_CHANGES = r"\[DSTL_LOST_CHANGES\]"
 
 
 def seeds() -> list[int]:
-    """Those that the environment names, separated by commas."""
+    """Return the seeds of the environment, separated by commas."""
     return [int(seed) for seed in os.environ.get(SEEDS, "1").split(",")]
 
 
 @dataclass
 class Kills:
-    """Some kills, `left` of which are still to come; `done` says what there was so far."""
+    """Kills: the number `left`, and those `done`."""
 
     seed: int
     watched: Watched
@@ -46,7 +46,7 @@ class Kills:
         self._chance = random.Random(self.seed)
 
     def attend(self, driver: Driver) -> None:
-        """Kill executors of this driver at some moments, until the driver is killed or has ended by itself."""
+        """Kill executors of this driver, until the driver is killed or ends by itself."""
         while self.left:
             moment = self.watched.changes() + self._chance.randrange(1, BATCHES_APART * self.watched.a_batch)
             kills_driver = self._chance.randrange(10) < DRIVERS_OF_TEN
@@ -66,8 +66,8 @@ class Kills:
             self._note(moment, f"executor {executors.index(victim) + 1} of {len(executors)}")
 
     def __str__(self) -> str:
-        """What one needs to know of a run that went wrong."""
-        return f"seed {self.seed} ({SEEDS}={self.seed} tries it again): {'; '.join(self.done)}"
+        """Describe the kills for the message of a failed test."""
+        return f"seed {self.seed} ({SEEDS}={self.seed} repeats it): {'; '.join(self.done)}"
 
     def _wait_for(self, driver: Driver, moment: int) -> None:
         def has_come() -> bool:
@@ -80,9 +80,9 @@ class Kills:
 
 
 def kill_at_random(run: Run, kills: Kills, check: Callable[[Run], None]) -> None:
-    """Kill drivers and executors, each driver followed by another one, and let the query come to its end.
+    """Kill drivers and executors, restart drivers, and let the query complete.
 
-    A driver may end by itself only with the error that names the changes that were lost with an executor of its own.
+    A driver may fail by itself only because changes were lost with an executor of its own.
     """
     run.confs.update({**PATIENT, **kills.watched.confs})
     while True:
@@ -96,7 +96,7 @@ def kill_at_random(run: Run, kills: Kills, check: Callable[[Run], None]) -> None
                 kills.done.append(f"end by {first_error(driver)[:200]}")
                 hit = [kill for kill in kills.done[before:] if kill.startswith("executor")]
                 expected = hit and re.search(LOST_CHANGES, driver.log())
-                assert expected, driver.failed(f"it ended for no reason that there was; {kills}")
+                assert expected, driver.failed(f"it ended without a reason; {kills}")
     let_batches_be_uneven(run)
     try:
         check(run)

@@ -17,7 +17,7 @@ PROFILE = Path(__file__).resolve().parents[2] / "conf" / "storage" / "minio.conf
 
 
 def s3a(address: str) -> dict[str, str]:
-    """The profile that users are given for such servers, and where this one is."""
+    """Return the shipped profile for such servers, with the address of this one."""
     lines = PROFILE.read_text(encoding="utf-8").splitlines()
     profile = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     of_server = {
@@ -26,26 +26,26 @@ def s3a(address: str) -> dict[str, str]:
         "connection.ssl.enabled": "false",
         "access.key": ACCESS_KEY,
         "secret.key": SECRET_KEY,
-        # Connections that are kept escape what a proxy does to new ones.
+        # A proxy's faults apply to new connections: kept ones would escape them.
         "connection.ttl": "1s",
     }
     return {**profile, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in of_server.items()}}
 
 
 def environment(address: str) -> dict[str, str]:
-    """What commands that are typed find there of the server, and of its keys."""
+    """Return the environment of commands: the server's address and keys."""
     keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
     return {"AWS_ENDPOINT_URL": address, "AWS_REGION": REGION, **keys}
 
 
 def with_jars(confs: Mapping[str, str]) -> dict[str, str]:
-    """The same settings with the connector on the class path."""
+    """Add the connector to the class path."""
     connector_jars = ",".join(map(str, connector()))
     return {**confs, "spark.jars": ",".join(filter(None, [confs.get("spark.jars", ""), connector_jars]))}
 
 
 def names_on(server: S3Server) -> Callable[[str], list[str]]:
-    """What is in a directory of the server's."""
+    """Return a function that lists a directory of the server."""
 
     def names(directory: str) -> list[str]:
         bucket, _, prefix = directory.removeprefix("s3a://").partition("/")
@@ -62,7 +62,7 @@ def on_s3(
     confs: Mapping[str, str] | None = None,
     address: str | None = None,
 ) -> Run:
-    """Queries with their checkpoints on the server, reached at another address if there is something between."""
+    """Return queries with their checkpoints on the server; `address` is that of a proxy."""
     kept = with_jars(log_confs() if confs is None else confs)
     reached = s3a(address or server.address)
     return Run.create(

@@ -1,4 +1,4 @@
-"""Storage servers on the loopback interface. Each ends with its `with` block, by the id of its process."""
+"""Storage servers on the loopback interface. Each ends with its `with` block."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WEBHDFS = "/webhdfs/v1"
 
 
 class Process:
-    """A server's process, that can be killed and started again."""
+    """A server's process, which can be killed and restarted."""
 
     def __init__(self, name: str, command: Sequence[str], work: Path, variables: Mapping[str, str]) -> None:
         self._name = name
@@ -47,7 +47,7 @@ class Process:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, ready: Callable[[], bool]) -> None:
-        """Start it, and wait until it is ready."""
+        """Start the process, and wait until it is ready."""
         with (self._work / f"{self._name}.log").open("ab") as out:
             self._process = subprocess.Popen(
                 self._command,
@@ -65,7 +65,7 @@ class Process:
             time.sleep(POLL_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -89,7 +89,7 @@ class Process:
         self._process.stdin.flush()
 
     def log(self) -> str:
-        """What it has said."""
+        """Return its output."""
         return (self._work / f"{self._name}.log").read_text(encoding="utf-8", errors="replace")
 
 
@@ -107,7 +107,7 @@ class S3Server:
 
     @cached_property
     def client(self) -> Any:
-        """What the tests look at the server with."""
+        """Return a client for the tests."""
         return client(self.address)
 
     def keys(self, prefix: str, bucket: str = BUCKET) -> list[str]:
@@ -116,22 +116,22 @@ class S3Server:
         return [found["Key"] for page in pages for found in page.get("Contents", ())]
 
     def unfinished_uploads(self, bucket: str = BUCKET) -> list[str]:
-        """The keys of multipart uploads that were begun and neither completed nor aborted."""
+        """Return the keys of unfinished multipart uploads."""
         return [found["Key"] for found in self.client.list_multipart_uploads(Bucket=bucket).get("Uploads", ())]
 
 
 @dataclass(frozen=True)
 class S3Process(S3Server):
-    """One in a process of its own."""
+    """An S3 server in a process of its own."""
 
     process: Process
 
     def kill(self) -> None:
-        """SIGKILL to the server."""
+        """Send SIGKILL to the server."""
         self.process.kill()
 
     def restart(self) -> None:
-        """Start the server again, on what it has stored."""
+        """Restart the server with its stored objects."""
         self.process.start(lambda: answers(self.port))
 
 
@@ -142,16 +142,16 @@ class Versitygw(S3Process):
     gateway: Gateway
 
     def requests(self) -> list[Request]:
-        """Every request it has answered, in the order of the answers."""
+        """Return the answered requests, in the order of the answers."""
         return self.gateway.requests()
 
     def asked(self) -> list[tuple[str, str]]:
-        """Operation and target of each of them."""
+        """Return operation and target of each request."""
         return [(request.operation, request.target) for request in self.requests()]
 
 
 def client(address: str) -> Any:
-    """A client that does not try again."""
+    """Return a client without retries."""
     return boto3.client(
         "s3",
         endpoint_url=address,
@@ -163,7 +163,7 @@ def client(address: str) -> Any:
 
 
 def answers(port: int) -> bool:
-    """Whether an S3 server answers there."""
+    """Return whether an S3 server answers."""
     if not listens("127.0.0.1", port):
         return False
     try:
@@ -175,7 +175,7 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def versitygw(work: Path) -> Iterator[Versitygw]:
-    """A Versity S3 Gateway in a directory that it makes, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    """A Versity S3 Gateway in a directory that it creates, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
     port = free_port()
     gateway = Gateway.in_directory(work)
     command = gateway.command(program("versitygw"), port)
@@ -186,7 +186,7 @@ def versitygw(work: Path) -> Iterator[Versitygw]:
 
 @contextmanager
 def minio(work: Path) -> Iterator[S3Process]:
-    """A MinIO in a directory that it makes, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
+    """A MinIO in a directory that it creates, with empty buckets `BUCKET` and `OTHER_BUCKET`."""
     port = free_port()
     (work / "stored").mkdir(parents=True)
     command = [program("minio"), "server", "--address", f"127.0.0.1:{port}", "--console-address", "127.0.0.1:0"]
@@ -207,7 +207,7 @@ def _running(server: Any) -> Iterator[Any]:
         server.process.kill()
 
 
-# Those that speak S3, by name: each is started in a directory that it makes.
+# S3 servers, by name; each takes the directory that it creates.
 S3_SERVERS: Mapping[str, Callable[[Path], AbstractContextManager[S3Process]]] = {
     "versitygw": versitygw,
     "minio": minio,
@@ -227,7 +227,7 @@ class Toxiproxy:
         return f"http://127.0.0.1:{self.port}"
 
     def add(self, kind: str, **attributes: int) -> None:
-        """Put a toxic on what the server answers: new connections meet it."""
+        """Add a toxic to the server's answers on new connections."""
         toxic = {
             "name": kind,
             "type": kind,
@@ -237,7 +237,7 @@ class Toxiproxy:
         self._ask("POST", "/proxies/storage/toxics", toxic)
 
     def clear(self) -> None:
-        """Take all toxics off."""
+        """Remove all toxics."""
         self._ask("POST", "/reset")
 
     def _ask(self, method: str, path: str, content: Any = None) -> None:
@@ -272,11 +272,11 @@ class Hdfs:
     process: Process
 
     def names(self, directory: str) -> list[str]:
-        """What is in a directory; nothing if there is none."""
+        """List a directory; empty if it does not exist."""
         return [status["pathSuffix"] for status in self._listed(directory)]
 
     def files(self, directory: str) -> list[str]:
-        """The paths of all files below a directory, from there."""
+        """Return the paths of all files below a directory, relative to it."""
         found: list[str] = []
         for status in self._listed(directory):
             name = status["pathSuffix"]
@@ -285,14 +285,14 @@ class Hdfs:
         return found
 
     def transactions(self) -> int:
-        """How many changes the namenode has written down."""
+        """Return the number of the namenode's transactions."""
         bean = "Hadoop:service=NameNode,name=FSNamesystem"
         address = f"{self.web.removesuffix(WEBHDFS)}/jmx?{urllib.parse.urlencode({'qry': bean})}"
         with urllib.request.urlopen(address, timeout=DEADLINE_SECONDS) as answer:
             return int(json.loads(answer.read())["beans"][0]["LastWrittenTransactionId"])
 
     def ask(self, path: str, operation: str) -> Any:
-        """What WebHDFS answers to an operation that reads."""
+        """Return the answer of WebHDFS to a reading operation."""
         address = f"{self.web}{urllib.parse.quote(path)}?op={operation}"
         with urllib.request.urlopen(address, timeout=DEADLINE_SECONDS) as answer:
             return json.loads(answer.read())
@@ -308,13 +308,13 @@ class Hdfs:
         return statuses
 
     def open_files(self) -> list[str]:
-        """The files that are being written, and those that a dead writer has left open."""
+        """Return the open files, those of dead writers included."""
         before = len(self.process.log())
         self.tell("list-open-files")
         return re.findall(r"^open (.*)$", self.process.log()[before:], re.MULTILINE)
 
     def tell(self, command: str) -> None:
-        """Have it do something, and wait until it is done: see `MiniHdfs`."""
+        """Send a command, and wait until it is done: see `MiniHdfs`."""
         done = f"done {command}"
         before = self.process.log().count(done)
         self.process.tell(command)

@@ -1,4 +1,4 @@
-"""The storages on which the log is tried in the same way: how queries get there, and what is seen there of them."""
+"""The storages on which the log is tested in the same way."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CHANGES_SOMETHING = {"PUT", "POST", "DELETE"}
 
 @dataclass(frozen=True)
 class Watched:
-    """A way to a storage on which changes are counted.
+    """A connection to a storage that counts writes.
 
-    `confs` lead there, `changes` says how many there were so far, `a_batch` about how many a small batch makes.
+    `confs` configure it; `changes` returns the number of writes so far; a small batch makes about `a_batch`.
     """
 
     confs: Mapping[str, str]
@@ -38,14 +38,14 @@ class Watched:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A place for data files that is none of the checkpoint's, and the files that are there."""
+    """A place for data files outside of the checkpoint, and its files."""
 
     path: str
     files: Callable[[], list[str]]
 
 
 class Storage(ABC):
-    """A server that runs. Each test has a directory of its own there, below `root`; `confs` lead there."""
+    """A running server. Each test has a directory of its own below `root`; `confs` configure the access."""
 
     root: str
     confs: Mapping[str, str]
@@ -53,34 +53,34 @@ class Storage(ABC):
     def run(
         self, work: Path, *scenarios: Scenario, master: str = "local[2]", confs: Mapping[str, str] | None = None
     ) -> Run:
-        """Queries with their checkpoints there, with the log if `confs` do not say otherwise."""
+        """Return queries with their checkpoints on the storage, with the log unless `confs` set another provider."""
         kept = self.reached(log_confs() if confs is None else confs)
         checkpoints = f"{self.root}/{work.name}"
         return Run.create(work, *scenarios, master=master, confs=kept, checkpoints=checkpoints, names=self.files)
 
     @abstractmethod
     def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
-        """The same settings, with what leads there."""
+        """Add the settings of the access."""
 
     @abstractmethod
     def opened(self, checkpoint: str) -> AbstractContextManager[Checkpoint]:
-        """A checkpoint as the commands open it."""
+        """Open a checkpoint as the commands do."""
 
     @abstractmethod
     def files(self, directory: str) -> list[str]:
-        """The paths of all files below a directory, from there."""
+        """Return the paths of all files below a directory, relative to it."""
 
     @abstractmethod
     def unfinished(self, directory: str) -> list[str]:
-        """What somebody began to write there who is dead now, and nobody will ever clean up."""
+        """Return unfinished writes of dead processes."""
 
     @abstractmethod
     def elsewhere(self, work: Path) -> AbstractContextManager[Elsewhere]:
-        """Another bucket, or what comes next to that."""
+        """Return another bucket, or another cluster."""
 
     @abstractmethod
     def watched(self) -> AbstractContextManager[Watched]:
-        """A way there on which changes are counted."""
+        """Return a connection that counts writes."""
 
 
 class OnS3(Storage):
@@ -129,7 +129,7 @@ class OnS3(Storage):
 
 
 class OnHdfs(Storage):
-    """An HDFS; each change is a transaction of its namenode's."""
+    """An HDFS; each write is a transaction of its namenode."""
 
     def __init__(self, cluster: Hdfs) -> None:
         self._cluster = cluster
@@ -148,7 +148,7 @@ class OnHdfs(Storage):
         return self._cluster.files(directory)
 
     def unfinished(self, directory: str) -> list[str]:  # noqa: ARG002
-        # The namenode closes what a dead writer left open, once its lease has expired.
+        # The namenode closes a dead writer's file when its lease has expired.
         return []
 
     @contextmanager
@@ -165,14 +165,14 @@ class OnHdfs(Storage):
 
 @contextmanager
 def on_s3(name: str, work: Path) -> Iterator[Storage]:
-    """A server of that name that speaks S3."""
+    """Run the S3 server of that name."""
     with S3_SERVERS[name](work / "server") as server:
         yield OnS3(server)
 
 
 @contextmanager
 def on_hdfs(work: Path) -> Iterator[Storage]:
-    """A namenode and three datanodes."""
+    """Run a namenode and three datanodes."""
     with hdfs(work) as cluster:
         yield OnHdfs(cluster)
 

@@ -29,7 +29,7 @@ def work_of(tmp_path: Path) -> Path:
 
 
 def check_on(server: Azurite) -> Callable[[Run], None]:
-    """Sink and state are right, the state as another application sees it in a copy of the checkpoint."""
+    """Check sink and state; another application reads the state in a copy of the checkpoint."""
 
     def check(run: Run) -> None:
         run.check()

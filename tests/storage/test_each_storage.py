@@ -1,4 +1,4 @@
-"""What holds on every storage, tried on each in the same way: sink and state are compared with the truth."""
+"""Guarantees on every storage, tested on each in the same way."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from storages import STORAGES, Storage
 Check = Callable[[Run], None]
 
 KILLS = 10
-# Segments of some stores lie in data files, those of others in the commit entry.
+# Segments of some stores are in data files, those of others in the commit entry.
 SOME_LARGE = dstl(inline__maxSegmentSize="1000")
 KINDS = {"large segments": LARGE_SEGMENTS, "checkpoint format 2": {FORMAT_VERSION: "2"}}
 
 
 @pytest.fixture(scope="module", params=STORAGES)
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
-    """One for all tests, each of which has a directory of its own."""
+    """A storage for all tests, each of which has a directory of its own."""
     with STORAGES[request.param](tmp_path_factory.mktemp("server")) as storage:
         yield storage
 
 
 @pytest.fixture(scope="module")
 def reader(storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """An application that has never run a query, and reads states that are there."""
+    """An application that reads states and has never run a query."""
     reader = Reader(tmp_path_factory.mktemp("reader"), storage.reached(log_confs()))
     yield reader
     reader.close()
@@ -50,7 +50,7 @@ def reader(storage: Storage, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def check(storage: Storage, reader: Reader) -> Check:
-    """Sink and state are right, and every byte is as it was written."""
+    """Check sink and state, and every byte that commit entries name."""
 
     def is_right(run: Run) -> None:
         courses.check(run, reader)
@@ -69,7 +69,7 @@ def verify(checkpoint: Checkpoint) -> None:
 
 @pytest.mark.timeout(1200)
 def test_the_main_job_loses_and_repeats_nothing(tmp_path: Path, storage: Storage) -> None:
-    """Its driver is killed in one of the batches in the middle, as in the demo."""
+    """Its driver is killed in a batch in the middle, as in the demo."""
     job = MainJob.create(tmp_path, storage)
     batch = random.Random(1).randrange(job.batches * 2 // 5, job.batches * 3 // 5)
     checkpoint = job.settings.location
@@ -83,14 +83,14 @@ def test_the_main_job_loses_and_repeats_nothing(tmp_path: Path, storage: Storage
     assert (verdict["missing"], verdict["unexpected"]) == (0, 0), verdict
     with storage.opened(checkpoint) as found:
         verify(found)
-        # Watermarks have let all real windows out, and cleared both sides of the join.
+        # Watermarks have emitted all real windows, and cleared both sides of the join.
         keys = [json.loads(row["key"]) for row in found.state().read_all().to_pylist()]
     assert keys
     assert all(SENTINEL in key.values() for key in keys), keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whoever_dies_around_a_commit_nothing_is_lost_or_repeated(
+def test_a_process_killed_around_a_commit_loses_and_repeats_nothing(
     tmp_path: Path, storage: Storage, check: Check, kind: str
 ) -> None:
     run = storage.run(tmp_path, Aggregation.generate(), master=CLUSTER, confs={**log_confs(), **KINDS[kind]})
@@ -106,7 +106,7 @@ def test_whoever_dies_around_a_commit_nothing_is_lost_or_repeated(
 def test_executors_that_die_while_they_write_and_load_snapshots_lose_nothing(
     tmp_path: Path, storage: Storage, check: Check
 ) -> None:
-    # Only snapshots go to data files: a batch whose changes an executor is uploading when it dies fails, by name.
+    # Only snapshots are in data files: a batch fails if an executor dies while it uploads changes.
     small = dstl(batch__persistDelay="50ms", inline__maxSegmentSize="1000")
     confs = {**log_confs(), **ALWAYS_SNAPSHOTS, **small}
     run = storage.run(tmp_path, Aggregation.generate(files=10, rows=30), master=CLUSTER, confs=confs)
@@ -130,7 +130,7 @@ def test_drivers_and_executors_killed_at_random_moments_lose_and_repeat_nothing(
     with storage.watched() as watched:
         kills = Kills(seed, watched, KILLS)
         kill_at_random(run, kills, check)
-    # The query may come to its end before all were done.
+    # The query may complete before the last kill.
     assert kills.left <= KILLS // 2, kills
     assert {"driver", "executor"} <= {kill.split()[0] for kill in kills.done}, kills
 
@@ -139,7 +139,7 @@ def test_drivers_and_executors_killed_at_random_moments_lose_and_repeat_nothing(
 def test_two_drivers_leave_one_history(
     tmp_path: Path, storage: Storage, check: Check, start: Callable[[Run, Check], object]
 ) -> None:
-    """Two that begin at once; one that begins while another is at work; one that is late with a commit entry."""
+    """Two that start at once; one that starts while another runs; one that is late with a commit entry."""
     start(storage.run(tmp_path, Aggregation.generate(files=8)), check)
 
 
@@ -155,12 +155,12 @@ def test_data_files_may_be_elsewhere(tmp_path: Path, storage: Storage, check: Ch
 
 @dataclass(frozen=True)
 class Continued(Aggregation):
-    """A batch without data ends the first run, so that the last file is in the batch after it."""
+    """A batch without data ends the first run: the last file is in the batch after it."""
 
     versions: ClassVar = [6]
 
 
-def test_a_stock_checkpoint_is_taken_over(tmp_path: Path, storage: Storage, check: Check) -> None:
+def test_a_stock_checkpoint_is_continued(tmp_path: Path, storage: Storage, check: Check) -> None:
     run = storage.run(tmp_path, Continued.generate(), confs=stock_confs())
     query = run.queries[0]
     last = query.input / "events" / "0005.json"
@@ -180,23 +180,23 @@ def test_a_stock_checkpoint_is_taken_over(tmp_path: Path, storage: Storage, chec
     assert plain() == before
 
 
-def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, storage: Storage, check: Check) -> None:
+def test_executors_are_allocated_dynamically(tmp_path: Path, storage: Storage, check: Check) -> None:
     confs = {**log_confs(), **FROM_NONE_TO_TWO}
     run = storage.run(tmp_path, Aggregation.generate(), master=CLUSTER, confs=confs)
     come_and_go(run)
     finish(run, check)
 
 
-def test_other_applications_open_the_checkpoint_of_a_query_that_runs_and_of_one_that_is_dead(
+def test_other_applications_read_the_checkpoint_during_a_batch_and_after_the_drivers_death(
     tmp_path: Path, storage: Storage, reader: Reader, check: Check
 ) -> None:
-    """Spark's reader of states, and what the commands `dstl` are made of."""
+    """Spark's state reader, and the functions of the `dstl` commands."""
     truth = Aggregation.generate()
     run = storage.run(tmp_path, truth, confs={**log_confs(), **LARGE_SEGMENTS})
     checkpoint = run.queries[0].checkpoint
     with run.start("driver.before-commit-entry=pause@4") as driver:
         driver.wait_for_pause("driver.before-commit-entry")
-        # The log of batch 4 is there, and no commit entry names it.
+        # The data file of batch 4 exists, and no commit entry names it.
         run.check_state(reader)
         see(storage, checkpoint, 3, truth.after(4))
         driver.kill()
@@ -205,7 +205,7 @@ def test_other_applications_open_the_checkpoint_of_a_query_that_runs_and_of_one_
 
 
 def see(storage: Storage, path: str, newest: int, expected: Windows) -> None:
-    """Open a checkpoint as the commands do: its newest batch, and the state after that."""
+    """Open a checkpoint as the commands do; returns its newest batch, and the state after it."""
     with storage.opened(path) as checkpoint:
         verify(checkpoint)
         assert checkpoint.summary().newest_batch == newest

@@ -1,4 +1,4 @@
-"""A query on an S3 server, and faults on the wire: nothing is lost, and nothing is counted twice."""
+"""Faults between a query and an S3 server: no row is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[S3Process
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.key)
-def test_a_query_comes_through(case: Case, tmp_path: Path, server: S3Process) -> None:
+def test_a_query_survives(case: Case, tmp_path: Path, server: S3Process) -> None:
     work = tmp_path / "run"
     work.mkdir()
     with place_of(case, server, work) as place:
         outcome = play(case, place)
         met = place.wire.met()
-    # The table is of one server: what happens on the wire is the same with each.
+    # The table is of one server: the faults are the same with each.
     if os.environ.get(RECORD) and server.name == "versitygw":
         Figures.read().add(case.key, "spark-dstl", outcome.failures, outcome.wrong, len(met) if case.rules else None)
     assert not outcome.wrong

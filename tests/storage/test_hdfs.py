@@ -1,4 +1,4 @@
-"""What concerns HDFS alone: its faults, files that stay open, and the commands, for which only Hadoop has a client."""
+"""Tests of HDFS alone: its faults, files that stay open, and the commands, which read through Hadoop's client."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def record(case: HdfsCase, outcome: Outcome) -> None:
         Figures.read().add(case.key, "spark-dstl", outcome.failures, outcome.wrong)
 
 
-def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, cluster: Hdfs) -> None:
-    """The next driver does not wait for its lease, and the namenode closes it once that has expired."""
+def test_a_file_that_a_dead_driver_left_open_does_not_block_the_next_driver(tmp_path: Path, cluster: Hdfs) -> None:
+    """The next driver does not wait for its lease; the namenode closes it when the lease has expired."""
     run = on_hdfs(tmp_path, cluster, log_confs())
     with run.start() as driver:
         OPEN_FILE.disturb(cluster, driver, run)
@@ -55,7 +55,7 @@ def test_a_file_that_a_dead_driver_left_open_is_in_nobodys_way(tmp_path: Path, c
     assert not outcome.wrong
 
 
-def test_the_commands_read_what_only_hadoop_has_a_client_for(tmp_path: Path, cluster: Hdfs) -> None:
+def test_the_commands_read_through_hadoops_client(tmp_path: Path, cluster: Hdfs) -> None:
     """Without libhdfs: through Hadoop's own client, in a Java process that ends with the command."""
     run = on_hdfs(tmp_path, cluster, {**log_confs(), **LARGE_SEGMENTS})
     with run.start() as driver:

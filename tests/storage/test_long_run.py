@@ -1,4 +1,4 @@
-"""A query that goes on for minutes, or for as long as is asked: what it holds and keeps does not grow.
+"""A query that runs for minutes or longer: memory, objects and connections do not grow.
 
 `make storage-long-run` runs it for an hour; `make test-storage` for some minutes.
 """
@@ -28,25 +28,25 @@ from wire import Wire, wire
 LONG_RUN = "SPARK_DSTL_TEST_LONG_RUN"
 SECONDS = int(os.environ.get(LONG_RUN, "240"))
 SAMPLE_SECONDS = 3
-# As many connections as S3A may have at most; by default they are 500.
+# The limit of S3A's connections; 500 by default.
 CONNECTIONS = 20
 PARTS = {"multipart.size": "5M", "multipart.threshold": "5M", "block.size": "5M"}
-# As in conf/storage/s3.conf: by default S3A keeps something for each object that was ever read.
+# As in conf/storage/s3.conf: the default stream retains memory for each object that was read.
 STREAMS = {"input.stream.type": "classic"}
-# Pools of S3A's have 96 threads by default, and make one with each task until they have them: that takes many minutes.
+# S3A's pool has 96 threads by default, and fills in many minutes.
 POOLS = {"threads.max": "8"}
-# What comes after minutes, hours and days comes after seconds, so that a run of minutes sees all of it often.
+# Short intervals: a run of minutes has many rounds of retention and many snapshots.
 COMPRESSED = {
     "spark.sql.streaming.minBatchesToRetain": "5",
     f"{STATE_STORE}.maintenanceInterval": "3s",
     **dstl(materialize__interval="10s"),
-    # What Spark keeps for its UI grows until it has so many.
+    # Spark's memory for its UI grows to these limits.
     **{
         f"spark.{of}": "10"
         for of in ("ui.retainedJobs", "ui.retainedStages", "ui.retainedTasks", "sql.ui.retainedExecutions")
     },
 }
-# What varies from sample to sample: a third of the run holds so much more than the one before it at most.
+# The most growth from the second third of the run to the last.
 MORE_THREADS = 5
 MORE_BYTES = 16 << 20
 MORE = 1.25
@@ -54,12 +54,12 @@ MORE = 1.25
 
 @dataclass(frozen=True)
 class Place:
-    """Where a checkpoint is, how it is reached, and what is seen of it from outside: objects and bytes at least."""
+    """A checkpoint, the settings of its storage, and a function that measures it: objects and bytes at least."""
 
     checkpoint: str
     confs: Mapping[str, str]
     look: Callable[[], dict[str, int]]
-    # What there must not be at the end.
+    # Open files or uploads, none at the end.
     left_open: Callable[[], list[str]]
     wire: Wire | None = None
 
@@ -137,7 +137,7 @@ def start(work: Path, place: Place) -> Driver:
 
 
 def watched(driver: Driver, work: Path, place: Place) -> Iterator[dict[str, int]]:
-    """What the driver says of itself, and what is seen of its checkpoint at that time."""
+    """Yield samples of the driver, with the size of its checkpoint at the time."""
     path = work / "samples.jsonl"
     found: list[dict[str, int]] = []
 
@@ -154,7 +154,7 @@ def watched(driver: Driver, work: Path, place: Place) -> Iterator[dict[str, int]
 
 
 def check_result(result: Mapping[str, Any]) -> None:
-    """Sink and state are what they must be, each after as many batches as it has; the last may be in the sink alone."""
+    """Check sink and state; the last batch may be in the sink alone."""
     assert as_totals(result["sink"]) == expected(result["batches"])
     state = as_totals(result["state"])
     assert any(state == expected(batches) for batches in (result["batches"], result["batches"] - 1))

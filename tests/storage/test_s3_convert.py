@@ -1,4 +1,4 @@
-"""A checkpoint of Spark's default provider becomes one of the log where both are on S3."""
+"""Conversion of a checkpoint of Spark's default provider on S3."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT = {
 }
 
 
-def test_a_checkpoint_is_converted_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_converted_checkpoint_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
     with versitygw(tmp_path / "server") as server:
         for name, value in environment(server.address).items():

@@ -1,4 +1,4 @@
-"""What batches and restarts ask of an S3 server, and two drivers where it is not asked to tell them apart."""
+"""Requests of batches and restarts to an S3 server, and two drivers without exclusive creation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scenarios import Aggregation
 from servers import BUCKET, S3_SERVERS, S3Process, Versitygw, versitygw
 from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
 
-# No second attempts beside slow ones, and nothing in the background now and then.
+# Without hedges and background work.
 ONCE = {**dstl(upload__retryPolicy="none"), f"{STATE_STORE}.maintenanceInterval": "1h"}
 
 
@@ -32,7 +32,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Process
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Iterator[Versitygw]:
-    """One that writes down what it is asked."""
+    """A server with an access log."""
     with versitygw(tmp_path / "server") as server:
         yield server
 
@@ -52,13 +52,13 @@ def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
     with run.start() as driver:
         driver.succeed()
     run.check()
-    # The first ones find out what there is, and behind the last one the query ends.
+    # The first batches probe the storage, and the query ends after the last one.
     for batch in by_batch(logged.asked())[3:7]:
         assert batch == {"PutObject offsets/N": 1, "PutObject commits/N": 1}
     run.check_state()
 
 
-def test_what_is_old_is_deleted_without_a_question(tmp_path: Path, logged: Versitygw) -> None:
+def test_old_entries_are_deleted_without_an_existence_check(tmp_path: Path, logged: Versitygw) -> None:
     confs = {**log_confs(), **ONCE, "spark.sql.streaming.minBatchesToRetain": "2"}
     run = on_s3(work_of(tmp_path), logged, Aggregation.generate(files=8), confs=confs)
     with run.start() as driver:
@@ -72,7 +72,7 @@ def test_what_is_old_is_deleted_without_a_question(tmp_path: Path, logged: Versi
 def test_a_copy_object_by_object_has_all_partitions(
     tmp_path: Path, server: S3Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a copy lacks the markers of directories, by which Spark's state reader finds partitions."""
+    """Such a copy lacks directory markers, by which Spark's state reader finds partitions."""
     run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=3))
     with run.start() as driver:
         driver.succeed()
@@ -99,7 +99,7 @@ def test_a_copy_object_by_object_has_all_partitions(
 def restarted(
     work: Path, server: Versitygw, partitions: int, files: int = 4, confs: Mapping[str, str] | None = None
 ) -> Counter[str]:
-    """What a driver asks of the server that finds one batch to do, and every store to load."""
+    """Count the requests of a driver with one batch to run and every store to load."""
     kept = {**log_confs(), **(confs or {}), **ONCE, "spark.sql.shuffle.partitions": str(partitions)}
     run = on_s3(work, server, Aggregation.generate(files), confs=kept)
     query = replace(run.queries[0], checkpoint=f"{run.queries[0].checkpoint}-{work.name}")
@@ -116,23 +116,23 @@ def restarted(
     return sum(by_batch(server.asked()[before:], f"query-0-{work.name}"), Counter())
 
 
-def test_what_a_restart_asks_does_not_depend_on_the_number_of_partitions(tmp_path: Path, logged: Versitygw) -> None:
+def test_the_requests_of_a_restart_do_not_depend_on_the_number_of_partitions(tmp_path: Path, logged: Versitygw) -> None:
     few, many = (restarted(work_of(tmp_path, f"with-{count}"), logged, count) for count in (2, 16))
     assert few == many
 
 
-def test_a_restart_asks_twice_more_for_each_entry_that_it_replays(tmp_path: Path, logged: Versitygw) -> None:
+def test_a_restart_makes_two_more_requests_for_each_entry_that_it_replays(tmp_path: Path, logged: Versitygw) -> None:
     few, many = (restarted(work_of(tmp_path, f"after-{files}"), logged, 4, files) for files in (4, 9))
     many.subtract(few)
-    # What is asked for twice soon after each other the connector may have in memory.
+    # The connector may cache a second request soon after the first.
     assert 4 <= many.pop("GetObject commits/N") <= 6
     assert {place: count for place, count in many.items() if count} == {"HeadObject commits/N": 5}
 
 
-def test_a_restart_asks_at_most_twice_for_each_data_file_that_holds_snapshots(
+def test_a_restart_makes_at_most_two_requests_for_each_data_file_that_holds_snapshots(
     tmp_path: Path, logged: Versitygw
 ) -> None:
-    """Which is one for each store at most, as the entries hold what each of these snapshots lists."""
+    """At most one file for each store: commit entries hold the lists of these snapshots."""
     stores = 16
     every = dstl(materialize__replayCost="100000") | {f"{STATE_STORE}.minDeltasForSnapshot": "1"}
     found = restarted(work_of(tmp_path, "with-snapshots"), logged, stores, confs=every)
@@ -145,10 +145,10 @@ def test_a_restart_asks_at_most_twice_for_each_data_file_that_holds_snapshots(
 
 
 @pytest.mark.parametrize("start", [start_at_once, start_apart, start_two])
-def test_two_drivers_leave_one_history_also_where_the_server_is_not_asked_to_create_objects_exclusively(
+def test_two_drivers_leave_one_history_also_without_exclusive_creation(
     tmp_path: Path, server: S3Process, start: Callable[[Run], object]
 ) -> None:
-    """The late one sees the entry of the other one before it writes its own."""
+    """The late one finds the entry of the other one before it writes its own."""
     confs = {**log_confs(), "spark.hadoop.fs.s3a.create.conditional.enabled": "false"}
     run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=8), confs=confs)
     start(run)

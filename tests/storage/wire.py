@@ -1,7 +1,6 @@
-"""What lies between S3A and its server: a proxy that loses replies, refuses, or holds requests back.
+"""A proxy between S3A and its server that drops replies, rejects or delays requests.
 
-It passes every request on as it is, so that signatures hold, and writes down what it saw. Rules say which requests
-meet a fault; without any, it is a wire.
+It forwards requests unchanged, so signatures stay valid, and records them. Rules select the requests that meet a fault.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "conten
 
 
 class Fault(Enum):
-    """What becomes of a request."""
+    """A fault of a request."""
 
     LOSE_REPLY = "the server handles it, and the connection is cut before it answers"
     RESET = "the connection is cut before the server sees it"
@@ -51,9 +50,9 @@ _ANSWERS = {
 
 @dataclass
 class Rule:
-    """Which requests meet a fault: those whose method and target match, that share of them, that many at most.
+    """Selects the requests that meet a fault: by method and target, a share of them, up to a limit.
 
-    `held_seconds` is for how long they are held, if that is the fault.
+    `held_seconds` is the delay of `HELD`.
     """
 
     fault: Fault
@@ -77,9 +76,9 @@ class Seen:
 
 @dataclass
 class Wire:
-    """A proxy that runs, on `port` of the loopback interface.
+    """A running proxy, on `port` of the loopback interface.
 
-    With `lifetime`, in seconds, every new connection is reset that long after it was made, whatever is on it.
+    With `lifetime`, in seconds, every new connection is reset at that age.
     """
 
     port: int
@@ -87,7 +86,7 @@ class Wire:
     lifetime: float | None = None
     rules: list[Rule] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
-    # Connections that came to the end of their lifetime, those that are open now, and the most that were at once.
+    # Connections that reached their lifetime, open connections, and their maximum.
     expired: int = 0
     open: int = 0
     most_open: int = 0
@@ -100,24 +99,24 @@ class Wire:
         return f"http://127.0.0.1:{self.port}"
 
     def count(self, opened: int) -> None:
-        """A connection was opened, or closed again: 1, or -1."""
+        """Count an opened (1) or closed (-1) connection."""
         with self.lock:
             self.open += opened
             self.most_open = max(self.open, self.most_open)
 
     def begin(self, rules: Iterable[Rule]) -> None:
-        """Have these rules, of which none has met anything yet, and forget what was seen."""
+        """Replace the rules, and drop recorded requests."""
         with self.lock:
             self.rules[:] = [replace(rule) for rule in rules]
             self.seen.clear()
 
     def has_seen(self, target: str) -> bool:
-        """Whether there was a request with such a target."""
+        """Return whether there was a request with a matching target."""
         with self.lock:
             return any(re.search(target, one.target) for one in self.seen)
 
     def fault(self, method: str, target: str) -> Rule | None:
-        """The rule for what this request is to meet, counted."""
+        """Return the rule that applies to a request, and count it."""
         with self.lock:
             for rule in self.rules:
                 due = rule.limit is None or rule.met < rule.limit
@@ -128,19 +127,19 @@ class Wire:
         return None
 
     def note(self, seen: Seen) -> None:
-        """Write down what became of a request."""
+        """Record a request."""
         with self.lock:
             self.seen.append(seen)
 
     def met(self, *faults: Fault) -> list[Seen]:
-        """The requests that met one of these faults, or any."""
+        """Return the requests that met one of these faults, or any."""
         with self.lock:
             return [one for one in self.seen if one.fault is not None and (not faults or one.fault in faults)]
 
 
 @contextmanager
 def wire(upstream: int) -> Iterator[Wire]:
-    """A proxy to that port of the loopback interface; it ends with the block."""
+    """Run a proxy to that port of the loopback interface, until the end of the block."""
 
     class Handler(_Handler):
         pass
@@ -159,16 +158,16 @@ def wire(upstream: int) -> Iterator[Wire]:
 
 class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
-        """Close it without a farewell, which would be one where it is to be reset."""
+        """Close the connection without a shutdown, which would prevent a reset."""
         self.close_request(request)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection of a client's, and one to the server for it."""
+    """A client's connection, and the connection to the server for it."""
 
     wire: ClassVar[Wire]
     protocol_version = "HTTP/1.1"
-    # Answers leave in one piece.
+    # Send an answer in one piece.
     wbufsize = -1
     disable_nagle_algorithm = True
     _upstream: http.client.HTTPConnection | None = None
@@ -183,17 +182,17 @@ class _Handler(BaseHTTPRequestHandler):
             timer.start()
 
     def _expire(self) -> None:
-        """Have it closed by a reset: who reads from it finds its end, and who is asking does not answer any more."""
+        """Let the connection be closed by a reset: reads end, and no request is answered."""
         self._expired = True
         with suppress(OSError):
-            # The kernel resets what is closed so.
+            # The kernel resets a connection that is closed with these options.
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.shutdown(socket.SHUT_RD)
             with self.wire.lock:
                 self.wire.expired += 1
 
     def handle_expect_100(self) -> bool:
-        """Answer at once: who waits for it sends nothing before."""
+        """Answer at once: the client waits for it."""
         going_on = super().handle_expect_100()
         self.wfile.flush()
         return going_on
@@ -230,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer, content = self._ask(body)
         except (OSError, http.client.HTTPException):
-            # The server is not there, or has gone: so has the client's connection.
+            # Without the server, the client's connection is closed.
             self._cut(None)
             return
         if fault is Fault.LOSE_REPLY or self._expired:
@@ -287,4 +286,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: what was seen is written down."""
+        """Log nothing: requests are recorded."""
