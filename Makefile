@@ -70,16 +70,16 @@ sim-flaws: | java python ## put flaws back into the protocol and print which are
 spec: .build/quint/ready | python ## run the specification of docs/spec on random traces, and with each rule left out: minutes; TRACES=20000
 	@$(PYTHON) project/check_spec.py $(or $(TRACES),1500)
 
-bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what the log costs a driver with many stores, without Spark jobs: an hour
+bench-driver: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure the log's side of a driver with many stores, without Spark jobs: an hour
 	@$(OF_SPARK)/bin/python python/bench/bench.py driver $(BENCH)
 
-bench-recovery: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## how long a query takes to come back, compared with stock Spark: hours
+bench-recovery: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure the recovery of queries, beside stock Spark: hours
 	@$(OF_SPARK)/bin/python python/bench/bench.py recovery $(BENCH)
 
-bench-growth: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## what grows with the number of batches, beside stock Spark: an hour
+bench-growth: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure growth with the number of batches, beside stock Spark: an hour
 	@$(OF_SPARK)/bin/python python/bench/bench.py growth $(BENCH)
 
-bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## how long the commands take that look at a checkpoint: minutes
+bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## measure the commands that look at a checkpoint: minutes
 	@$(VENV)/python python/bench/bench.py inspect $(BENCH)
 
 jar: $(if $(SCALA),java python,.build/jar-$(SPARK)) ## build the jar for Spark 4.2, or another: make jar SPARK=4.3, SPARK=3.5 SCALA=2.13; the last line is its path
@@ -137,15 +137,15 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 test-storage: wheel .build/bench-jars-$(DEFAULT_SPARK) .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
 	@cd tests && SPARK_DSTL_TEST_STORAGE=1 $(TEST_JARS) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
 
-storage-requests: wheel .venv/ready storage-tools ## count what batches and restarts ask of S3, beside stock Spark: half an hour; STATES=... measures those that match
+storage-requests: wheel .venv/ready storage-tools ## count requests of batches and restarts to S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_requests.py '$(STATES)'
 
-storage-faults: wheel .venv/ready storage-tools ## play faults of S3 with the log and with stock Spark: hours; CASES=... plays those that match, CASES=missing those without a figure
+storage-faults: wheel .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases, CASES=missing those without a result
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=.:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_faults.py '$(CASES)'
 
-storage-long-run: wheel .venv/ready storage-tools ## let a query run on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for as long as that
+storage-long-run: wheel .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time
 	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest storage/test_long_run.py
 

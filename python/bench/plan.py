@@ -19,7 +19,7 @@ LABELS = {
 }
 ALL = ("floor", "dstl", "direct", "default")
 SLOTS = 4
-# Stores that a query has in each partition: a join keeps two a side.
+# Stores of a query in each partition: a join has two a side.
 STORES = {"aggregation": 1, "windows": 1, "join": 4, "large": 1, "medium": 1, "wide": 1, "busy": 1, "accounts": 1}
 FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # Files that RocksDB keeps open for one store, newly written tables included, and that the process opens besides.
@@ -72,10 +72,10 @@ class Cell:
     contenders: tuple[str, ...] = ALL
     mode: str = "turns"
     warmup: int = 10
-    # Batches that a contender runs before it is another's turn.
+    # Batches of a contender's turn.
     turn: int = 1
     interval_ms: int = 0
-    # "slow": as `Delays` says; "steady": the same without its tail; "counted": requests are counted and take no time;
+    # "slow": with all of `Delays`; "steady": every request takes the median; "counted": requests take no time;
     # "local": a disk.
     storage: Literal["slow", "steady", "counted", "local"] = "slow"
     # Of Spark's checkpoints: 2 gives each version of a store an id.

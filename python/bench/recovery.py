@@ -1,4 +1,4 @@
-"""Measures how long a query takes to come back, beside stock Spark: after a restart, and after the loss of an executor.
+"""Measures the recovery of a query, beside stock Spark: after a restart, and after the loss of an executor.
 
 The checkpoint of each contender is made once, on storage without delays, with snapshots of a known version. In turn,
 and from the same files each time, a new process continues from there on storage with delays: it runs one more batch; or
@@ -33,9 +33,9 @@ CLUSTER = f"local-cluster[2,{SLOTS // 2},1024]"
 
 @dataclass(frozen=True)
 class Case:
-    """A query to be brought back; `since` counts batches since the newest snapshots, by contender where they differ.
+    """A query that recovers `since` batches after the newest snapshots, or `stock_since` with stock Spark.
 
-    "restart" and "large-state" start it again in a process of its own. "lost-executor" runs it in an application with
+    "restart" and "large-state" restart it in a process of its own. "lost-executor" runs it in an application with
     two executor processes and kills one, after the last `warm` of the batches since.
     """
 
@@ -168,7 +168,7 @@ class Recoveries:
     """Times and requests of one contender's recoveries."""
 
     millis: list[int] = field(default_factory=list)
-    # Medians of the batches before, where an executor was lost.
+    # Medians of the batches before the loss of an executor.
     usual: list[float] = field(default_factory=list)
     requests: list[dict[str, int]] = field(default_factory=list)
     bytes_read: list[int] = field(default_factory=list)

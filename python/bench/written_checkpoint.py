@@ -1,6 +1,6 @@
-"""Checkpoints written without Spark, of any size and shape: for tests, and for what measures commands.
+"""Writes checkpoints without Spark, of any size and shape: for tests and for the benchmark of commands.
 
-The writer follows docs/log-file-format.md. It writes what it is told, damage included: it checks nothing.
+The writer follows docs/log-file-format.md. It checks nothing: tests write damaged checkpoints with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUFFIXES = {CHANGELOG: ".changelog", CHECKSUM: ".changelog.crc", SNAPSHOT: ".zip
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of a segment lies in a data file."""
+    """The place of a part of a segment in a data file."""
 
     file: str
     offset: int
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass
 class Written:
-    """A segment to be written: its bytes, to stand in the log itself, or where they are in data files."""
+    """A segment to be written: its bytes, for the log itself, or their places in data files."""
 
     operator: int
     partition: int
@@ -50,7 +50,7 @@ class Written:
 
     @property
     def name(self) -> str:
-        """Where Spark would have it below `state/`."""
+        """Return Spark's path of it below `state/`."""
         directory = f"{self.operator}/{self.partition}" + (f"/{self.store}" if self.store else "")
         unique = "" if self.qualifier is None else f"_{self.qualifier}"
         return f"{directory}/{self.version}{unique}{SUFFIXES[self.kind]}"
@@ -58,7 +58,7 @@ class Written:
 
 @dataclass
 class Held:
-    """A snapshot as an entry lists it."""
+    """A snapshot in the list of an entry."""
 
     operator: int
     partition: int
@@ -135,7 +135,7 @@ def log(
     base: str | None = None,
     listed: Listed | None = None,
 ) -> tuple[bytes, dict[str, list[Place]]]:
-    """Return a log, and where its own segments' parts are in it, by the segments' names."""
+    """Return a log, and the places of its own segments' parts, by the segments' names."""
     header = struct.pack(">8sHHII", b"DSTLLOG\n", 2, kind, 0, 0)
     body = bytearray(header + struct.pack(">I", google_crc32c.value(header)))
     files: list[str] = []
@@ -203,7 +203,7 @@ def entry_id(batch: int, run: int = 0) -> bytes:
 
 
 def zip_of(files: Mapping[str, bytes]) -> bytes:
-    """Return what Spark calls the zip of a snapshot with these SST files, by the names that Spark gives them."""
+    """Return the zip file of a snapshot with these SST files, by Spark's names."""
     listed = [
         {"localFileName": f"{number:06d}.sst", "dfsSstFileName": name, "sizeBytes": len(content)}
         for number, (name, content) in enumerate(files.items(), start=8)
@@ -219,7 +219,7 @@ def zip_of(files: Mapping[str, bytes]) -> bytes:
 
 @dataclass
 class WrittenCheckpoint:
-    """A checkpoint below a directory; each call adds to it."""
+    """A checkpoint in a directory; each call adds to it."""
 
     root: Path
     partitions: int = 2
@@ -229,7 +229,7 @@ class WrittenCheckpoint:
     sequence: int = 0
 
     def begin(self) -> WrittenCheckpoint:
-        """Write what a query leaves before its first batch."""
+        """Write the checkpoint of a query before its first batch."""
         partitions = [f"state/0/{partition}" for partition in range(self.partitions)]
         for directory in ("commits", "offsets", "dstl/epochs", "dstl/data", "state/0/_metadata", *partitions):
             (self.root / directory).mkdir(parents=True, exist_ok=True)
@@ -249,13 +249,13 @@ class WrittenCheckpoint:
         (self.root / f"dstl/epochs/{self.epoch}").write_text(text)
 
     def offsets(self, batch: int) -> None:
-        """Write the entry of a batch that is begun."""
+        """Write the `offsets` entry of a batch."""
         conf = {"spark.sql.streaming.stateStore.providerClass": "x.DstlStateStoreProvider"}
         head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf})
         (self.root / f"offsets/{batch}").write_text("v1\n" + head + '\n{"logOffset":0}')
 
     def data_file(self, segments: Sequence[Written]) -> dict[str, list[Place]]:
-        """Write a data file with these segments; returns where they are, by their names."""
+        """Write a data file with these segments; returns their places, by their names."""
         self.sequence += 1
         name = f"data/{self.epoch}-{RUN}/1-{self.sequence}-5eed.log"
         content, places = log(2, segments, epoch=self.epoch, name=name)
@@ -274,7 +274,7 @@ class WrittenCheckpoint:
         base: str | None = None,
         listed: Listed | None = None,
     ) -> None:
-        """Write the entry of a batch, built on the one before if nothing else is said, and what went before it."""
+        """Write the commit entry of a batch, and its `offsets` entry; it follows the batch before by default."""
         before = entry_id(batch - 1, run) if previous is None and batch else previous
         content, _ = log(
             1, segments, epoch=self.epoch, batch=batch, entry=entry_id(batch, run), previous=before, base=base,
@@ -305,7 +305,7 @@ class WrittenCheckpoint:
         self.entry(batch, segments)
 
     def snapshots(self, batch: int) -> list[Written]:
-        """Return a snapshot of each store of the version that the batch leads to, its files in a data file."""
+        """Return a snapshot of each store of the version after the batch, its files in a data file."""
         stores = [(name, partition) for name in self.stores for partition in range(self.partitions)]
         files = [
             Written(0, partition, batch + 1, b"sst" * 20, store=name, kind=SST, qualifier=f"{batch:06d}-{partition}")
@@ -335,7 +335,7 @@ class WrittenCheckpoint:
 
 
 def aged(root: Path, seconds: float = 7200) -> Path:
-    """Let everything below a directory look as if it had been written so long ago; returns the directory."""
+    """Set the modification times below a directory to so many seconds ago; returns the directory."""
     then = time.time() - seconds
     for path in root.rglob("*"):
         os.utime(path, (then, then))

@@ -1,4 +1,4 @@
-"""What the benchmark computes from what it measured."""
+"""The figures of the comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 
 @pytest.mark.parametrize(("count", "percent"), [(1, 50), (99, 99), (999, 99.9)])
-def test_of_too_few_values_there_is_no_percentile(count: int, percent: float) -> None:
+def test_too_few_values_have_no_percentile(count: int, percent: float) -> None:
     assert percentile([1.0] * count, percent) is None
     assert percentile([1.0] * (count + 1), percent) == 1
 
@@ -64,7 +64,7 @@ def measured(tmp_path: Path) -> Measured:
     return Measured.of(CELL, read(output))
 
 
-def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
+def test_the_lines_of_a_process_become_figures(measured: Measured) -> None:
     dstl = measured.contenders["dstl"]
     assert measured.over_floor("dstl", 50) == 50
     assert measured.over_floor("dstl", 99.9) is None
@@ -76,16 +76,16 @@ def test_what_a_process_wrote_becomes_figures(measured: Measured) -> None:
     assert dstl.task_cpu_ms == 2000
 
 
-def test_what_may_be_chance_is_told_and_what_meets_both_in_a_round_is_not_chance(measured: Measured) -> None:
+def test_resampling_rounds_gives_limits_without_the_noise_that_both_contenders_share(measured: Measured) -> None:
     assert measured.over_floor_interval("dstl", 50) == (50, 50)
     measured.contenders["dstl"].batch_ms.reverse()
     low, high = measured.over_floor_interval("dstl", 50) or (0.0, 0.0)
-    # Of 100 values spread evenly over 100 ms a median is good to some 5 ms; the two now err in opposite directions.
+    # The median of 100 values over 100 ms varies by some 5 ms; the two now vary in opposite directions.
     assert 20 < low < 45 < 55 < high < 80
     assert measured.over_floor_interval("dstl", 99.9) is None
 
 
-def test_99th_percentiles_are_divided_where_there_are_batches_enough(measured: Measured) -> None:
+def test_99th_percentiles_are_divided_if_there_are_enough_batches(measured: Measured) -> None:
     ratio, low, high = measured.p99_ratio("dstl", "floor") or (0.0, 0.0, 0.0)
     assert ratio == pytest.approx(248 / 198)
     assert low <= ratio <= high
@@ -128,7 +128,7 @@ def test_contenders_whose_files_cannot_all_be_open_are_left_out_last_ones_first(
     assert cell.within(1_000_000) == cell
     assert cell.within(20_000) == Cell("any", "join", 256, 1, contenders=("floor", "dstl"))
     assert cell.within(5_000) is None
-    # A floor with nothing to compare it with tells nothing.
+    # A floor alone has no contender to compare with.
     assert cell.within(12_000) is None
     assert Cell("any", "join", 256, 1, contenders=("dstl",)).within(12_000) is not None
     assert all(small.within(20_000) == small for small in QUICK)

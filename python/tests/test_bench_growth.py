@@ -1,4 +1,4 @@
-"""What the growth benchmark computes from what it measured."""
+"""The figures of growth."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def line(batches: int, objects: int, size: int) -> dict[str, object]:
 
 
 def curve(last_objects: int = 200, last_size: int = 4_000_000) -> Curve:
-    """100 objects to begin with, and from the last third on others."""
+    """100 objects in the first two thirds, and other numbers in the last."""
     sizes = [(100, 2_000_000)] * 20 + [(last_objects, last_size)] * 10
     return Curve([line(10 * (number + 1), objects, size) for number, (objects, size) in enumerate(sizes)])
 
@@ -55,18 +55,18 @@ def test_the_background_is_snapshots_deletions_and_listings_but_no_entries_of_sp
     assert "2.00 times the bytes" in grown.lines()[0]
 
 
-def test_where_changes_are_in_data_files_these_are_not_called_snapshots() -> None:
+def test_data_files_with_changes_are_not_counted_as_snapshots() -> None:
     grown = Grown(Case("medium", 16, 300, period_ms=200, is_inline=False), {"dstl": curve(), "direct": curve()})
     assert "writes of snapshots" not in grown.background()
 
 
-def test_two_runs_are_compared_as_far_as_both_have_come() -> None:
+def test_two_runs_are_compared_up_to_the_last_batch_of_both() -> None:
     longer = Curve([*curve().lines, line(310, 200, 40_000_000)])
     grown = Grown(CASE, {"dstl": curve(), "direct": longer})
     assert grown.lines()[0].endswith("1.00 times the bytes of stock, direct write, in the last third of 300 batches")
 
 
-def test_of_an_interrupted_run_whole_lines_count_and_nothing_is_compared(tmp_path: Path) -> None:
+def test_an_interrupted_run_has_its_whole_lines_and_no_comparison(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     output.write_text("".join(json.dumps(of) + "\n" for of in curve().lines[:12]) + '{"kind": "gro', encoding="utf-8")
     result = Result(asdict(CASE), CASE.name, processes=[("dstl", read(output)), ("direct", read(tmp_path / "none"))])
@@ -77,7 +77,7 @@ def test_of_an_interrupted_run_whole_lines_count_and_nothing_is_compared(tmp_pat
     assert "spark-dstl" in Growth().report([result]).markdown("Growth", [])
 
 
-def test_what_happens_from_time_to_time_happens_as_often_for_each_batch() -> None:
+def test_intervals_are_scaled_by_the_period_of_batches() -> None:
     confs = Case("aggregation", 16, 300, period_ms=500).confs()
     # A minute, ten minutes and a second of a query with a batch every ten seconds.
     assert confs["spark.sql.streaming.stateStore.maintenanceInterval"] == "3000ms"

@@ -1,4 +1,4 @@
-"""What the benchmark of recovery computes from what it measured."""
+"""The figures of recovery."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_row_has_the_median_of_the_batches_before_a_loss_and_the_bytes_read() 
     assert rows[-1][HEADER.index("state")] == "no stores"
 
 
-def test_the_state_s_cost_is_compared_with_the_time_that_the_network_takes_for_it() -> None:
+def test_the_cost_of_the_state_is_compared_with_the_time_of_its_transfer() -> None:
     assert LARGE.state_bytes == 200 * 640 * 1024
     lines = recovered(LARGE, dstl=6310, direct=9000, default=9000, empty=5000).ratios()
     assert any("the state costs 1.00 times the 1.3 s" in line and "spark-dstl" in line for line in lines)
@@ -62,18 +62,18 @@ def test_an_executor_is_lost_in_a_cluster_after_the_last_of_the_batches_since_th
     assert (LOST.master("prepare"), LOST.master("lose")) == (None, CLUSTER)
 
 
-def test_without_state_an_executor_is_lost_by_a_query_without_stores_and_a_restart_is_a_new_query() -> None:
+def test_the_baseline_of_a_loss_has_no_stores_and_that_of_a_restart_is_a_new_query() -> None:
     assert (spec(LOST, EMPTY)["workload"], spec(LARGE, EMPTY)["workload"]) == ("stateless", "wide")
     assert spec(LARGE, EMPTY)["contender"] == OURS
     assert spec(LARGE, EMPTY)["batchesBefore"] == spec(LARGE, EMPTY)["batchesSince"] == 0
 
 
-def test_the_network_s_limit_is_that_of_the_case() -> None:
+def test_a_case_sets_the_limit_of_the_network() -> None:
     assert spec(LARGE, OURS)["delays"]["networkBytesPerSecond"] == 100_000_000
     assert spec(LOST, OURS)["delays"]["networkBytesPerSecond"] == 0
 
 
-def test_a_process_s_log_is_kept_where_no_benchmark_ran_before(tmp_path: Path) -> None:
+def test_the_log_of_a_process_is_kept_in_a_new_directory(tmp_path: Path) -> None:
     log = tmp_path / "bench" / "case.log"
     with child([sys.executable, "-c", "import sys; sys.stderr.write('why')"], log, {}) as process:
         process.communicate()

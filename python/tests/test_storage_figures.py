@@ -14,18 +14,18 @@ HEADINGS = {"while writing": "While a query writes", "in recovery": "While it co
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_the_tables_of_faults_say_what_became_of_each_contender(when: str) -> None:
+def test_the_tables_of_faults_have_the_recorded_outcomes(when: str) -> None:
     rows = rows_below(HEADINGS[when])
     assert rows == Figures.read().rows(when)
     assert not [row for row in rows if NOT_RUN in row]
 
 
-def test_the_table_of_the_long_run_says_what_it_held() -> None:
+def test_the_table_of_the_long_run_has_the_recorded_samples() -> None:
     assert rows_below("A long run") == long_run_rows(long_runs())
 
 
 def rows_below(heading: str) -> list[str]:
-    """The rows of the table in that section of the page, without its first one."""
+    """Return the rows of the table in that section of the page, without the header."""
     page = (ROOT / "docs/results/storage-0.1.0.md").read_text(encoding="utf-8")
     section = re.search(rf"^#+ {heading}\n(.*?)(?=^#+ |\Z)", page, re.DOTALL | re.MULTILINE)
     assert section is not None, heading
@@ -40,7 +40,7 @@ def test_a_cell_names_each_error_once() -> None:
     assert cell(twice) == "failed 2 times, `A`; not at its end after 2 starts"
 
 
-def test_an_error_is_named_by_what_it_says_first() -> None:
+def test_an_error_is_named_by_its_condition_or_the_beginning_of_its_message() -> None:
     assert short("[DSTL_FENCED] Another driver has gone on. SQLSTATE: XXKST") == "DSTL_FENCED"
     assert short("[STREAM_FAILED] Query [id = 1]: org.x.SomeException: Did not answer: for (4) s") == (
         "SomeException: Did not answer"
