@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from plan import spec_of
 from runner import Benchmark, Figures, Measurement, Report, Result
 
 PARTS = ("direct", "endpoint", "memory", "snapshots")
@@ -22,16 +23,16 @@ Column = tuple[str, Callable[[Values], str]]
 
 @dataclass(frozen=True)
 class Load:
-    """What the tasks of a batch hand to the driver, as the JVM reads it."""
+    """What the tasks of a batch hand to the driver."""
 
     tasks: int
-    bytesPerStore: int  # noqa: N815
-    inFlight: int = 1000  # noqa: N815
-    formatVersion: int = 1  # noqa: N815
+    bytes_per_store: int
+    in_flight: int = 1000
+    format_version: int = 1
     batches: int = 600
-    storesPerTask: int = STORES_PER_TASK  # noqa: N815
+    stores_per_task: int = STORES_PER_TASK
     # Of a small store, as Spark packs what is no SST file.
-    snapshotBytes: int = 3_800  # noqa: N815
+    snapshot_bytes: int = 3_800
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,15 @@ class Part:
 def parts(quick: bool) -> list[Part]:
     """List all parts; quick ones only show that everything works."""
     if quick:
-        some = tuple(Load(200, size, inFlight=50) for size in (100, 40_000))
+        some = tuple(Load(200, size, in_flight=50) for size in (100, 40_000))
         return [
             Part("direct", some),
-            Part("endpoint", (*some, Load(200, 100, inFlight=50, formatVersion=2))),
+            Part("endpoint", (*some, Load(200, 100, in_flight=50, format_version=2))),
             Part("memory", (Load(100, 100, batches=102),)),
             Part("snapshots", (Load(100, 100),)),
         ]
     sizes = tuple(Load(10_000, size) for size in SIZES)
-    growth = tuple(Load(tasks, 100, formatVersion=version) for version in (1, 2) for tasks in GROWTH)
+    growth = tuple(Load(tasks, 100, format_version=version) for version in (1, 2) for tasks in GROWTH)
     return [
         Part("direct", sizes),
         Part("endpoint", tuple(dict.fromkeys(sizes + growth))),
@@ -165,7 +166,7 @@ class Driver(Benchmark):
 
     def measure(self, case: Part, run: Measurement) -> None:
         """Measure all loads of a part in one process."""
-        loads = [asdict(load) for load in case.loads]
+        loads = [spec_of(load) for load in case.loads]
         run.process("", {"benchmark": "driver", "part": case.name, "loads": loads}, len(loads))
 
     def report(self, results: Sequence[Result]) -> Report:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from charts import Panel, line_chart
-from plan import AGAINST_STOCK, FORMAT_VERSION, LABELS
+from plan import AGAINST_STOCK, FORMAT_VERSION, LABELS, spec_of
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
 STREAMING = "spark.sql.streaming."
@@ -63,18 +63,8 @@ class Case:
 
     def spec(self, contender: str, root: str, confs: dict[str, str]) -> dict[str, Any]:
         """Return what the JVM reads."""
-        return {
-            "benchmark": "growth",
-            "workload": self.workload,
-            "partitions": self.partitions,
-            "contender": contender,
-            "root": root,
-            "batches": self.batches,
-            "periodMs": self.period_ms,
-            "sampleEvery": self.sample_every,
-            "heapEvery": self.heap_every,
-            "confs": {**self.confs(), **confs},
-        }
+        confs = {**self.confs(), **confs}
+        return spec_of(self, benchmark="growth", contender=contender, root=root, confs=confs)
 
 
 FULL = [

@@ -6,8 +6,12 @@ meets all of them alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+import re
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 LABELS = {
     "floor": "no durable state (floor)",
@@ -25,6 +29,11 @@ FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 # Files that RocksDB keeps open for one store, newly written tables included, and that the process opens besides.
 FILES_OF_STORE = 9
 FILES_OF_PROCESS = 1000
+
+
+def spec_of(case: DataclassInstance, **more: Any) -> dict[str, Any]:
+    """Return the fields of a case, and others, by the JVM's names; it ignores those that it does not need."""
+    return {re.sub(r"_(\w)", lambda found: found[1].upper(), name): of for name, of in {**asdict(case), **more}.items()}
 
 
 @dataclass(frozen=True)
@@ -50,15 +59,7 @@ class Delays:
 
     def spec(self) -> dict[str, Any]:
         """Return what the JVM reads."""
-        return {
-            "medianMs": self.median_ms,
-            "p99Ms": self.p99_ms,
-            "tailRatio": self.tail_ratio,
-            "tailMs": self.tail_ms,
-            "bytesPerSecond": self.bytes_per_second,
-            "seed": self.seed,
-            "networkBytesPerSecond": self.network_bytes_per_second,
-        }
+        return spec_of(self)
 
 
 @dataclass(frozen=True)
@@ -105,22 +106,14 @@ class Cell:
     def spec(self, root: str, delays: Delays, confs: dict[str, str], trace: bool) -> dict[str, Any]:
         """Return what the JVM reads."""
         of_storage = {"steady": delays.steady(), "counted": delays.none()}.get(self.storage, delays)
-        return {
-            "benchmark": "compare",
-            "mode": self.mode,
-            "workload": self.workload,
-            "partitions": self.partitions,
-            "contenders": list(self.contenders),
-            "root": root,
-            "delays": of_storage.spec() if self.storage != "local" else None,
-            "warmup": self.warmup,
-            "rounds": self.rounds,
-            "turn": self.turn,
-            "intervalMs": self.interval_ms,
-            "stalls": self.stalls,
-            "trace": trace,
-            "confs": {FORMAT_VERSION: str(self.format_version), **confs},
-        }
+        return spec_of(
+            self,
+            benchmark="compare",
+            root=root,
+            delays=of_storage.spec() if self.storage != "local" else None,
+            trace=trace,
+            confs={FORMAT_VERSION: str(self.format_version), **confs},
+        )
 
 
 OURS = ("floor", "dstl")
