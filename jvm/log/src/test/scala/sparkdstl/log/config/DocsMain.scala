@@ -4,8 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
- * Writes what is generated from [[LogOptions]]: `docs/configuration.md` and the Python package's `options.json`, from
- * which its typed keywords are made.
+ * Writes what is generated from [[LogOptions]], `docs/configuration.md` and the Python package's `options.json`, from
+ * which its typed keywords are made; and `docs/errors.md` from [[ErrorReference]].
  *
  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
  */
@@ -27,7 +27,11 @@ object DocsMain {
   }
 
   private[config] def files: Seq[(String, String)] =
-    Seq("docs/configuration.md" -> reference, "python/src/spark_dstl/options.json" -> json)
+    Seq(
+      "docs/configuration.md" -> reference,
+      "docs/errors.md" -> errors,
+      "python/src/spark_dstl/options.json" -> json
+    )
 
   private def outdated(file: Path, content: String): Boolean =
     !Files.exists(file) || Files.readString(file, UTF_8) != content
@@ -63,6 +67,24 @@ object DocsMain {
        |
        |Compression follows Spark: segments hold the changelogs exactly as Spark's writer made them, so
        |`spark.sql.streaming.stateStore.compression.codec` decides.
+       |""".stripMargin
+  }
+
+  private def errors: String = {
+    val rows = ErrorReference.all.map(error =>
+      s"| `${error.condition}` | ${error.when} | ${error.meaning} | ${error.action} |"
+    )
+    s"""# Errors
+       |
+       |<!-- Generated from ErrorReference.scala by `make docs`; edit there. -->
+       |
+       |Each error of a query begins with its condition in brackets, names the object, and says what to do. The last committed
+       |batch is intact, and a restart continues from it, unless the table says otherwise. `start`: before the first batch of a
+       |run; `batch`: while a batch runs; `read`: when state is loaded.
+       |
+       || Condition | When | What it means | What to do |
+       ||---|---|---|---|
+       |${rows.mkString("\n|")}
        |""".stripMargin
   }
 
