@@ -9,7 +9,7 @@ class OlderSparkSuite extends ComparisonSuite {
   override protected def configuration: Map[String, String] =
     Map("spark.plugins" -> classOf[FailingAfterSealPlugin].getName)
 
-  test("there are no joins in state format version 4") {
+  test("Spark has no joins in state format version 4") {
     val error = intercept[Exception] {
       session(ours.and("spark.sql.streaming.join.stateFormatVersion" -> "4"))
     }

@@ -74,7 +74,7 @@ class MaterializationSuite extends QuerySuite with Patience {
       .select(col("key._groupingexpression"), col("value.count")).collect().toSet
 
   for (format <- SparkFacts.ReadableFormats.map(_.toString))
-    test(s"nothing of them is a file of a store, and what they hold is what was committed, format $format") {
+    test(s"snapshots in the log leave no file in a store's directory, and hold the committed state, format $format") {
       configure(formatKey -> format)
       counting()(_.feedUntilHeld(above = 0))
       assert(!files().exists(file => file.endsWith(".sst") || file.contains(".zip")))
@@ -130,7 +130,7 @@ class MaterializationSuite extends QuerySuite with Patience {
       if (SparkFacts.RepairsSnapshots) assert(state() == expected(done + 1))
     }
 
-  test("they let the log and the snapshots before them go; two stay, and what leads from one to the other") {
+  test("retention deletes the log below the second newest snapshot, and older snapshots") {
     // With which Spark itself would be content with one.
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     val counting = new Counting
@@ -292,7 +292,7 @@ class MaterializationSuite extends QuerySuite with Patience {
     counting()(_.feedUntilHeld(above = 0))
   }
 
-  test("with stores that are unloaded after each batch as well") {
+  test("a store that is unloaded after each batch is snapshotted when its interval is over") {
     spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")
     counting()(_.feedUntilHeld(above = 0))
     assert(state() == expected(LoggedBatches.entries(checkpoint).size))

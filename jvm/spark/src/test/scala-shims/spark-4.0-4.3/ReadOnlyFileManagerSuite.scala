@@ -18,7 +18,7 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
 
   private def everything(directory: LocalPath): Seq[String] = directory.toFile.list().sorted.toSeq
 
-  test("what is written and made reaches no storage") {
+  test("writes and new directories reach no storage") {
     val directory = store()
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
@@ -32,7 +32,7 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
     assert(Files.readString(directory.resolve("1.changelog")) == "changes")
   }
 
-  test("what would delete or replace something is refused") {
+  test("deletions and replacements are refused") {
     val directory = store()
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)

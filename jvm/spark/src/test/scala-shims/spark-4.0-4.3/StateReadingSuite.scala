@@ -41,7 +41,7 @@ class StateReadingSuite extends ComparisonSuite {
   }
 
   for (version <- SparkFacts.ReadableFormats) {
-    test(s"every retained batch's state, and what changed from batch to batch, checkpoint format version $version") {
+    test(s"Spark's readers read each retained batch's state and changes, checkpoint format version $version") {
       sameFor(Operator.totals, inFormat(version, stock, ours)) { (session, at) =>
         val ofBatches = (0 to 2).map(batch => Seq("batchId" -> batch.toString))
         val changes = Seq("readChangeFeed" -> "true", "changeStartBatchId" -> "0")
@@ -50,7 +50,7 @@ class StateReadingSuite extends ComparisonSuite {
       }
     }
 
-    test(s"both sides and all stores of a join, checkpoint format version $version") {
+    test(s"Spark's reader reads both sides and all stores of a join, checkpoint format version $version") {
       sameFor(join, inFormat(version, stock, ours)) { (session, at) =>
         Seq("left", "right").map(side => read(session, "statestore", at, "joinSide" -> side)) ++
           Seq("left-keyToNumValues", "right-keyWithIndexToValue").map(store =>
@@ -60,7 +60,7 @@ class StateReadingSuite extends ComparisonSuite {
     }
   }
 
-  test("the state's metadata") {
+  test("Spark's reader of state metadata reads the state") {
     sameFor(join, Seq(stock, ours))((session, at) => Seq(read(session, "state-metadata", at)))
   }
 

@@ -52,7 +52,7 @@ class DocsMainSuite extends AnyFunSuite {
     }
   }
 
-  test("options.json is JSON and says what the options say") {
+  test("options.json holds the options of the options class") {
     val options = new ObjectMapper().readTree(content(Options)).elements.asScala.toSeq
     assert(options.map(_.get("key").asText) == LogOptions.all.map(_.key))
     options.zip(LogOptions.all).foreach { case (node, option) =>

@@ -103,7 +103,7 @@ class LogOptionsSuite extends AnyFunSuite {
     }
   }
 
-  test("values are taken and refused as the Python package takes and refuses them") {
+  test("the Python package accepts and refuses the same values") {
     val cases = new ObjectMapper().readTree(getClass.getResource("/option-values.json")).elements.asScala.toSeq
     cases.foreach { node =>
       val (key, value, allowed) = (node.get(0).asText, node.get(1).asText, node.get(2).asBoolean)
@@ -138,7 +138,7 @@ class LogOptionsSuite extends AnyFunSuite {
     assert(error.parameters("key") == LogOptions.Prefix + "aaa")
   }
 
-  test("keys of others are ignored, also those that begin almost alike") {
+  test("keys outside the prefix are ignored, similar prefixes included") {
     val others = Seq(
       "spark.sql.streaming.stateStore.dstlx" -> "1",
       "spark.sql.streaming.stateStore.providerClass" -> "x",

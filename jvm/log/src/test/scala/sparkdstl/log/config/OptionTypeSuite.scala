@@ -45,7 +45,7 @@ class OptionTypeSuite extends AnyFunSuite {
     Seq("0", "4", "-1", "", "two", "1.0", "3000000000").foreach(text => assert(Number(1, 3).parse(text).isEmpty, text))
   }
 
-  test("what is allowed is said in the notation in which it is set") {
+  test("an error names the allowed values in the notation of the option") {
     assert(Size(65536, 536870912).allowed.startsWith("a size from 64k to 512m,"))
     assert(Size(0, 1000).allowed.startsWith("a size from 0 to 1000,"))
     assert(Duration(1, 3600000).allowed.startsWith("a duration from 1ms to 1h,"))

@@ -26,7 +26,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     def isSettled: Boolean = ledger.whenSettled.isCompleted
   }
 
-  test("a seal that is said again changes nothing")(new Fixture {
+  test("a repeated seal changes nothing")(new Fixture {
     take(seal(1, 0, 0, inline(1, 2)))
     take(seal(1, 0, 0, inline(1, 2)))
     assert(budget.inUse == 2)
@@ -35,7 +35,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 1L))
   })
 
-  test("a segment that an attempt has written twice counts as it was written last, and its bytes once")(new Fixture {
+  test("of a segment written twice by one attempt the last counts, and its bytes once")(new Fixture {
     take(ToDriver.Seal(1, 0, Vector(segment(key(0), inline(1, 2, 3)), segment(key(0), inline(7)))))
     assert(budget.inUse == 1)
     ledger.close(0, Set.empty, Nil)
@@ -55,7 +55,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(isSettled && attempts.isEmpty)
   })
 
-  test("a closed batch takes no seals, and what was chosen cannot be withdrawn")(new Fixture {
+  test("a closed batch takes no seals, and its winners cannot be withdrawn")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(2))
@@ -87,7 +87,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 1L))
   })
 
-  test("of seals without a task, each segment is chosen for itself, the last one first")(new Fixture {
+  test("without a task the last seal of each segment wins")(new Fixture {
     def alone(attempt: Long, kind: SegmentKind): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind), inline(1))))
     take(alone(-5, SegmentKind.Changelog))
@@ -99,7 +99,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> -7L, "0/0/1.changelog.crc" -> -9L))
   })
 
-  test("what a snapshot consists of belongs to its attempt, with checkpoint ids and without") {
+  test("the files of a snapshot belong to its attempt, with checkpoint ids and without") {
     for (id <- Seq(None, Some("x"))) {
       val fixture = new Fixture
       import fixture._
@@ -116,7 +116,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   }
 
-  test("checkpoint ids choose, and those for which nothing was sealed are named")(new Fixture {
+  test("checkpoint ids select the winners, and ids without a seal are named")(new Fixture {
     def of(attempt: Long, id: String): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(qualifier = Some(id)), inline(1))))
     take(of(1, "x"))
@@ -141,7 +141,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   )
 
-  test("what an executor had not uploaded is lost with it, unless word of it still comes")(new Fixture {
+  test("an executor's pending uploads are lost with it, unless a late report arrives")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Pending(1, 10), SealedPart.Pending(2, 10)), "a")
     take(seal(2, 0, 1, SealedPart.Pending(1, 10)), "b")
     ledger.close(0, Set.empty, Seq(1, 2))
@@ -156,7 +156,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts.size == 2)
   })
 
-  test("changes are refused that build on a state which is not known to be what was committed")(new Fixture {
+  test("changes are refused if their base is not known to be the committed state")(new Fixture {
     def on(attempt: Long, batch: Long, base: Long): ToDriver.Seal =
       ToDriver.Seal(attempt, batch, Vector(SealedSegment(key(batch), Some(base), Vector(inline(1)))))
     ledger.forget(4)
@@ -206,7 +206,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.committed(0) == Set(file(2)))
   })
 
-  test("an ended run holds no memory, and still knows what may be part of its last commit")(new Fixture {
+  test("an ended run holds no memory, and keeps which attempts may be part of its last commit")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(1))
@@ -217,7 +217,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.seal("1", seal(3, 1, 0, inline(1)), limit).isInstanceOf[FromDriver.Refused])
   })
 
-  test("what a report costs does not grow with the stores: 40,000 of them in 10,000 tasks settle")(new Fixture {
+  test("the cost of a report does not grow with the stores: 40,000 stores of 10,000 tasks settle")(new Fixture {
     val (tasks, storesPerTask) = (10000, 4)
     def segments(task: Int): Vector[SealedSegment] = Vector.tabulate(storesPerTask) { of =>
       segment(key(0, task).copy(storeName = s"s$of"), SealedPart.Pending(task.toLong * storesPerTask + of, 10))

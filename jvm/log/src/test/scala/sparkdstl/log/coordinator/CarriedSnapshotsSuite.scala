@@ -32,7 +32,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
       answer(of, ToDriver.ListStore("0/0")).asInstanceOf[FromDriver.Versions].snapshots
   }
 
-  test("one counts once the entry of its seal exists, across runs; its files are named there")(new Carrying {
+  test("a carried snapshot counts once the entry of its seal exists, and the entry names its files")(new Carrying {
     put(file(1))
     commit(0)
     assert(carry(1, snapshot(1, Seq(file(1)))).isEmpty)
@@ -48,7 +48,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places(begin(otherRun)) == Seq(SnapshotPlace(1, None, 1)))
   })
 
-  test("without a verified base it is not taken: nothing proves that its version was committed")(new Carrying {
+  test("a carried snapshot without a verified base is not taken")(new Carrying {
     commit(0)
     val accepted = answer(sealing(1, 1, None, snapshot(1)))
     assert(accepted == FromDriver.Accepted(run.barrier, Vector("0/0" -> Vector.empty)))
@@ -57,7 +57,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(answer(sealing(2, 2, Some(7), snapshot(1))).isInstanceOf[FromDriver.Refused], "of a losing attempt")
   })
 
-  test("that of an attempt which loses is not in the entry, and its files are deleted")(new Carrying {
+  test("a losing attempt's carried snapshot is not in the entry, and its files are deleted")(new Carrying {
     Seq(1L, 2L).foreach(of => put(file(of)))
     commit(0)
     answer(sealing(10, 1, Some(0), snapshot(1, Seq(file(1)))))
@@ -67,7 +67,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(entry(1).get.index.files == Set(file(2)))
   })
 
-  test("one of a withdrawn attempt is not in the entry; its files are deleted with the commit")(new Carrying {
+  test("a withdrawn attempt's carried snapshot is not in the entry; the commit deletes its files")(new Carrying {
     put(file(1))
     commit(0)
     answer(sealing(10, 1, Some(0), snapshot(1, Seq(file(1)))))
@@ -77,7 +77,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places() == Nil && !has(file(1)) && budget.inUse == 0)
   })
 
-  test("a seal that is sent again has the same answer, and the snapshot is there once")(new Carrying {
+  test("a repeated seal gets the same answer, and its snapshot is held once")(new Carrying {
     commit(0)
     val message = sealing(1, 1, Some(0), snapshot(1))
     assert(answer(message) == answer(message))
@@ -85,7 +85,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(entry(1).get.index.entries.count(_.key.kind == SegmentKind.Snapshot) == 1)
   })
 
-  test("one that an entry holds already, or a later one, is not held twice, and refuses nothing")(new Carrying {
+  test("a snapshot that an entry already holds is not held twice, and refuses nothing")(new Carrying {
     commit(0)
     commit(1)
     assert(carry(2, snapshot(2)).isEmpty)
@@ -93,7 +93,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places() == Seq(SnapshotPlace(2, None, 2)))
   })
 
-  test("one older than what an entry holds is not taken; its executor discards what no entry names")(new Carrying {
+  test("an outdated snapshot is not taken; its executor discards files that no entry names")(new Carrying {
     (0L to 1L).foreach(commit(_))
     val held = snapshot(2, Seq(file(2)))
     assert(carry(2, held).isEmpty)
@@ -101,7 +101,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(carry(4, held).isEmpty)
   })
 
-  test("one that is older than what an entry holds is discarded although others name its files")(new Carrying {
+  test("an outdated snapshot is discarded although other snapshots name its files")(new Carrying {
     (0L to 1L).foreach(commit(_))
     assert(carry(2, snapshot(2, Seq(file(2)))).isEmpty)
     assert(carry(3, snapshot(1, Seq(file(2)))) == Vector("0/0" -> Vector(file(2))))
@@ -112,7 +112,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     }
   })
 
-  test("what does not fit into an entry comes with a later seal, and holds up no changes")(new Carrying {
+  test("a snapshot that does not fit into an entry comes with a later seal, and delays no changes")(new Carrying {
     commit(0)
     // The budget of the driver has 1000 bytes for all.
     assert(carry(1, snapshot(1, bytes = 1500)) == Vector("0/0" -> Vector.empty))
@@ -147,7 +147,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(batches == (2 to 5) && !has(file(1)) && has(file(2)))
   })
 
-  test("one whose files may be gone is not taken, and the answer names them; the changes are")(new Carrying {
+  test("a snapshot whose files may be gone is not taken, and the answer names them; changes are taken")(new Carrying {
     val gone = file(6, run = otherRun, epoch = 7)
     commit(0)
     assert(carry(1, snapshot(1, Seq(gone))) == Vector("0/0" -> Vector(gone)))

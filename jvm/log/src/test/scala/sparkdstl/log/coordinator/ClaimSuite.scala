@@ -32,7 +32,7 @@ class ClaimSuite extends AnyFunSuite {
       result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path.getName).sorted
   }
 
-  test("a claim says what it claims, in words that are read back; others are none") {
+  test("a claim is written as text and read back; other text is no claim") {
     val claim = Claim(otherRun, "host", 7, 3)
     assert(Claim.parse(claim.bytes).contains(claim))
     Seq("", "claim", s"claim $otherRun host", "claim x host 1 1", s"claim $otherRun host 1 x", "other x host 1 1")
@@ -71,7 +71,7 @@ class ClaimSuite extends AnyFunSuite {
     assert(Claim.parse(claim).exists(_.first == 2))
   })
 
-  test("a run that ended with nothing under way leaves no fence; the one after it deletes its claim")(new Fixture {
+  test("a run that ended with nothing under way leaves no fence; the next run deletes its claim")(new Fixture {
     (0L to 9L).foreach { batch =>
       val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
       commit(run, batch)

@@ -36,7 +36,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
     def pause(): Unit = timer.advance(2000)
   }
 
-  test("an entry is deleted, its data files with it, once Spark has asked and no store needs it")(new Fixture(5) {
+  test("an entry and its data files are deleted once Spark requests it and no store needs them")(new Fixture(5) {
     release(4)
     assert(batches == (0 to 4), "Spark has not asked")
     request(0L to 3L)
@@ -135,14 +135,14 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(problem.isEmpty && run.isAtWork && run.lastCommitted == numbers.last)
   })
 
-  test("an entry without segments is deleted when Spark asks where no store has anything in the log")(new RunFixture {
+  test("an entry without segments is deleted on request if no store has anything in the log")(new RunFixture {
     (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
     val run = begin()
     result(run.deleteEntry(1))
     assert(batches == Seq(0, 2))
   })
 
-  test("a plain entry of stock Spark is deleted likewise")(new RunFixture {
+  test("a plain entry of stock Spark is deleted on request")(new RunFixture {
     (0L to 2L).foreach(batch => store.memory.begin(Put(location.entry(batch), Payload(content))))
     val run = begin()
     result(run.deleteEntry(0))

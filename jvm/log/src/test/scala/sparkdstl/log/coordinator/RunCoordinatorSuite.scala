@@ -71,7 +71,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(told.size == 3)
   })
 
-  test("executors that cannot be told anything do not keep a batch from being committed")(new RunFixture {
+  test("executors that cannot be reached do not prevent a commit")(new RunFixture {
     tell = () => throw new IllegalStateException("no way there")
     val run = begin()
     answer(run, seal(1, 0, 0, inline(1)))
@@ -82,7 +82,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     result(committed)
   })
 
-  test("what is not durable in time fails the batch, and so does what is lost; nothing is written")(new RunningFixture {
+  test("changes that are lost or not durable in time fail the batch, and nothing is written")(new RunningFixture {
     answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val late = run.commit(0, content, Seq(1))
     timer.advance(60000)
@@ -111,7 +111,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(begin(otherRun).lastCommitted == 0)
   })
 
-  test("a run whose batch another driver has committed says by whom, and deletes nothing any more")(new RunningFixture {
+  test("a fenced run names the driver that committed its batch, and deletes nothing more")(new RunningFixture {
     commit(0)
     commit(1)
     writeEntry(2, otherRun, 9, idOf(1), committed(2))
@@ -135,7 +135,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a run that is closed while its entry is being written has ended when that has")(new RunningFixture {
+  test("a run that is closed while its entry is being written ends with that write")(new RunningFixture {
     answer(seal(1, 0, 0, inline(1)))
     val hang = new Hang
     store.script("create", hang)
@@ -300,7 +300,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "its run has not ended")
   })
 
-  test("a run answers without throwing, and for a run that is over with that")(new RunningFixture {
+  test("a run answers without throwing, and names a run that has ended")(new RunningFixture {
     val runs = new CoordinatedRuns
     assert(result(runs.answer("1", run.id, ToDriver.Open)) == FromDriver.NotCoordinated)
     runs.begin(run)
@@ -313,7 +313,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(result(runs.answer("1", next.id, ToDriver.Open)) == FromDriver.Superseded)
   })
 
-  test("an entry that is there already is another driver's, whatever storage says of it")(new RunningFixture {
+  test("an entry that exists already is another driver's, whatever the storage's error")(new RunningFixture {
     answer(seal(1, 0, 0, inline(1)))
     // The client below has repeated its request, and now storage refuses what is ours.
     store.script("create", LoseReply(new FileAlreadyExistsException("412")))

@@ -181,7 +181,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(inspect(LogFile.TrailerLength - 1) == EntryInspection.NeedsTail(content.length))
   }
 
-  test("an entry under another batch's name is not believed") {
+  test("an entry under another batch's name is refused") {
     val content = encode(someSegment)
     Seq("8", "07", "7.tmp", "copy").foreach { name =>
       val error = intercept[DamagedLogException](CommitEntry.inspect(new Path(s"/c/commits/$name"), whole(content)))

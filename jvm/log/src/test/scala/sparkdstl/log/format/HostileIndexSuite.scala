@@ -93,7 +93,7 @@ class HostileIndexSuite extends AnyFunSuite {
     refused("64 bits")(body(EntrySection -> { out => numbers(0x80)(out); out.byte(0) }))
   }
 
-  test("text that is not UTF-8 is refused, for two names must not be read as one") {
+  test("text that is not UTF-8 is refused, so that no two names are read as one") {
     refused("UTF-8")(body(WriterSection -> (_.raw(Array(0xff.toByte)))))
   }
 

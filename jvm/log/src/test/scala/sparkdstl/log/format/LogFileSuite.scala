@@ -25,7 +25,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a data file under another's name is not believed") {
+  test("a data file under another's name is refused") {
     val content = small.others(dataPath)
     val other = LogLayout.dataFile(3, someRun, "1", 1, "a")
     val error = intercept[DamagedLogException](readData(content, other))

@@ -84,7 +84,7 @@ class DiskCacheSuite extends AnyFunSuite {
     assert(copies.bytes == 10)
   })
 
-  test("what one reader has seen is not another's")(new Fixture(100) {
+  test("readers do not share what they have read")(new Fixture(100) {
     get(1)
     val other = copies.get(EntryPlace("root", new UUID(2, 2), 1))(Future.successful(None))
     assert(other.value.get.get.isEmpty)

@@ -64,7 +64,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(!held("a"))
   })
 
-  test("that nothing is there is not remembered, and neither is a failure")(new Fixture {
+  test("neither a missing object nor a failure is remembered")(new Fixture {
     get("a"): Unit
     fetches.last._2.success(EntryFound.Absent)
     assert(!held("a"))
@@ -118,7 +118,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(cache.weight == 300)
   })
 
-  test("what turns out to be wrong is fetched again, and what is on its way still comes")(new Fixture {
+  test("a damaged entry is fetched again, and fetches under way complete")(new Fixture {
     load("a", 44)
     cache.forget("a")
     assert(!held("a") && cache.weight == 0)
@@ -129,7 +129,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(asked.isCompleted && cache.weight == 300)
   })
 
-  test("it counts what was there, or on its way, and what had to be fetched")(new Fixture {
+  test("the cache counts hits, joined fetches and misses")(new Fixture {
     val asked = get("a")
     val joined = get("a")
     fetches.head._2.success(entry(10))

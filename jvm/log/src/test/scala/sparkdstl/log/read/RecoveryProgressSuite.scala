@@ -11,7 +11,7 @@ class RecoveryProgressSuite extends AnyFunSuite {
     val progress = new RecoveryProgress(TestRuntime(timer))
   }
 
-  test("it tells of what is being loaded what is there and what is not")(new Fixture {
+  test("a report names which parts of a load are local and which are not")(new Fixture {
     val first = progress.begin("first", 20)
     val second = progress.begin("second", 20)
     assert(progress("storesLoading") == 2 && progress("changelogsToDo") == 0)
@@ -36,7 +36,7 @@ class RecoveryProgressSuite extends AnyFunSuite {
       progress("snapshotBytesFetched") == 70)
   })
 
-  test("one that takes long is reported again and again, until it has ended")(new Fixture {
+  test("a slow load is reported repeatedly until it ends")(new Fixture {
     val store = progress.begin("slow", 20)
     (1 to 3).foreach { _ =>
       timer.advance(10000)

@@ -78,7 +78,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(failure(reader().snapshots()).getMessage.contains("DSTL_READ_FAILED"))
   })
 
-  test("an entry that was not there is looked for again, and one that cannot be read is no guess")(new Fixture {
+  test("a missing entry is read again, and an unreadable one is an error")(new Fixture {
     val same = reader()
     assert(!result(same.isCommitted(0)))
     stored.writeEntry(0, otherRun, 1, None, committed(0))
@@ -87,7 +87,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(result(same.isCommitted(0)))
   })
 
-  test("bytes that are not what was written are never handed out")(new Fixture {
+  test("damaged bytes are never returned")(new Fixture {
     stored.put(file(1))
     val elsewhere = CommittedSegment(key(0), 1, Vector(Right(part(1).copy(offset = 0, length = 1))))
     val missing = CommittedSegment(key(0, 1), 1, Vector(Right(part(2))))

@@ -27,7 +27,7 @@ class RequestOptionsSuite extends AnyFunSuite {
     assert(latencies.percentileNanos(0) == 901)
   }
 
-  test("while little is known a hedge waits for the whole timeout") {
+  test("with few measurements a hedge waits for the whole timeout") {
     assert(hedged.hedgeMillis(observed(Nil)) == Some(1000L))
     assert(hedged.hedgeMillis(observed(Seq.fill(19)(1L))) == Some(1000L))
   }

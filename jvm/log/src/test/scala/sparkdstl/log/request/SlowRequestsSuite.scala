@@ -53,7 +53,7 @@ class SlowRequestsSuite extends AnyFunSuite {
     first.foreach(_.succeed(1))
   }
 
-  test("one that may not take that long is not named: it has an error") {
+  test("a request with a shorter deadline is not reported: it ends with an error") {
     lines.clear()
     run("read of /short", timeoutMillis = 30000)
     timer.advance(60000)

@@ -75,7 +75,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(outcome(creation) == Outcome.Done(Creation.Ours))
   })
 
-  test("a creation that finds another's content tells whose")(new Fixture {
+  test("a creation that finds another's content names its writer")(new Fixture {
     put("theirs")
     outcome(create()) match {
       case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) =>
@@ -108,7 +108,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.count("create") == 1 && store.count("readTail") == 4)
   })
 
-  test("a read-back that fails until the deadline leaves it unknown, and says what is at the root")(new Fixture {
+  test("a read-back that fails until the deadline leaves the outcome unknown, and names the cause")(new Fixture {
     store.script("create", LoseReply(taken))
     store.always("readTail", Fail(new IOException("read", new IOException("no route to host"))))
     val creation = create(timeoutMillis = 5000)
@@ -117,13 +117,13 @@ class StorageClientSuite extends AnyFunSuite {
     assert(timer.pending == 0)
   })
 
-  test("a read-back that is refused leaves it unknown at once")(new Fixture {
+  test("a read-back that is refused leaves the outcome unknown at once")(new Fixture {
     store.script("create", LoseReply(taken))
     store.script("readTail", Fail(new AccessControlException("denied")))
     assert(unknown(create()).getMessage.contains("denied"))
   })
 
-  test("what is found and gone again is created after a while") {
+  test("an object that was found and is gone again is created after a while") {
     for (conflict <- Seq(taken, new Conflict)) {
       val f = new Fixture
       f.store.script("create", Fail(conflict))
@@ -141,14 +141,14 @@ class StorageClientSuite extends AnyFunSuite {
     assert(unknown(creation).getMessage.contains("denied"))
   })
 
-  test("what is found and gone again for ever is unknown at the deadline")(new Fixture {
+  test("an object that is found and gone again until the deadline is unknown")(new Fixture {
     store.always("create", Fail(taken))
     val creation = create(timeoutMillis = 3000)
     timer.advance(3000)
     assert(unknown(creation).getMessage.contains("412"))
   })
 
-  test("a judge that throws leaves it unknown")(new Fixture {
+  test("a comparison that throws leaves the outcome unknown")(new Fixture {
     put("theirs")
     val creation = storage.create(path, ours, 1000)(_ => throw new IllegalStateException("judge"))
     assert(unknown(creation).getMessage == "judge")
@@ -238,14 +238,14 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Reads.
 
-  test("what is missing is an answer, and not asked for again")(new Fixture {
+  test("a missing object is an answer, and is not requested again")(new Fixture {
     assert(outcome(storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
     assert(outcome(storage.run(ReadTail(path, 10), 1000)) == Outcome.Done(None))
     assert(outcome(storage.run(ReadRange(path, 0, 10), 1000)) == Outcome.Done(None))
     assert(store.asked == Seq("read", "readTail", "readRange"))
   })
 
-  test("what is longer or shorter than it must be fails at once")(new Fixture {
+  test("an object of another length fails at once")(new Fixture {
     put("123456")
     for (read <- Seq(storage.run(Read(path, 5), 1000), storage.run(ReadRange(path, 3, 4), 1000)))
       assert(outcome(read).isInstanceOf[Outcome.Failed])

@@ -72,7 +72,7 @@ class AtomicRenameSuite extends AnyFunSuite {
     assert(steps == Seq("create", "create", "delete", "create"))
   }
 
-  test("that the source is gone is no answer about the target") {
+  test("a missing source is no answer about the target") {
     within(atomic = true) { (rename, file) =>
       val to = file("to")
       val gone = new Path(to.getParent, "gone")

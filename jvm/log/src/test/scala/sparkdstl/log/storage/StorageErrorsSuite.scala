@@ -41,7 +41,7 @@ class StorageErrorsSuite extends AnyFunSuite {
     assert(!StorageErrors.meansConcurrentRequest(new ServiceException(412)))
   }
 
-  test("what cannot succeed the next time is not retried, and passing errors are") {
+  test("permanent errors are not retried, and passing errors are") {
     val lasting = Seq(taken, denied, new java.nio.file.AccessDeniedException("no"), new IllegalArgumentException("bad"))
     // As S3A's analytics streams say it.
     val inWords = "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
@@ -56,7 +56,7 @@ class StorageErrorsSuite extends AnyFunSuite {
     all(refusals ++ service(400, 412) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)
   }
 
-  test("what is no answer, or one about another request, leaves open what became of a write") {
+  test("no answer, or an answer about another request, leaves a write unknown") {
     val none = Seq(new IOException("reset"), new java.io.InterruptedIOException, wrapped(missing), new OutOfMemoryError)
     all(none ++ service(500, 503, 408, 409))(!StorageErrors.isDefinite(_))
   }

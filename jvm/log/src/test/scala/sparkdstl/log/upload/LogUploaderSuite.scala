@@ -235,7 +235,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // The end.
 
-  test("closing fails those that wait, refuses what comes, and ends with the last upload")(new Hanging(1, 100) {
+  test("closing fails waiting chunks, refuses later ones, and ends with the last upload")(new Hanging(1, 100) {
     val uploading = put("uploading", 60)
     uploader.flush()
     val flushed = put("flushed", 10)

@@ -32,7 +32,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(large))
   }
 
-  test("who waits gets its bytes once they are released, and nobody overtakes") {
+  test("waiting requests get released bytes in their order") {
     val budget = new MemoryBudget(10)
     budget.acquire(5)
     val large = budget.acquire(10)
@@ -53,7 +53,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(small) && budget.inUse == 7)
   }
 
-  test("closing fails those that wait and those that come") {
+  test("closing fails waiting and later requests") {
     val budget = new MemoryBudget(10)
     budget.acquire(5)
     val waiter = budget.acquire(10)
@@ -71,7 +71,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(waiter) && budget.inUse == 20)
   }
 
-  test("a shortage is told to those who listen, and what they release is granted at once") {
+  test("a shortage notifies listeners, and the bytes that they release are granted at once") {
     val budget = new MemoryBudget(10)
     budget.acquire(10)
     val listening = budget.onShortage(() => budget.release(10))

@@ -37,7 +37,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(fixture.time.pending == 0)
   }
 
-  test("an ask ends by its deadline, also when the link never says anything") {
+  test("an ask ends by its deadline, also when the link never answers") {
     val fixture = new Fixture()(_ => Promise[FromDriver]().future)
     val answer = fixture.ask(ToDriver.Open, 60000)
     fixture.time.advance(59999)
@@ -46,7 +46,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(answer.value.exists(_.isFailure))
   }
 
-  test("a link that throws has not answered") {
+  test("a send that throws counts as unanswered") {
     val fixture = new Fixture()(count =>
       if (count < 3) throw new IllegalStateException("stopped") else Future.successful(FromDriver.Noted)
     )
@@ -55,7 +55,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(Completed.result(answer).timeouts == 2)
   }
 
-  test("nobody asks again for what is not wanted any more") {
+  test("an ask is not repeated once it is not wanted any more") {
     val fixture = new Fixture()(_ => Future.failed(new IOException("no answer")))
     var wanted = true
     val answer = fixture.ask(ToDriver.Open, 60000, () => wanted)

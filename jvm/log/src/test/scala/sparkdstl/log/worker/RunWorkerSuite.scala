@@ -8,7 +8,7 @@ import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver, ToExecutor}
 class RunWorkerSuite extends AnyFunSuite {
   import Completed._
 
-  test("releases are sent in the background, the highest of each store, again after a failure")(new WorkerFixture {
+  test("the highest release of each store is sent in the background, and again after a failure")(new WorkerFixture {
     worker.release("0/0", 3)
     worker.release("0/0", 2)
     worker.release("0/1", 7)

@@ -40,7 +40,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue)
   })
 
-  test("one that was late is due again at the time that was set before")(new Fixture {
+  test("a late snapshot does not move the next due time")(new Fixture {
     commit()
     timer.advance(interval * 7 / 8 + 2 * interval + 5)
     schedule.taken(1000)
@@ -71,7 +71,9 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue)
   })
 
-  test("it is due early when its log costs more than its snapshot, not at every version")(new Fixture(replayCost = 50) {
+  test("a store is due early when its log costs more than its snapshot, not at every version")(new Fixture(replayCost =
+    50
+  ) {
     // 50 * (bytes + 256 a version) against 4 MiB and the snapshot.
     schedule.loaded(10L << 20, 0, 0, 0, 1)
     (1 to 8).foreach(_ => commit(100 << 10))
@@ -84,7 +86,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue, "so many commit entries")
   })
 
-  test("what was replayed when the store was loaded counts")(new Fixture(replayCost = 50) {
+  test("the replay of a load counts toward the next snapshot")(new Fixture(replayCost = 50) {
     schedule.loaded(1000, 9, 1L << 20, 0, 1)
     assert(schedule.isDue)
     schedule.loaded(1000, 8, 1L << 20, 0, 1)

@@ -20,7 +20,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     snapshot
   }
 
-  test("it is held once the seal after the one that carried it was taken") {
+  test("a snapshot is held once the seal after the one that carried it was taken") {
     val snapshot = complete()
     assert(snapshot.accepted(carried = false, None) == Fate.Pending, "a seal that did not carry it")
     assert(snapshot.carry(0).isEmpty, "the seal of the batch that leads to its version")
@@ -30,7 +30,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(snapshot.accepted(carried = false, None) == Fate.Held && !snapshot.isUnderWay)
   }
 
-  test("one for which there was no room comes with a later seal, one whose files may be gone with none") {
+  test("a snapshot without room comes with a later seal, and one whose files may be gone with none") {
     val snapshot = complete()
     snapshot.carry(1): Unit
     assert(snapshot.accepted(carried = true, Some(Vector.empty)) == Fate.Pending)
@@ -39,7 +39,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(!snapshot.isUnderWay)
   }
 
-  test("one whose task was given up while the driver was asked is not carried again, one that was taken before stays") {
+  test("a snapshot whose task was given up during its seal is not carried again; a taken one stays") {
     val asked = complete()
     asked.carry(1): Unit
     asked.givenUp()
@@ -51,7 +51,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(taken.accepted(carried = false, None) == Fate.Held)
   }
 
-  test("what was uploaded is discarded when it is abandoned, unless a seal has named it") {
+  test("an abandoned snapshot's uploads are discarded, unless a seal has named them") {
     def discarded(before: StoreSnapshot => Unit, after: StoreSnapshot => Unit = _ => ()): Boolean = {
       val fixture = new WorkerFixture
       import fixture._
@@ -120,7 +120,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(snapshot.carry(1) == segments)
   })
 
-  test("one that came with a seal which may have been taken is given up")(new Carrying {
+  test("a snapshot of a seal that may have been taken is given up")(new Carrying {
     stayAway()
     timer.advance(1000)
     answer(FromDriver.Refused("closed", Vector.empty))

@@ -58,7 +58,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.isEmpty)
   })
 
-  test("what may be in a commit is kept, and its uploads are told")(new Sealed(11) {
+  test("changes that may be in a commit are kept, and their uploads are reported")(new Sealed(11) {
     task.giveUp()
     assert(failure(seal).isInstanceOf[CancellationException])
     answer(FromDriver.Withdrawal(true))
@@ -69,7 +69,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.count(_._1.isInstanceOf[ToDriver.Uploaded]) == 1)
   })
 
-  test("a task that is given up before it was sealed asks nobody, and what it has uploaded goes")(new WorkerFixture {
+  test("a task that is given up before its seal sends nothing, and its uploads are deleted")(new WorkerFixture {
     val task = newTask()
     write(task, 0, 3, 20)
     timer.advance(5000)
@@ -78,7 +78,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.isEmpty && objects.isEmpty)
   })
 
-  test("a task that is given up while it waits for memory hands nothing over")(new WorkerFixture(maxInFlight = 20) {
+  test("a task that is given up while it waits for memory seals nothing")(new WorkerFixture(maxInFlight = 20) {
     store.always("put", new Hang)
     val task = newTask()
     write(task, 0, 11, 20)
@@ -99,7 +99,7 @@ class TaskWriterSuite extends AnyFunSuite {
     result(seal)
   })
 
-  test("a failure after an ask that may have been heard is withdrawn, not just forgotten")(new Sealed(5, 20) {
+  test("a failure after an ask that may have arrived is withdrawn")(new Sealed(5, 20) {
     stayAway()
     timer.advance(500)
     result(worker.close())
@@ -108,7 +108,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(withdrawals == 1)
   })
 
-  test("an upload that has failed before the ask fails the task, and the driver hears nothing")(new WorkerFixture {
+  test("an upload that fails before the seal fails the task, and nothing is sent")(new WorkerFixture {
     store.script("put", Fail())
     val task = newTask()
     write(task, 0, 5, 20)
@@ -118,7 +118,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.isEmpty)
   })
 
-  test("an upload that fails after the seal is told to the driver")(new Sealed(11) {
+  test("an upload that fails after the seal is reported to the driver")(new Sealed(11) {
     store.script("put", Fail())
     answer(accepted)
     worker.flush()
@@ -145,7 +145,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(withdrawals == 1)
   })
 
-  test("a segment that ends after its task was sealed is an error: nobody would know of it")(new WorkerFixture {
+  test("a segment that ends after its task was sealed is an error")(new WorkerFixture {
     val task = newTask()
     val segment = task.segment(SegmentKey(0, 0, "", 1, None, SegmentKind.Changelog), None)
     result(task.seal())
@@ -153,7 +153,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assertThrows[IllegalStateException](task.segment(segment.key, None))
   })
 
-  test("uploads whose word did not reach the driver are told again")(new Sealed(11) {
+  test("reports of uploads that did not reach the driver are repeated")(new Sealed(11) {
     answer(accepted)
     worker.flush()
     assert(told.size == 1)

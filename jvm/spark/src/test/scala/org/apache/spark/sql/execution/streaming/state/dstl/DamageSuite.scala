@@ -118,7 +118,7 @@ class DamageSuite extends QuerySuite {
     }
 
   for ((name, more) <- Seq("our provider" -> Map.empty[String, String], "Spark's provider" -> below))
-    test(s"entries that a copy of a running query's checkpoint lacks are told, with the way back: $name") {
+    test(s"an error names entries that a copy of a running query's checkpoint lacks, and the way back: $name") {
       val error = restartAfter(more.toSeq: _*) {
         val repairs = Seq(remove(entry(2)), remove(entry(3)))
         () => repairs.foreach(_())

@@ -49,11 +49,11 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
   }
 
   for (version <- Seq(1, 2))
-    test(s"what an attempt sealed that failed afterwards is not in the state, checkpoint format version $version") {
+    test(s"changes of an attempt that failed after its seal are not in the state, checkpoint format version $version") {
       compareFailing(operator, inFormat(version, stock, ours))
     }
 
-  test("nor when its changes were uploaded") {
+  test("uploaded changes of an attempt that failed after its seal are not in the state") {
     compareFailing(
       operator.copy(configuration = Map("spark.sql.streaming.stateStore.dstl.inline.maxSegmentSize" -> "0")),
       Seq(stock, ours)
@@ -93,7 +93,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
   )
 
   if (SparkFacts.JoinFormats.contains(3))
-    test("nor in a snapshot that is part of a commit: the one that counts is in the batch's entry") {
+    test("the snapshot that is part of a commit is that of the attempt that counts") {
       // It adds column families, which no changelog tells of, so every attempt at its first batch makes a snapshot.
       val at = directory.resolve("forced/checkpoint")
       val playing = new Playing(join, inFormat(1, ours).head, at)
@@ -122,7 +122,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     }
 
   if (SparkFacts.JoinFormats.contains(3))
-    test("with checkpoint ids such a snapshot is in the entry with its files, those of the attempt that counts alone") {
+    test("with checkpoint ids the entry holds the snapshot and files of the attempt that counts alone") {
       val at = directory.resolve("forced-ids/checkpoint")
       val playing = new Playing(join, inFormat(2, ours).head, at)
       val query = playing.start(wrongOnceMore(_))
@@ -146,7 +146,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     LoggedBatches.indexes(at).flatMap(_.entries)
       .exists(_.key.kind == SegmentKind.Snapshot)
 
-  test("nor in a snapshot, made before the attempt that counts begins, and after the batch") {
+  test("a snapshot made before the winning attempt begins, or after the batch, holds the winner's state") {
     val isLogged = SparkFacts.LogsSnapshots
     val logged = Map("materialize.replayCost" -> "100000", "batch.persistDelay" -> "10ms").filter(_ => isLogged)
     val snapshots = operator.copy(configuration =

@@ -17,7 +17,7 @@ class NotExclusiveSuite extends ComparisonSuite {
     new Playing(operator, contender, at, Some(s"${LookingFirstFileSystem.Scheme}://$at"))
   }
 
-  test("a query says once a run what is not guaranteed, and its state is right across a restart") {
+  test("a query warns once a run of what is not guaranteed, and its state is right across a restart") {
     val expected = expectedOf(operator)
     val query = playing(ours)
     val said = Warnings.during {
@@ -29,7 +29,7 @@ class NotExclusiveSuite extends ComparisonSuite {
     assert(files(query.checkpoint).forall(!_.endsWith(".trial")))
   }
 
-  test("it is refused if exclusive creation is required") {
+  test("storage without exclusive creation is refused if exclusive creation is required") {
     val query = playing(ours.and(option("storage.requireExclusiveCreate") -> "true").named("careful"))
     val error = intercept[StreamingQueryException](query.play(batches.take(1)))
     assert(error.getMessage.contains("DSTL_NOT_EXCLUSIVE"), error)

@@ -15,7 +15,7 @@ class TaskRetriesSuite extends ComparisonSuite {
     Operator("totals of tasks that fail once", FailingOnce.totals, OutputMode.Update(), state = Seq(Map.empty))
 
   for (version <- Seq(1, 2))
-    test(s"what a failed attempt has sealed is not in the state, checkpoint format version $version") {
+    test(s"sealed changes of a failed attempt are not in the state, checkpoint format version $version") {
       compare(operator, inFormat(version, stock, ours)).foreach { case (contender, checkpoint) =>
         val playing = new Playing(operator, contender, checkpoint)
         val state = playing.readState(Map.empty)
@@ -24,7 +24,7 @@ class TaskRetriesSuite extends ComparisonSuite {
     }
 
   for (version <- Seq(1, 2))
-    test(s"nor when its changes were large and are uploaded, checkpoint format version $version") {
+    test(s"uploaded changes of a failed attempt are not in the state, checkpoint format version $version") {
       val uploading = operator.copy(configuration =
         Map("spark.sql.streaming.stateStore.dstl.inline.maxSegmentSize" -> "0")
       )
