@@ -124,7 +124,7 @@ lazy val spark = (project in file("jvm/spark"))
       "-Dspark.hadoop.fs.AbstractFileSystem.file.impl=sparkdstl.testing.PlainLocalFs"
     ),
     assembly / assemblyJarName := jarName("spark-dstl", version.value),
-    // Whoever runs Spark has it.
+    // Spark itself brings it.
     assembly / assemblyExcludedJars := (Compile / unmanagedJars).value,
     assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
     assembly / test := {},
@@ -153,7 +153,7 @@ lazy val published = (project in file("jvm/published"))
     name := s"spark-dstl-${line.suffix}",
     description := "A durable short-term log for the state of Spark Structured Streaming queries",
     licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
-    // Whoever runs Spark has both.
+    // Spark itself brings both.
     autoScalaLibrary := false,
     libraryDependencies += "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
     libraryDependencies ++= sparkOnMavenCentral,

@@ -13,7 +13,7 @@ object Tooling {
   val checkDocs = taskKey[Unit]("Fails if a file generated from the options or the error conditions is out of date")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
 
-  /** Copies `built` to each of `copies`, in one step each: whoever looks sees the old jar or the new one. */
+  /** Copies `built` to each of `copies`, in one step each: a reader sees the old jar or the new one. */
   def publishJar(built: File, copies: File*): File = {
     copies.foreach { copy =>
       val temporary = copy.getParentFile / s"${copy.getName}.tmp"

@@ -1,6 +1,6 @@
-"""Runs a command so that nobody wonders whether it hangs: `patiently.py NAME COMMAND [ARGUMENT ...]`.
+"""Runs a command and prints a line while it takes long: `patiently.py NAME COMMAND [ARGUMENT ...]`.
 
-The command's output is passed on as it comes; while there is none, a line now and then says that it is still running.
+The command's output is passed on as it comes; without output, a line is printed now and then.
 Its standard input is empty, so it cannot wait for an answer.
 """
 

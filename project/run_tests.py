@@ -94,7 +94,7 @@ def main() -> int:
         say(f"{name}: {outcome.passed} passed, {outcome.failed} failed, in {seconds[name]:.0f} s")
     for line in slowest():
         say(line)
-    # At the end, where whoever sees only the last lines of a long log finds them.
+    # At the end, so that the last lines of a long log have them.
     for failure in (failure for outcome in outcomes.values() for failure in outcome.failures):
         say(f"FAILED {failure}")
     passed = sum(outcome.passed for outcome in outcomes.values())

@@ -77,7 +77,7 @@ def cell(result: Mapping[str, Any] | None) -> str:
         return f"not survived: {wrong}" if wrong else "survived"
     errors = ", ".join(f"`{error}`" for error in dict.fromkeys(failures))
     times = "failed" if len(failures) == 1 else f"failed {len(failures)} times"
-    return f"{times}, {errors}; {wrong or 'went on when it was started again'}"
+    return f"{times}, {errors}; {wrong or 'continued after a restart'}"
 
 
 def short(error: str) -> str:

@@ -35,7 +35,7 @@ def rows_below(heading: str) -> list[str]:
 def test_a_cell_names_each_error_once() -> None:
     assert cell({"failures": []}) == "survived"
     assert cell({"failures": [], "wrong": "a window is missing"}) == "not survived: a window is missing"
-    assert cell({"failures": ["A: b"]}) == "failed, `A: b`; went on when it was started again"
+    assert cell({"failures": ["A: b"]}) == "failed, `A: b`; continued after a restart"
     twice = {"failures": ["A", "A"], "wrong": "not at its end after 2 starts"}
     assert cell(twice) == "failed 2 times, `A`; not at its end after 2 starts"
 

@@ -134,7 +134,7 @@ private[store] final class Materialization(
       }
     catch { case NonFatal(_) => lost(work) }
 
-  /** Whatever is not in data files yet goes there; then the next seal can carry the snapshot. */
+  /** Uploads what is not in data files yet; then the next seal can carry the snapshot. */
   private def upload(work: Work): Unit =
     work.store.worker.flatMap(worker => resources.waiting.on(worker.snapshotUploads())) match {
       case None => lost(work)

@@ -90,7 +90,7 @@ object LateAttempts {
     isBegun = true
   }
 
-  /** Lets all tasks go on. */
+  /** Lets all tasks continue. */
   def end(): Unit = {
     isBegun = false
     maySeal.countDown()

@@ -1,6 +1,6 @@
 package sparkdstl.bench
 
-/** What every process that runs a query is told. */
+/** The specification of every process that runs a query. */
 trait QuerySpec {
 
   /** Of [[Workload]]. */

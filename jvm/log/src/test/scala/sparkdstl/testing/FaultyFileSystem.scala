@@ -67,7 +67,7 @@ object FaultyFileSystem extends FileSystemScheme("faulty", classOf[FaultyFileSys
   /** Share of publications that fail without effect, 0 to 1. */
   val FailRatio = "fs.faulty.fail.ratio"
 
-  /** Share of publications that stall for [[HangMillis]] before they go on, 0 to 1. */
+  /** Share of publications that stall for [[HangMillis]] before they continue, 0 to 1. */
   val HangRatio = "fs.faulty.hang.ratio"
   val HangMillis = "fs.faulty.hang.ms"
 

@@ -56,7 +56,7 @@ object MiniHdfs {
     made.setInt("dfs.heartbeat.interval", 1)
     made.setInt("dfs.namenode.heartbeat.recheck-interval", 1000)
     made.set("dfs.namenode.safemode.extension", "0")
-    // Whoever runs the tests is who owns the files.
+    // The user who runs the tests owns the files.
     made.setBoolean("dfs.permissions.enabled", true)
     made
   }

@@ -204,7 +204,7 @@ object ProtocolErrors {
   def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException =
     DstlException("DSTL_UNSUPPORTED_SPARK", "snapshot" -> snapshot, "found" -> found)(
       s"Snapshot $snapshot is in the log, put there by a later Spark: Spark $found can load such as are files alone, and the log " +
-        "before the snapshot may be gone. Go on with Spark 4.0 or later; nothing of the checkpoint was changed"
+        "before the snapshot may be gone. Continue with Spark 4.0 or later; nothing of the checkpoint was changed"
     )
 
   def unknownRun(batch: Long): DstlException =

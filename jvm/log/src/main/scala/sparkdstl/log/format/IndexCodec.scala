@@ -7,7 +7,7 @@ import scala.util.Try
 
 /**
  * The index in bytes, before compression: tagged sections with their lengths, in ascending order. A reader that does not
- * know a section skips it if its tag is odd, and must not go on if it is even.
+ * know a section skips it if its tag is odd, and must stop if it is even.
  */
 private[format] object IndexCodec {
   import Codec._

@@ -10,9 +10,8 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * Reads logs from their objects' ends and checks segments' bytes. Whatever is not as it was written is an error that
- * names file and offset, and what only a later release understands is an error that says so; nothing unverified is
- * handed out.
+ * Reads logs from their objects' ends and checks segments' bytes. Damage is an error that names file and offset, and content of a
+ * later release an error that names the release. Unverified bytes are never returned.
  */
 object LogFileReader {
 

@@ -261,11 +261,11 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val committed = run.commit(0, content, Seq(1))
     answer(uploaded(1, 1))
     result(committed)
-    // Its file may hold chunks of the next batch, which nobody has sealed yet.
+    // Its file may hold chunks of the next batch, which is not sealed yet.
     put(file(2))
     assert(answer(uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
     assert(has(file(2)))
-    assert(answer(uploaded(1, 1)) == FromDriver.Noted, "it was told before, and is part of the commit")
+    assert(answer(uploaded(1, 1)) == FromDriver.Noted, "it was reported before, and is part of the commit")
   })
 
   test("a seal after its attempt was withdrawn is not taken, and counts as no refusal")(new RunningFixture {

@@ -24,7 +24,7 @@ object GoldenFiles {
   private val otherPath = LogLayout.dataFile(4, run, "driver", 4, "1beef")
 
   /**
-   * A file, and what it holds: an index, or what is said of it where it needs a later release.
+   * A file, and what it holds: an index, or the error if it needs a later release.
    *
    * @param name
    *   of the object that it is; a commit entry's is its batch's number

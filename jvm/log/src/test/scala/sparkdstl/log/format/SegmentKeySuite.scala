@@ -16,7 +16,7 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("keys are told apart by their paths") {
+  test("different keys have different paths") {
     forAll(FormatSamples.segmentKey, FormatSamples.segmentKey) { (a, b) =>
       assert((a == b) == (a.relativePath == b.relativePath))
     }

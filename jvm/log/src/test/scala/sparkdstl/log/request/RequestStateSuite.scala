@@ -68,7 +68,7 @@ class RequestStateSuite extends AnyFunSuite {
     driven.state.kind.isWrite || !driven.outcome.exists(_.isInstanceOf[Outcome.Unknown])
   )
 
-  holds("until the deadline another attempt follows, unless one was refused for good or none may follow") { driven =>
+  holds("until the deadline another attempt follows, unless one was refused permanently or none may follow") { driven =>
     val isTrying = driven.state.phase == RequestPhase.Trying && driven.state.kind.concurrent
     // A retry that would come after the deadline is not made.
     val isLate = driven.nowNanos > deadlineNanos - 20 * 1000000000L
@@ -79,7 +79,7 @@ class RequestStateSuite extends AnyFunSuite {
     driven.state.kind.concurrent || driven.state.attempts.dropRight(1).forall(_.state == Refused)
   }
 
-  holds("after a refusal for good, and after the outcome, nothing is due") { driven =>
+  holds("after a permanent refusal, and after the outcome, nothing is due") { driven =>
     driven.state.phase == RequestPhase.Trying || driven.state.wakeNanos.isEmpty
   }
 

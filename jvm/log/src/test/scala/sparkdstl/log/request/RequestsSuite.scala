@@ -268,7 +268,7 @@ class RequestsSuite extends AnyFunSuite {
 
   // How writes end.
 
-  test("a write that storage has refused for good fails at once, and the error shows")(new One {
+  test("a write that storage refuses permanently fails at once with that error")(new One {
     running.attempts.fail(1, denied)
     assert(running.failure.getCause == denied && running.failure.getMessage.contains("denied"))
     assert(timer.pending == 0 && running.attempts.begun == 1)
@@ -321,7 +321,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.unknown.getCause.getMessage == "read-back failed")
   })
 
-  test("a write whose attempts were all refused, but not for good, fails at its deadline")(new One(write, 1000) {
+  test("a write whose attempts were all refused, but not permanently, fails at its deadline")(new One(write, 1000) {
     running.attempts.fail(1, new FileNotFoundException("no bucket"))
     timer.advance(500)
     running.attempts.fail(2, new FileNotFoundException("no bucket"))

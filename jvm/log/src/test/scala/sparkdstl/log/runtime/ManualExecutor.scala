@@ -5,7 +5,7 @@ import java.util.concurrent.{AbstractExecutorService, TimeUnit}
 
 import scala.collection.mutable
 
-/** Runs what it was given when a test says so, on the test's thread. */
+/** Runs submitted work on the test's thread, when the test calls it. */
 final class ManualExecutor extends AbstractExecutorService {
   // Guarded by this.
   private val tasks = mutable.Queue.empty[Runnable]

@@ -35,7 +35,7 @@ class StorageErrorsSuite extends AnyFunSuite {
     all(service(503) ++ Seq(new IOException("412 bytes missing"), missing))(!StorageErrors.meansAlreadyExists(_))
   }
 
-  test("a request that met another one under way is told apart from a conflict") {
+  test("a request that met another one under way is no conflict") {
     assert(StorageErrors.meansConcurrentRequest(new ServiceException(409)))
     assert(!StorageErrors.meansAlreadyExists(new ServiceException(409)))
     assert(!StorageErrors.meansConcurrentRequest(new ServiceException(412)))

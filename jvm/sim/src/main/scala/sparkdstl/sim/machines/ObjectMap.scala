@@ -22,7 +22,7 @@ final case class StorageChange(
     after: Option[StoredBytes]
 )
 
-/** All objects, and what happened to them in which order. Whoever watches is told of each change once it stands. */
+/** All objects and their changes, in order. Watchers are called after each change. */
 final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private val objects = new java.util.TreeMap[String, StoredBytes]
   // The same, for look-ups by name: most are.

@@ -23,7 +23,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
   private var used = 0L
   private var directories = 0
 
-  /** Where nobody has written yet. */
+  /** Content that was never written. */
   def newDirectory(): Path = {
     directories += 1
     Path.of(s"/disk/$directories")

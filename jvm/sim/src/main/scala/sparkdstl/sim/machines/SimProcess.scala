@@ -9,7 +9,7 @@ import sparkdstl.sim.world.{Chance, Verdict}
 
 /**
  * A process: what it has asked for happens while it lives. The events of a crashed one never happen; those of a paused
- * one wait until it goes on, and then come in any order.
+ * one wait until it continues, and then come in any order.
  */
 final class SimProcess(
     val name: String,
@@ -65,7 +65,7 @@ final class SimProcess(
   def after(millis: Double)(action: => Unit): Cancellable =
     scheduler.schedule(this, (millis * 1e6).toLong)(() => action)
 
-  /** Does something in this process now, unless it has crashed, or when it goes on, if it is paused. */
+  /** Does something in this process now, unless it has crashed, or when it continues, if it is paused. */
   def perform(action: => Unit): Unit = if (!crashed) run(new scheduler.Event(this, () => action))
 
   /** How it ends when somebody kills it, with what that means for others; unless told, it just crashes. */
@@ -88,7 +88,7 @@ final class SimProcess(
 
   /** @param clockStood whether its clock did not count the pause, as that of a suspended machine */
   def resume(clockStood: Boolean): Unit = if (paused && !crashed) {
-    verdict.note(s"$name goes on${if (clockStood) ", its clock did not count the pause" else ""}")
+    verdict.note(s"$name continues${if (clockStood) ", its clock did not count the pause" else ""}")
     paused = false
     if (clockStood) clockOffset -= ((scheduler.nowNanos - pausedAt) * clockRate).toLong
     held.filterNot(_.isCancelled).foreach(event =>
@@ -112,5 +112,5 @@ final class SimProcess(
     }
 
   private def uncaught(cause: Throwable): Unit =
-    verdict.violate(s"$name: nobody caught $cause at ${cause.getStackTrace.take(8).mkString(" < ")}")
+    verdict.violate(s"$name: uncaught $cause at ${cause.getStackTrace.take(8).mkString(" < ")}")
 }

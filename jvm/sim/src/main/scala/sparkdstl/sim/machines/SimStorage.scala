@@ -149,7 +149,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
   /** What is there under a name of one's own, oneself has put there. */
   private case object IfAbsentOrSame extends Mode
 
-  /** The client dies at about the time at which a request takes effect: so whatever is done in steps ends after any of them. */
+  /** The client dies at about the time at which a request takes effect: so a request of several steps ends after any of them. */
   private def mayDie(): Unit =
     if (faults.strikes(FaultKind.KilledAtRequest, chance)) atServer(2 * server.latency())(client.kill())
 
@@ -281,7 +281,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     val _ = server.process.after(millis)(action)
   }
 
-  /** What the client is told, if it is still there and waits. */
+  /** Answers the client, if it still waits. */
   private final class Answer[T](what: String) {
     private val promise = Promise[T]()
     private var cancelled = false

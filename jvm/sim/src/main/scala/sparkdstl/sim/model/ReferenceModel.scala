@@ -108,13 +108,13 @@ final class ReferenceModel(
     val isCommitted = records.get(intent.batch).exists(_.intent eq intent)
     if (config.storage.createsExclusively && !isCommitted && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} was told that it committed batch ${intent.batch}, which is " +
-          records.get(intent.batch).fold("nobody's")(r => s"${r.intent.who}'s") + "; " +
+        s"${intent.who} has committed batch ${intent.batch} by its answer, and the batch is " +
+          records.get(intent.batch).fold("uncommitted")(r => s"${r.intent.who}'s") + "; " +
           objects.story(Names.commit(intent.batch))
       )
   }
 
-  /** The log has told Spark that the batch is not committed. It may say so of an entry that it finds damaged: nobody knows whose that was. */
+  /** The log has answered Spark that the batch is not committed, as it may for a damaged entry: its writer is unknown. */
   def refused(intent: Intent, error: Throwable): Unit = if (!damaged(Names.commit(intent.batch))) {
     refusals(intent.number) = error.toString
     if (records.get(intent.batch).exists(_.intent eq intent)) refuseLate(intent)
@@ -123,7 +123,7 @@ final class ReferenceModel(
   private def refuseLate(intent: Intent): Unit = refusals.get(intent.number).foreach { error =>
     if (config.storage.createsExclusively && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} was told that it did not commit batch ${intent.batch}, and its entry is there: $error"
+        s"${intent.who} has not committed batch ${intent.batch} by its answer, and its entry exists: $error"
       )
   }
 
@@ -180,7 +180,7 @@ final class ReferenceModel(
     tools(process) = scheduler.nowNanos
   }
 
-  /** It has ended: what is left on storage is the history. `act` is told the newest batch. */
+  /** It has ended: what is left on storage is the history. `act` receives the newest batch. */
   def toolEnds(process: SimProcess, isKnown: Boolean)(act: Long => Unit): Unit =
     tools.remove(process).foreach { since =>
       val left = newestOnStorage
@@ -407,7 +407,7 @@ final class ReferenceModel(
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
     CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {
-      case None => verdict.violate(s"${change.path} is nobody's: ${change.writer.name} wrote it")
+      case None => verdict.violate(s"${change.path} has no known content: ${change.writer.name} wrote it")
       case Some(intent) if intent.batch != batch =>
         verdict.violate(s"${change.path} is for batch ${intent.batch}")
       case Some(intent) => take(batch, intent, change, entry)

@@ -73,7 +73,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   def unloadLast(): Unit =
     last.foreach(old => executors.foreach(e => world.network.deliver(e.process)(e.unload(old.run))))
 
-  /** Ends everything of it; executors go on for a while, until they notice. */
+  /** Ends the application; its executors continue until they notice. */
   def crash(): Unit = {
     crashDriver()
     executors.foreach(e => world.after(20000 * chance.nextDouble() * chance.nextDouble())(e.process.crash()))

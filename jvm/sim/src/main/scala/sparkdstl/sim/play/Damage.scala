@@ -69,6 +69,6 @@ private[play] final class Damage(world: World, chance: Chance) {
 
 private object Damage {
 
-  /** Spark's two lines alone are shorter, and whatever is damaged in the second half of a longer entry is the log. */
+  /** Spark's two lines alone are shorter, so the second half of a longer entry is log. */
   private val LongestStockEntry = 2048
 }

@@ -60,7 +60,7 @@ final class Director(world: World, chance: Chance) {
 
   private def restart(application: Application): Unit =
     if (wild && !acting && running.isEmpty) {
-      // Whoever is paused may be about to end, and then nobody would be left to begin.
+      // A paused application may be about to end, and then none would be left to begin a run.
       if (live.exists(_.driver.isPaused) || model.isToolAtWork) world.after(RestartCheckMillis)(restart(application))
       else beginAgain(application)
     }

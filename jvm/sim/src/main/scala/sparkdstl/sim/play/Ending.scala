@@ -11,7 +11,7 @@ import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
 import sparkdstl.sim.world.{Chance, Faults, World}
 
 /**
- * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then nobody is at work until
+ * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then no process works until
  * everything late has taken effect. A last application, or the same one, commits batches in which nothing at all may fail, and in
  * the end nothing may be held, waited for or left on storage that is not needed. In some worlds tasks have several attempts until
  * then, of which some fail; and until the last few batches, deletions fail or messages are lost: no run may end of it.

@@ -17,7 +17,7 @@ final case class LocalState(version: Long, id: Option[String], lineage: Lineage)
 
 /**
  * A store of one run on one executor, as the adapter's database and its materialization are: it remembers which attempt has
- * left its local state, makes snapshots when the schedule says so, and brings them into the log with later seals.
+ * left its local state, makes snapshots by the schedule, and brings them into the log with later seals.
  */
 final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting)
     extends DroppedStore {

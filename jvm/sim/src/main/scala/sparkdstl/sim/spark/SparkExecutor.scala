@@ -82,7 +82,7 @@ final class SparkExecutor(
     confirmed.filterInPlace { case ((of, _), _) => of != run }
   }
 
-  /** The task is told to end: it is interrupted where it waits, or goes on as a zombie. */
+  /** Spark ends the task: it is interrupted where it waits, or continues as a zombie. */
   def kill(attempt: Long): Unit = killed.get(attempt).foreach { signal =>
     if (chance.happens(0.5)) signal.tryFailure(new InterruptedException(s"attempt $attempt was killed")): Unit
   }

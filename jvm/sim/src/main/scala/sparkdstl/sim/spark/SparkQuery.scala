@@ -13,7 +13,7 @@ import sparkdstl.sim.model.{CommitContent, Names}
 import sparkdstl.sim.wiring.DriverLog
 import sparkdstl.sim.world.FaultKind
 
-/** The query was stopped: its thread was interrupted in whatever it was at. */
+/** The query was stopped: its thread was interrupted. */
 final class QueryStopped extends RuntimeException("the query was stopped")
 
 /** The query has done what it was started for. */
@@ -23,7 +23,7 @@ final class QueryFinished extends RuntimeException("the query has finished")
  * One run of the query: Spark's side of the protocol on the driver, batch after batch.
  *
  * @param batchesToRun
- *   after which it ends, as with `availableNow`; None if it goes on until it is stopped
+ *   after which it ends, as with `availableNow`; None if it runs until it is stopped
  */
 final class SparkQuery(
     val name: String,
@@ -109,8 +109,8 @@ final class SparkQuery(
   }
 
   /**
-   * Writes `offsets/N`, unless a run before has, and says whether that was so; two queries that both write it are told apart by
-   * what is in it.
+   * Writes `offsets/N`, unless an earlier run has, and returns whether that was so. The content tells which of two queries wrote
+   * it.
    */
   private def planned(batch: Long): Future[Boolean] = files.list(Names.Offsets).flatMap { known =>
     val isPlanned = firstOfRun && known.contains(Names.offset(batch))

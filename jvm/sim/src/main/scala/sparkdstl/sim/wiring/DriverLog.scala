@@ -104,7 +104,7 @@ final class DriverLog(
     environment.runs.executorLost(executor, "it was lost")
   }
 
-  /** The query has ended, but the process goes on: Spark's adapter notices some time after it. */
+  /** The query has ended, but the process continues: Spark's adapter notices some time after it. */
   def close(): Unit = {
     closing = true
     val _ = runtime.timer.schedule((runtime.random.nextDouble() * 5000).toLong)(() => end(): Unit)

@@ -30,7 +30,7 @@ final class ProcessEnvironment(
   val location: QueryLocation = QueryLocation(new Path(Names.Root), new Path(Names.Root, "dstl"), None)
   val runtime: ProtocolRuntime = process.runtime
 
-  /** Where what only wires classes together goes on. */
+  /** Runs callbacks that connect classes. */
   val inline: ExecutionContext = process.inline
   val runs = new CoordinatedRuns
   val inlineBudget = new InlineBudget(constants.inlineBudget)

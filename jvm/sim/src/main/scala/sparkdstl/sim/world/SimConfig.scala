@@ -66,7 +66,7 @@ final case class SimConfig(
   }
 
   /**
-   * Whether a batch's change to a store cannot be replayed, so that whoever makes it makes a snapshot as part of the commit: like
+   * Whether a batch's change to a store cannot be replayed, so that its task makes a snapshot as part of the commit: like
    * one that adds a column family, which all attempts do.
    */
   def forcesSnapshot(batch: Long, store: String): Boolean = (seed, batch, store).hashCode % 8 == 0

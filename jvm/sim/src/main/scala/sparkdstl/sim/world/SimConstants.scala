@@ -37,7 +37,7 @@ final case class SimConstants(
   def tailLengths: Set[Int] = Set(fetchLength, limits.fetchLength, 64 * 1024)
 
   /**
-   * How many versions pass at most from one snapshot to the next of a query that goes on undisturbed, with a batch every second and
+   * How many versions pass at most from one snapshot to the next of a query that runs undisturbed, with a batch every second and
    * a half or less often.
    */
   def versionsPerSnapshot: Long = {

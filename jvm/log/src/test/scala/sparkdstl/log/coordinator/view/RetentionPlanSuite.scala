@@ -25,7 +25,7 @@ class RetentionPlanSuite extends AnyFunSuite {
 
   private def deletable(view: LogView): Seq[Long] = RetentionPlan.of(view, limits).delete
 
-  test("without a snapshot nothing is deleted, whatever is requested") {
+  test("without a snapshot no request deletes anything") {
     assert(deletable(request(logOf(9), 0L to 7L)).isEmpty)
   }
 
@@ -85,7 +85,7 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(request(view.read(0, EntryFound.Plain), Seq(0, 1))).isEmpty)
   }
 
-  test("what is deleted is never needed by a retained version, whatever is in the log") {
+  test("no retained version needs a deleted entry, with any content of the log") {
     val some = Gen.zip(Gen.choose(1, 12), Gen.someOf(0L to 11L), Gen.someOf(0L to 11L))
     val holds = Prop.forAll(some) { case (count, snapshots, requested) =>
       val view = request(logOf(count, snapshots.toSeq: _*), requested)

@@ -10,8 +10,8 @@ class DamageSuite extends QuerySuite {
   private val uploads = option("inline.maxSegmentSize") -> "0"
 
   /**
-   * Runs batches 0 to 3, damages what is stored, and tells the first line of what a restart says; then undoes the damage and
-   * goes on.
+   * Runs batches 0 to 3, damages stored files, and returns the first line of the error of a restart; then undoes the damage and
+   * continues the query.
    */
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
     stopSpark()

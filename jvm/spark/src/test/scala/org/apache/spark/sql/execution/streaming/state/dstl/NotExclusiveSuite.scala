@@ -4,7 +4,7 @@ import org.apache.spark.sql.streaming.StreamingQueryException
 
 import sparkdstl.testing.LookingFirstFileSystem
 
-/** Queries on storage whose client looks for an object and then replaces whatever is there. */
+/** Queries on storage whose client looks for an object and then replaces it. */
 class NotExclusiveSuite extends ComparisonSuite {
   private val operator = Operator.totals
 

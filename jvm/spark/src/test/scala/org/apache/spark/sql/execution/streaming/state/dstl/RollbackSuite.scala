@@ -18,7 +18,7 @@ class RollbackSuite extends ComparisonSuite {
 
   private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
 
-  // Without any commit entry stock Spark itself has no checkpoint id to go on from, so there is no second version of this.
+  // Without any commit entry stock Spark itself has no checkpoint id to continue from, so there is no second version of this.
   for (contender <- Seq(ours, uploading, below))
     test(
       s"with all commit entries purged by the query's own log, the newest batch runs again on the state before it: " +
