@@ -9,7 +9,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from spark_dstl import JvmOptions
-from spark_dstl.checkpoint.hadoop import exclusive_creation, hadoop_files, shared_gateway
+from spark_dstl.checkpoint.java.hadoop import exclusive_creation, hadoop_files, shared_gateway
 from spark_dstl.checkpoint.locate import Place, StorageOptions
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import UnreadableStorage

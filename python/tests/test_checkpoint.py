@@ -7,7 +7,6 @@ from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, zi
 
 import spark_dstl
 from spark_dstl import CheckpointNotFound, DamagedLog
-from spark_dstl.checkpoint import checkpoint as checkpoint_module
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
 
@@ -193,8 +192,8 @@ def test_who_asks_again_after_the_java_process_could_not_read_starts_no_second_o
     def failing(_checkpoint: object, _gateway: object) -> None:
         raise spark_dstl.JvmFailed("it lacks a class")
 
-    monkeypatch.setattr(checkpoint_module, "Gateway", Started)
-    monkeypatch.setattr(checkpoint_module, "StateReader", failing)
+    monkeypatch.setattr("spark_dstl.checkpoint.access.Gateway", Started)
+    monkeypatch.setattr("spark_dstl.checkpoint.checkpoint.StateReader", failing)
     with spark_dstl.open(str(written.root)) as checkpoint:
         for _ in range(2):
             with pytest.raises(spark_dstl.JvmFailed):

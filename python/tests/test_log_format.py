@@ -7,10 +7,9 @@ import pytest
 import written_checkpoint as written
 from written_checkpoint import Held, Listed, Written
 
-from spark_dstl.checkpoint.format import log as logs
-from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format import logfile, names
 from spark_dstl.checkpoint.format.checksum import crc32c, of_part
-from spark_dstl.checkpoint.format.log import Log, NeedsTail, Plain, Tail
+from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Plain, Tail
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 GOLDEN = Path(__file__).resolve().parents[2] / "jvm/log/src/test/resources/golden/v2"
@@ -22,7 +21,7 @@ in_a_checkout = pytest.mark.skipif(not GOLDEN.exists(), reason="only in a checko
 
 def entry(content: bytes, name: str = "3", end: int | None = None) -> Log:
     tail = content if end is None else content[-end:]
-    found = logs.read_entry("file", name, Tail(tail, len(content)))
+    found = logfile.read_entry("file", name, Tail(tail, len(content)))
     assert isinstance(found, Log)
     return found
 
@@ -54,7 +53,7 @@ def test_golden_entries_are_read_and_hold_their_segments(file: str, batch: int) 
 @in_a_checkout
 def test_the_golden_data_file_is_read() -> None:
     content = (GOLDEN / "data.log").read_bytes()
-    log = logs.read_data_file("file", DATA, Tail(content, len(content)))
+    log = logfile.read_data_file("file", DATA, Tail(content, len(content)))
     assert isinstance(log, Log)
     assert log.index.name == DATA
     assert log.index.segments
@@ -76,7 +75,7 @@ def test_golden_files_of_later_releases_are_unsupported_and_not_damaged(file: st
 def test_no_flipped_bit_and_no_truncation_of_a_golden_file_passes(file: str) -> None:
     content = (GOLDEN / file).read_bytes()
     name = DATA if file == "data.log" else str(ENTRIES[file.removesuffix(".entry")])
-    read = logs.read_data_file if file == "data.log" else logs.read_entry
+    read = logfile.read_data_file if file == "data.log" else logfile.read_entry
     whole = read("file", name, Tail(content, len(content)))
     assert isinstance(whole, Log)
     parts = {
@@ -118,7 +117,7 @@ def test_what_the_writer_of_the_tests_writes_is_what_is_read() -> None:
 
 def test_a_tail_that_is_too_short_says_how_much_is_needed() -> None:
     content = one_segment()
-    needed = logs.read_entry("file", "3", Tail(content[-68:], len(content)))
+    needed = logfile.read_entry("file", "3", Tail(content[-68:], len(content)))
     assert isinstance(needed, NeedsTail)
     assert not entry(content, end=needed.length).header_was_read
     assert entry(content).header_was_read
@@ -126,12 +125,12 @@ def test_a_tail_that_is_too_short_says_how_much_is_needed() -> None:
 
 def test_an_entry_of_stock_spark_has_no_log_and_one_that_was_cut_off_is_damaged() -> None:
     stock = b'v1\n{"nextBatchWatermarkMs":0}'
-    assert isinstance(logs.read_entry("file", "3", Tail(stock, len(stock))), Plain)
+    assert isinstance(logfile.read_entry("file", "3", Tail(stock, len(stock))), Plain)
     for cut in (b'v1\n{}\n{"ds', one_segment()[:1000]):
         with pytest.raises(DamagedLog, match="cut off"):
-            logs.read_entry("file", "3", Tail(cut, len(cut)))
+            logfile.read_entry("file", "3", Tail(cut, len(cut)))
     with pytest.raises(UnsupportedLog, match="bytes and no log at its end"):
-        logs.read_entry("file", "3", Tail(b"x" * 100, 2**40))
+        logfile.read_entry("file", "3", Tail(b"x" * 100, 2**40))
 
 
 def test_an_error_names_file_offset_and_the_way_out() -> None:

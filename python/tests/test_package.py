@@ -1,9 +1,11 @@
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,18 @@ def test_importing_the_package_takes_nothing_but_python() -> None:
     others = {"pyspark", "py4j", "click", "pyarrow", "rich", "google_crc32c"}
     command = f"import sys, spark_dstl; sys.exit(bool({others} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    sources = Path(spark_dstl.__file__).parent
+    modules = {
+        ".".join(path.relative_to(sources.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sources.rglob("*.py")
+    }
+    imported: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        found = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
+        names = {(node.module or "", alias.name) for node in found for alias in node.names}
+        imported[module] = {f"{of}.{name}" if f"{of}.{name}" in modules else of for of, name in names}
+    assert "spark_dstl.checkpoint.access" in imported["spark_dstl.checkpoint.checkpoint"]
+    TopologicalSorter(imported).prepare()

@@ -14,7 +14,6 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 import spark_dstl
 from spark_dstl import InvalidOption, InvalidProgress, MetricsListener, MissingPackage, QueryMetrics, metrics
 from spark_dstl.monitoring.history import LONGEST_LINE, read_history
-from spark_dstl.monitoring.query_metrics import QueryMetrics as Defined
 
 
 def test_every_part_of_a_batch_has_its_field() -> None:
@@ -88,7 +87,7 @@ def test_a_query_tells_of_its_newest_batch_if_there_is_one() -> None:
 
 
 def test_figures_say_what_they_are_and_cannot_be_changed() -> None:
-    source = Path(sys.modules[Defined.__module__].__file__ or "").read_text(encoding="utf-8")
+    source = Path(sys.modules[QueryMetrics.__module__].__file__ or "").read_text(encoding="utf-8")
     for field in dataclasses.fields(QueryMetrics):
         assert f'    {field.name}: {field.type}\n    """' in source, field.name
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -87,7 +87,7 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
     written: WrittenCheckpoint, tmp_path: Path
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan(checkpoint, 3, no_wait).objects
+        planned = rollback.plan_rollback(checkpoint, 3, no_wait).objects
     for done in range(len(planned) + 1):
         copy = tmp_path / f"after-{done}"
         shutil.copytree(written.root, copy)
@@ -101,7 +101,9 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
             assert (found.is_intact, found.newest_intact) == (True, committed), (planned[:done], found.damages)
             # No plain snapshot of a version that is to be made anew.
             assert not [one for one in found.leftovers if "which is not committed" in one.what]
-            rollback.apply(checkpoint, rollback.plan(checkpoint, 3, no_wait), stopped=True, wait=no_wait)
+            rollback.apply_rollback(
+                checkpoint, rollback.plan_rollback(checkpoint, 3, no_wait), stopped=True, wait=no_wait
+            )
         assert batches(copy, "commits") == batches(copy, "offsets") == [0, 1, 2, 3]
         assert not (copy / "state/0/0/6.zip").exists()
 
@@ -114,9 +116,9 @@ def test_a_batch_that_cannot_be_rebuilt_is_not_rolled_back_to(written: WrittenCh
     aged(written.root)
     with spark_dstl.open(str(written.root)) as checkpoint:
         with pytest.raises(CannotRollBack, match=r"commits/4 cannot be read\. The newest .* rolled back to is 3"):
-            rollback.plan(checkpoint, 5, no_wait)
+            rollback.plan_rollback(checkpoint, 5, no_wait)
         with pytest.raises(CannotRollBack, match="there is no commits/9"):
-            rollback.plan(checkpoint, 9, no_wait)
+            rollback.plan_rollback(checkpoint, 9, no_wait)
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
 
@@ -135,9 +137,9 @@ def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_rolled_back_to(tmp_pa
     with spark_dstl.open(str(checkpoint.root)) as opened:
         found = opened.verify()
         assert (found.is_intact, found.newest_intact, sorted(found.held_above)) == (True, 7, [4, 5])
-        assert rollback.plan(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
+        assert rollback.plan_rollback(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
         with pytest.raises(CannotRollBack, match="commits/6 holds the snapshot that it is rebuilt from"):
-            rollback.plan(opened, 5, no_wait)
+            rollback.plan_rollback(opened, 5, no_wait)
 
 
 def test_with_deep_all_data_is_read_before(written: WrittenCheckpoint) -> None:
@@ -199,12 +201,12 @@ def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckp
         written.batch(7)
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan(checkpoint, 3, no_wait)
+        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
         with pytest.raises(QuerySeemsToRun, match=r"offsets/7 changed within"):
-            rollback.apply(checkpoint, planned, stopped=True, wait=query)
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=query)
         assert batches(written.root, "commits") == list(range(8))
         with pytest.raises(QuerySeemsToRun, match="its newest batch is 7 and was 6"):
-            rollback.apply(checkpoint, planned, stopped=True, wait=no_wait)
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
 
 
 def test_a_run_that_ends_while_it_looks_is_no_query_at_work(written: WrittenCheckpoint) -> None:
@@ -212,14 +214,14 @@ def test_a_run_that_ends_while_it_looks_is_no_query_at_work(written: WrittenChec
         (written.root / "dstl/epochs/1.ended").write_text("ended\n")
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan(checkpoint, 3, no_wait)
-        rollback.apply(checkpoint, planned, stopped=True, wait=end)
+        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        rollback.apply_rollback(checkpoint, planned, stopped=True, wait=end)
     assert batches(written.root, "commits") == list(range(4))
 
 
 def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan(checkpoint, 3, no_wait)
+        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
         delete = checkpoint.storage.delete
 
         def late(name: str) -> bool:
@@ -229,7 +231,7 @@ def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monk
 
         monkeypatch.setattr(checkpoint.storage, "delete", late)
         with pytest.raises(QuerySeemsToRun, match=r"commits/7 .* was written while"):
-            rollback.apply(checkpoint, planned, stopped=True, wait=no_wait)
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
 
 
 def left_behind(written: WrittenCheckpoint) -> set[str]:
@@ -286,9 +288,9 @@ def test_a_base_path_that_is_not_marked_as_the_querys_is_left_alone(
         (tmp_path / "owner.json").write_text(owner)
     with spark_dstl.open(str(written.root)) as checkpoint:
         with pytest.raises(DstlError, match="is not marked as the base path of query"):
-            leftovers.find(checkpoint)
+            leftovers.find_leftovers(checkpoint)
         (tmp_path / "owner.json").write_text(json.dumps({"query": checkpoint.query, "checkpoint": "x"}))
-        assert len(leftovers.find(checkpoint).objects) == 5
+        assert len(leftovers.find_leftovers(checkpoint).objects) == 5
 
 
 def test_on_s3_as_well(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:

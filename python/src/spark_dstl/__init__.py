@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
-from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.java.gateway import JvmOptions
+from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.checkpoint.state import Selection
 from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
     CannotConvert,

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import StoredObject
 from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import QuerySeemsToRun
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 # A request of a query may be under way for `commit.timeout`, 10 minutes by default.
 QUIET = timedelta(minutes=15)
@@ -34,11 +31,11 @@ def minutes(length: timedelta) -> int:
     return int(length.total_seconds() // 60)
 
 
-def _watched(checkpoint: Checkpoint) -> list[StoredObject]:
+def _watched(checkpoint: CheckpointAccess) -> list[StoredObject]:
     return [*_written(checkpoint), *checkpoint.newest_base().objects("data", recursive=True)]
 
 
-def _written(checkpoint: Checkpoint) -> Iterator[StoredObject]:
+def _written(checkpoint: CheckpointAccess) -> Iterator[StoredObject]:
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
         for stored in checkpoint.storage.objects(directory, recursive=directory == "sources"):
             # Hadoop's checksum files beside local files are written with the file that they belong to.
@@ -46,7 +43,7 @@ def _written(checkpoint: Checkpoint) -> Iterator[StoredObject]:
                 yield stored
 
 
-def signs(checkpoint: Checkpoint, at: datetime | None = None) -> str | None:
+def signs(checkpoint: CheckpointAccess, at: datetime | None = None) -> str | None:
     """Return the newest object and its age if it was written lately, else None.
 
     None as well if it is the end mark of the newest run.
@@ -84,7 +81,7 @@ def _ended(stored: StoredObject) -> int | None:
     return names.end_of_epoch(stored.last_name) if stored.name.startswith("dstl/epochs/") else None
 
 
-def refuse_if_seen(checkpoint: Checkpoint, known_to_be_stopped: bool) -> None:
+def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> None:
     """Raise `QuerySeemsToRun` if something was written lately; not if the query is known to be stopped."""
     if not known_to_be_stopped and (sign := signs(checkpoint)) is not None:
         raise QuerySeemsToRun(
@@ -93,7 +90,7 @@ def refuse_if_seen(checkpoint: Checkpoint, known_to_be_stopped: bool) -> None:
         )
 
 
-def refuse_if_running(checkpoint: Checkpoint, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
+def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
     """Raise `QuerySeemsToRun` if something was written lately, or is written while this looks for some seconds.
 
     With `known_to_be_stopped` only the latter counts. A run that ends meanwhile may still delete unneeded objects.
@@ -111,7 +108,7 @@ def refuse_if_running(checkpoint: Checkpoint, known_to_be_stopped: bool, wait: C
         )
 
 
-def refuse_if_changed(checkpoint: Checkpoint, newest: int | None) -> None:
+def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
     """Raise `QuerySeemsToRun` if `newest` is not the newest batch any more."""
     there = max(entries_of(checkpoint.storage), default=None)
     if there != newest:

@@ -6,16 +6,13 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import DstlError
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 _MAX_OWNER = 64 * 1024
 
@@ -55,7 +52,7 @@ class Leftovers:
         return sum(one.size for one in self.objects)
 
 
-def find(checkpoint: Checkpoint) -> Leftovers:
+def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
     """Return what nothing needs. Raises `DstlError` if that cannot be told, because an entry cannot be read."""
     survey = checkpoint.look_again()
     for batch, entry in survey.entries.items():
@@ -104,7 +101,7 @@ def _leftover(storage: Storage, stored: StoredObject, why: str, in_base: bool) -
     return Leftover(stored.name, storage.shown(stored.name), stored.size, why, in_base)
 
 
-def _check_owner(checkpoint: Checkpoint, base: Storage) -> None:
+def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
     """Raise unless the base path is this query's: inside its checkpoint, or marked as its own."""
     if base.place.is_inside(checkpoint.storage.place):
         return
@@ -120,8 +117,8 @@ def _check_owner(checkpoint: Checkpoint, base: Storage) -> None:
         )
 
 
-def delete(
-    checkpoint: Checkpoint, found: Leftovers, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+def delete_leftovers(
+    checkpoint: CheckpointAccess, found: Leftovers, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Leftovers:
     """Delete leftovers. Raises `QuerySeemsToRun` if a query seems to run; `stopped` says that none does."""
     activity.refuse_if_running(checkpoint, stopped, wait)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_dstl.checkpoint.gateway import JvmOptions
-from spark_dstl.checkpoint.hadoop import hadoop_files
+from spark_dstl.checkpoint.java.gateway import JvmOptions
+from spark_dstl.checkpoint.java.hadoop import hadoop_files
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 

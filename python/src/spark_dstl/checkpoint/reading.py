@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_dstl.checkpoint.format import log as logs
+from spark_dstl.checkpoint.format import logfile
 from spark_dstl.checkpoint.format.checksum import before_part, crc32c
-from spark_dstl.checkpoint.format.log import Log, NeedsTail, Plain
+from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Plain
 from spark_dstl.checkpoint.format.model import HEADER_LENGTH, Index, Part, Segment
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
@@ -57,7 +57,7 @@ class EntryReader:
             tail = self._checkpoint.tail(name, asked)
             if tail is None:
                 return None
-            found = logs.read_entry(file, str(batch), tail)
+            found = logfile.read_entry(file, str(batch), tail)
             if not isinstance(found, NeedsTail):
                 break
             if found.length <= asked:
@@ -77,11 +77,11 @@ class EntryReader:
                 return None
             beginning = read
         if not found.header_was_read:
-            logs.check_header(file, found.start, beginning[found.start :], found.trailer)
+            logfile.check_header(file, found.start, beginning[found.start :], found.trailer)
         return self._loaded(file, batch, tail.length, beginning[: found.start], found)
 
     def _loaded(self, file: str, batch: int, size: int, beginning: bytes, log: Log | None) -> LoadedEntry:
-        lines = logs.sparks_lines(beginning)
+        lines = logfile.sparks_lines(beginning)
         try:
             texts = [line.decode("utf-8") for line in lines]
         except UnicodeDecodeError as error:
@@ -150,7 +150,7 @@ def read_data_file(base: Storage, name: str) -> Log | None:
         tail = base.tail(name, asked)
         if tail is None:
             return None
-        found = logs.read_data_file(file, name, tail)
+        found = logfile.read_data_file(file, name, tail)
         if isinstance(found, Log):
             break
         if found.length <= asked:
@@ -160,5 +160,5 @@ def read_data_file(base: Storage, name: str) -> Log | None:
         header = base.range(name, 0, HEADER_LENGTH)
         if header is None:
             return None
-        logs.check_header(file, 0, header, found.trailer)
+        logfile.check_header(file, 0, header, found.trailer)
     return found

@@ -13,15 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.survey import Survey, numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,9 @@ class Rollback:
     """How many of them were deleted; 0 in a plan."""
 
 
-def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False) -> Rollback:
+def plan_rollback(
+    checkpoint: CheckpointAccess, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False
+) -> Rollback:
     """Return what a rollback to a batch deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
 
     That is verified before, and with `deep` all data is read for it.
@@ -60,7 +59,7 @@ def plan(checkpoint: Checkpoint, to: int, wait: Callable[[float], None] = time.s
     return Rollback(checkpoint.path, to, survey.newest, list(_deletions(checkpoint, survey, to)))
 
 
-def _deletions(checkpoint: Checkpoint, survey: Survey, to: int) -> list[str]:
+def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> list[str]:
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
@@ -86,8 +85,8 @@ def _beside(name: str) -> list[str]:
     return [f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc"]
 
 
-def apply(
-    checkpoint: Checkpoint, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+def apply_rollback(
+    checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
     """Delete what was planned. Raises `QuerySeemsToRun` if a query seems to, or shows itself meanwhile.
 

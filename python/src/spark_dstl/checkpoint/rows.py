@@ -1,18 +1,104 @@
 """Rows of the tables, from what was found in a checkpoint."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG, KINDS, SNAPSHOT, SNAPSHOT_FILE, Store
-from spark_dstl.checkpoint.reading import LoadedEntry
+from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
 from spark_dstl.checkpoint.storage import StoredObject
-from spark_dstl.checkpoint.survey import StoreFacts, Survey
+from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, no_entry, numbered
+from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 Row = dict[str, Any]
+T = TypeVar("T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def query(checkpoint: CheckpointAccess) -> Row:
+    """Return the row of `queries`. Reads no commit entry."""
+    there = entries_of(checkpoint.storage)
+    return {
+        "path": checkpoint.path,
+        "query": checkpoint.query,
+        "batches": len(there),
+        "oldest": min(there, default=None),
+        "newest": max(there, default=None),
+        "committed_at": there[max(there)].modified if there else None,
+        "entry_bytes": sum(stored.size for stored in there.values()),
+    }
+
+
+def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
+    """Yield the rows of `operators`."""
+    for operator in sparkfiles.operators(checkpoint.storage):
+        for name, partitions in operator.stores.items():
+            named = {"operator": operator.id, "operator_name": operator.name}
+            yield {**named, "store": name, "partitions": partitions}
+
+
+def stores(survey: Survey) -> list[Row]:
+    """Return the rows of `stores`."""
+    return [of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
+
+
+def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
+    """Yield the rows of `claims`."""
+    stored = numbered(checkpoint.storage.objects("dstl/epochs"))
+    for epoch, claim in checkpoint.readers.each(lambda one: sparkfiles.claim(checkpoint.storage, one), stored):
+        if claim is not None:
+            yield {"epoch": epoch, "run": claim.run, "host": claim.host, "claimed_at": stored[epoch].modified}
+
+
+def entries(checkpoint: CheckpointAccess, batch: int | None) -> Iterator[Row]:
+    """Yield the rows of `entries`, or that of one batch."""
+    there = entries_of(checkpoint.storage)
+    reader = EntryReader(checkpoint.storage)
+
+    def read(one: int) -> Row | None:
+        try:
+            found = reader.read(one)
+        except (DamagedLog, UnsupportedLog) as error:
+            stored = there[one]
+            return {"batch": one, "committed_at": stored.modified, "bytes": stored.size, "damage": str(error)}
+        return of_entry(found, there[one]) if found else None
+
+    yield from _read(checkpoint, read, _wanted(checkpoint, there, batch))
+
+
+def segments(checkpoint: CheckpointAccess, batch: int | None) -> Iterator[Row]:
+    """Yield the rows of `segments`, or those of one batch."""
+    wanted = _wanted(checkpoint, entries_of(checkpoint.storage), batch)
+    for entry in _read(checkpoint, EntryReader(checkpoint.storage).read, wanted):
+        yield from of_segments(entry)
+
+
+def _wanted(checkpoint: CheckpointAccess, there: Iterable[int], batch: int | None) -> list[int]:
+    wanted = [one for one in there if batch in (None, one)]
+    if batch is not None and not wanted:
+        raise no_entry(checkpoint.storage, batch)
+    return wanted
+
+
+def _read(checkpoint: CheckpointAccess, read: Callable[[int], T | None], wanted: list[int]) -> Iterator[T]:
+    for done, (_, found) in enumerate(checkpoint.readers.each(read, wanted), start=1):
+        checkpoint.progress("Reading commit entries", done, len(wanted))
+        # The query deletes entries that it does not need.
+        if found is not None:
+            yield found
+
+
+def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:
+    """Yield the rows of `objects`."""
+    for directory in ("commits", "offsets", "sources", "state", "dstl"):
+        yield from of_objects(checkpoint.storage.objects(directory, recursive=True))
+    yield from of_objects(checkpoint.storage.objects())
+    base = checkpoint.newest_base()
+    if not base.place.is_inside(checkpoint.storage.place):
+        yield from of_objects(base.objects("data", recursive=True), below=f"{base.place.shown.rstrip('/')}/")
 
 
 def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from spark_dstl.checkpoint.format.log import Tail
+from spark_dstl.checkpoint.format.logfile import Tail
 from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage

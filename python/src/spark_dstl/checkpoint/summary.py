@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import rows, sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format.names import CHANGELOG
 from spark_dstl.checkpoint.survey import numbered
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -92,13 +89,13 @@ class Summary:
     """By kind of object, how much there is of it."""
 
 
-def summarize(checkpoint: Checkpoint) -> Summary:
+def summarize(checkpoint: CheckpointAccess) -> Summary:
     """Read all commit entries, list everything, and add up."""
     survey = checkpoint.survey()
     newest = survey.entries[survey.newest] if survey.newest is not None else None
     claims = numbered(checkpoint.storage.objects("dstl/epochs"))
     owner = sparkfiles.claim(checkpoint.storage, max(claims)) if claims else None
-    stores = [rows.of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
+    stores = rows.stores(survey)
     based = [row for row in stores if row["snapshot"] is not None]
     oldest = min(based, key=lambda row: int(row["snapshot"]), default=None)
     begun = max(survey.offsets, default=None)
@@ -131,7 +128,7 @@ def summarize(checkpoint: Checkpoint) -> Summary:
     )
 
 
-def _recovery(stores: list[rows.Row], checkpoint: Checkpoint) -> Recovery:
+def _recovery(stores: list[rows.Row], checkpoint: CheckpointAccess) -> Recovery:
     survey = checkpoint.survey()
     version = rows.newest_version(survey)
     entries: set[int] = set()
@@ -158,7 +155,7 @@ def _recovery(stores: list[rows.Row], checkpoint: Checkpoint) -> Recovery:
     )
 
 
-def _sizes(checkpoint: Checkpoint) -> dict[str, Size]:
+def _sizes(checkpoint: CheckpointAccess) -> dict[str, Size]:
     found: dict[str, Size] = {}
 
     def add(kind: str, size: int) -> None:

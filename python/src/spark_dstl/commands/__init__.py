@@ -15,7 +15,7 @@ from spark_dstl.commands.probe import probe
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
-from spark_dstl.commands.state import changes, diff, state
+from spark_dstl.commands.state.commands import changes, diff, state
 from spark_dstl.commands.verify import verify
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__

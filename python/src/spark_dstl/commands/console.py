@@ -20,7 +20,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
-from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError, MissingPackage, QuerySeemsToRun

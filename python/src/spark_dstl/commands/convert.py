@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import click
 
 from spark_dstl.checkpoint.convert.conversion import Conversion
-from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console
-from spark_dstl.commands.state_options import java_process
+from spark_dstl.commands.state.options import java_process
 
 
 @click.command(

@@ -8,6 +8,7 @@ import click
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
 from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.rows import query
 from spark_dstl.commands import console
 from spark_dstl.errors import CheckpointNotFound
 
@@ -55,7 +56,7 @@ def ls(path: str, base_path: str | None, storage: StorageOptions, table: str | N
             )
         with ExitStack() as stack:
             opened = [stack.enter_context(console.opened(one, base_path, storage)) for one in found]
-            rows = tables.stream("queries", (checkpoint.overview() for checkpoint in opened))
+            rows = tables.stream("queries", (query(checkpoint) for checkpoint in opened))
             console.print_rows(form, rows, SHOWN["queries"])
         return
     chosen = table or "stores"

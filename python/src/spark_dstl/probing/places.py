@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_dstl.checkpoint.hadoop import exclusive_creation
+from spark_dstl.checkpoint.java.hadoop import exclusive_creation
 from spark_dstl.checkpoint.locate import Place, StorageOptions, locate, scheme_of
 from spark_dstl.dependencies import PROBE, needed
 from spark_dstl.probing.s3 import S3Objects

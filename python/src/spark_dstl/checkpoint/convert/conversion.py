@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.convert.point import Point, find_point
 from spark_dstl.checkpoint.convert.stores import (
     NamedStores,
@@ -25,9 +25,6 @@ from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.errors import CannotConvert, QuerySeemsToRun
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 # At the target from the beginning to the end: whose conversion it is.
 NOTE = "dstl/conversion.json"
@@ -54,7 +51,7 @@ class Conversion:
     """Stores that an earlier try had written already."""
 
 
-def plan(checkpoint: Checkpoint, place: Place) -> Conversion:
+def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
     """Do what `Checkpoint.plan_conversion` says."""
     refuse_old_spark()
     target = _target(checkpoint, place)
@@ -66,7 +63,7 @@ def plan(checkpoint: Checkpoint, place: Place) -> Conversion:
 
 
 def convert(
-    checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+    checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Conversion:
     """Do what `Checkpoint.convert` says."""
     refuse_old_spark()
@@ -101,13 +98,13 @@ def convert(
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept=total - written)
 
 
-def _target(checkpoint: Checkpoint, place: Place) -> Target:
+def _target(checkpoint: CheckpointAccess, place: Place) -> Target:
     if not place.is_apart_from(checkpoint.storage.place):
         raise CannotConvert(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
     return Target(place)
 
 
-def _needed(checkpoint: Checkpoint, point: Point) -> Iterator[Planned]:
+def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
     """Yield what is copied beside the state, as it is but for the provider's name; `metadata` is the last."""
     storage = checkpoint.storage
     for operator in operators_in_state(checkpoint):
@@ -123,13 +120,13 @@ def _needed(checkpoint: Checkpoint, point: Point) -> Iterator[Planned]:
     yield Planned("metadata", FromText(storage.read("metadata", _MAX_METADATA) or b""))
 
 
-def note_of(checkpoint: Checkpoint, point: Point) -> bytes:
+def note_of(checkpoint: CheckpointAccess, point: Point) -> bytes:
     """Return what the note at the target says, by which a conversion knows its own."""
     facts = {"conversion": 1, "query": checkpoint.query, "batch": point.batch, "begun": point.begun}
     return f"{json.dumps(facts)}\n".encode()
 
 
-def _refuse_others(target: Target, checkpoint: Checkpoint, point: Point, needed: list[Planned]) -> None:
+def _refuse_others(target: Target, checkpoint: CheckpointAccess, point: Point, needed: list[Planned]) -> None:
     """Raise `CannotConvert` if there is anything at the target that is not of this conversion."""
     there = [stored.name for stored in target.objects(recursive=True)]
     if not there:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.export.plan import OURS, STOCKS
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import CannotConvert
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _STATE_STORE = "spark.sql.streaming.stateStore"
@@ -74,7 +72,7 @@ class Point:
         return next(one for one in self.offsets if one.batch == self.batch)
 
 
-def find_point(checkpoint: Checkpoint) -> Point:
+def find_point(checkpoint: CheckpointAccess) -> Point:
     """Return where the query is. Raises `CannotConvert` if that is nowhere that it could go on from on the log."""
     storage, path = checkpoint.storage, checkpoint.path
     committed = max(entries_of(storage), default=None)
@@ -98,7 +96,7 @@ def find_point(checkpoint: Checkpoint) -> Point:
     return Point(committed, None if begun == committed else begun, offsets, _commit(checkpoint, committed))
 
 
-def _offsets(checkpoint: Checkpoint, batch: int) -> Offsets:
+def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
     name = f"offsets/{batch}"
     file = checkpoint.storage.shown(name)
     content = checkpoint.storage.read(name, _MAX_OFFSETS)
@@ -136,7 +134,7 @@ def _instead(provider: str | None) -> str:
     return f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
 
 
-def _commit(checkpoint: Checkpoint, batch: int) -> bytes:
+def _commit(checkpoint: CheckpointAccess, batch: int) -> bytes:
     file = checkpoint.storage.shown(f"commits/{batch}")
     entry = EntryReader(checkpoint.storage).read(batch)
     if entry is None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.convert.point import Point
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, spark_jars, tool
-from spark_dstl.checkpoint.hadoop import storage_errors
+from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, spark_jars, tool
+from spark_dstl.checkpoint.java.hadoop import storage_errors
+from spark_dstl.checkpoint.java.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.checkpoint.sparkfiles import Operator
-from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import (
     CannotConvert,
@@ -25,10 +25,6 @@ from spark_dstl.errors import (
     UnsupportedSpark,
 )
 from spark_dstl.release import LINES
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
-
 
 # Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
 _CONVERTIBLE = frozenset(
@@ -62,7 +58,7 @@ class NamedStores:
     """Rows in all of them; None until they were read."""
 
 
-def find_stores(checkpoint: Checkpoint) -> list[NamedStores]:
+def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
     """Return which stores there are. Raises `CannotConvert` if an operator or a partition is not as it must be."""
     storage, path = checkpoint.storage, checkpoint.path
     known = {one.id: one for one in sparkfiles.operators(storage)}
@@ -95,7 +91,7 @@ def find_stores(checkpoint: Checkpoint) -> list[NamedStores]:
     ]
 
 
-def refuse_if_done(checkpoint: Checkpoint, point: Point, stores: list[NamedStores]) -> None:
+def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[NamedStores]) -> None:
     """Raise `CannotConvert` if all tasks of a batch that is not committed were done.
 
     Its sink may have it, and drop it when it comes again. Then no task makes its state.
@@ -128,17 +124,17 @@ def refuse_old_spark() -> None:
         )
 
 
-def operators_in_state(checkpoint: Checkpoint) -> list[int]:
+def operators_in_state(checkpoint: CheckpointAccess) -> list[int]:
     """Return the ids of the operators that have a directory in `state/`, in ascending order."""
     return _numbers(checkpoint, "state")
 
 
-def _numbers(checkpoint: Checkpoint, directory: str) -> list[int]:
+def _numbers(checkpoint: CheckpointAccess, directory: str) -> list[int]:
     found = (names.number(one) for one in checkpoint.storage.directories(directory))
     return sorted(number for number in found if number is not None)
 
 
-def _check_partitions(checkpoint: Checkpoint, operator: Operator) -> None:
+def _check_partitions(checkpoint: CheckpointAccess, operator: Operator) -> None:
     there = set(_numbers(checkpoint, f"state/{operator.id}"))
     # The number comes from a file: one that is out of proportion is not Spark's.
     noted = min(max(operator.stores.values(), default=0), _MAX_PARTITIONS)
@@ -154,7 +150,7 @@ def _check_partitions(checkpoint: Checkpoint, operator: Operator) -> None:
 class StoreConversion:
     """Asks the Java process for what only Spark's classes can do."""
 
-    def __init__(self, checkpoint: Checkpoint, gateway: Gateway, point: Point, target: Target) -> None:
+    def __init__(self, checkpoint: CheckpointAccess, gateway: Gateway, point: Point, target: Target) -> None:
         self._checkpoint = checkpoint
         self._gateway = gateway
         self._point = point

@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.export.copying import check, write_missing
 from spark_dstl.checkpoint.export.plan import Planned, planned
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotExport
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Exported:
 
 
 def export(
-    checkpoint: Checkpoint, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
+    checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Exported:
     """Do what `Checkpoint.export` says."""
     if not place.is_apart_from(checkpoint.storage.place):

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.model import Segment
 from spark_dstl.checkpoint.format.names import SNAPSHOT_FILE
 from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry, SegmentReader
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import MissingLogObject
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 OURS = "org.apache.spark.sql.execution.streaming.state.dstl.DstlStateStoreProvider"
 STOCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -91,7 +88,7 @@ class Planned:
     source: Source
 
 
-def planned(checkpoint: Checkpoint, batches: list[int]) -> Iterator[Planned]:
+def planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planned]:
     """Yield all objects of the new checkpoint, in the order in which they are written; `metadata` is the last.
 
     Of `commits/` and `offsets/` those of `batches`, and of `offsets/` also that of a batch that was begun after these.
@@ -124,7 +121,7 @@ def planned(checkpoint: Checkpoint, batches: list[int]) -> Iterator[Planned]:
     yield Planned("metadata", FromText(metadata))
 
 
-def _logged_state(checkpoint: Checkpoint) -> Iterator[Planned]:
+def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
     survey = checkpoint.survey()
     entries = EntryReader(checkpoint.storage)
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))

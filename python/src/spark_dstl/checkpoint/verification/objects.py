@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from spark_dstl.checkpoint import leftovers, sparkfiles
 from spark_dstl.checkpoint.format import names
-from spark_dstl.checkpoint.format.log import Log
+from spark_dstl.checkpoint.format.logfile import Log
 from spark_dstl.checkpoint.format.model import SnapshotList
 from spark_dstl.checkpoint.reading import read_data_file
 from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity, sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.survey import Survey
-from spark_dstl.checkpoint.verification import deep as deeply
-from spark_dstl.checkpoint.verification import objects, rebuild, snapshots
+from spark_dstl.checkpoint.verification import content, objects, rebuild, snapshots
 from spark_dstl.checkpoint.verification.findings import Counts, Found, Verification
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 SECOND_LOOK_SECONDS = 1.0
 
 
-def verify(checkpoint: Checkpoint, deep: bool = False, wait: Callable[[float], None] = time.sleep) -> Verification:
+def verify(
+    checkpoint: CheckpointAccess, deep: bool = False, wait: Callable[[float], None] = time.sleep
+) -> Verification:
     """Verify a checkpoint; see `Checkpoint.verify`. `wait` is called between the looks, with seconds."""
     first = _look(checkpoint, deep)
     if first.is_intact:
@@ -46,7 +44,7 @@ def verify(checkpoint: Checkpoint, deep: bool = False, wait: Callable[[float], N
     )
 
 
-def _look(checkpoint: Checkpoint, deep: bool) -> Verification:
+def _look(checkpoint: CheckpointAccess, deep: bool) -> Verification:
     survey = checkpoint.survey()
     storage, readers, progress = checkpoint.storage, checkpoint.readers, checkpoint.progress
     base = checkpoint.base(survey.base)
@@ -58,9 +56,9 @@ def _look(checkpoint: Checkpoint, deep: bool) -> Verification:
     missing = objects.check_data_files(survey, base, {one.name: one for one in listed}, readers, found, progress)
     checked = 0
     if deep:
-        checked += deeply.check_segments(survey, storage, base, readers, found, progress)
-        checked += deeply.check_plain(survey, storage, readers, found, progress)
-        deeply.check_offsets(survey, storage, readers, found)
+        checked += content.check_segments(survey, storage, base, readers, found, progress)
+        checked += content.check_plain(survey, storage, readers, found, progress)
+        content.check_offsets(survey, storage, readers, found)
     number = snapshots.check(survey, storage, base, readers, found, deep, progress)
     bad = rebuild.bad_changelogs(found)
     stores = rebuild.expected_stores(survey, sparkfiles.operators(storage))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, NoReturn
 
-from spark_dstl.checkpoint.gateway import Gateway, JvmOptions, tool
+from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions, tool
 from spark_dstl.dependencies import needed
 
 PURPOSE = "Storage that Hadoop has a client for"

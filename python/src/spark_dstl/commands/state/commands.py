@@ -2,11 +2,11 @@
 
 import click
 
-from spark_dstl.checkpoint.gateway import JvmOptions
+from spark_dstl.checkpoint.java.gateway import JvmOptions
+from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.checkpoint.state import Selection
 from spark_dstl.commands import console
-from spark_dstl.commands.state_options import HELP, print_state, selecting
+from spark_dstl.commands.state.options import HELP, print_state, selecting
 
 _BATCH = click.IntRange(min=0)
 

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint import sparkfiles
-from spark_dstl.checkpoint.gateway import PURPOSE, Gateway, tool
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, tool
+from spark_dstl.checkpoint.java.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.checkpoint.reading import EntryReader
 from spark_dstl.checkpoint.survey import entries_of, no_entry
-from spark_dstl.checkpoint.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 _BASE_PATH = "spark.sql.streaming.stateStore.dstl.basePath"
 _LOOK_SECONDS = 0.5
@@ -47,7 +46,7 @@ class Selection:
 class StateReader:
     """Asks the Java process for the state in a checkpoint."""
 
-    def __init__(self, checkpoint: Checkpoint, gateway: Gateway) -> None:
+    def __init__(self, checkpoint: CheckpointAccess, gateway: Gateway) -> None:
         self._checkpoint = checkpoint
         self._gateway = gateway
         self._entries = EntryReader(checkpoint.storage)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spark_dstl.checkpoint.gateway import Gateway, tool
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.java.gateway import Gateway, tool
 from spark_dstl.checkpoint.locate import server_of
-
-if TYPE_CHECKING:
-    from spark_dstl.checkpoint.checkpoint import Checkpoint
 
 _S3A = "spark.hadoop.fs.s3a"
 
@@ -26,7 +24,7 @@ def hadoop_path(shown: str) -> str:
     return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
 
 
-def hadoop_settings(checkpoint: Checkpoint) -> dict[str, str]:
+def hadoop_settings(checkpoint: CheckpointAccess) -> dict[str, str]:
     """Return how storage is reached, as settings of Spark; what the user has set goes before it."""
     settings: dict[str, str] = {}
     options = checkpoint.storage_options

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.checkpoint.state import Selection
 from spark_dstl.commands import console
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -1,0 +1,1 @@
+"""`dstl state`, `dstl changes` and `dstl diff`."""
