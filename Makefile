@@ -117,9 +117,8 @@ lines: ## print the versions of Spark that there is a build for, as a list in JS
 check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
 	@$(PYTHON) project/check_newest_spark.py
 
-docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/errors.md, docs/commands.md, docs/python-api.md, typed keywords
+docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/errors.md, docs/commands.md, docs/python-api.md
 	@$(SBT) log/generateDocs
-	@$(PYTHON) project/generate_keywords.py
 	@$(VENV)/python project/generate_commands.py
 	@$(VENV)/python project/generate_python_api.py
 

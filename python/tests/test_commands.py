@@ -54,7 +54,7 @@ def test_the_jar_can_be_elsewhere_or_left_out() -> None:
 
 def test_the_jar_is_for_the_spark_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_DSTL_JAR")
-    monkeypatch.setattr("spark_dstl.session.jar_path", lambda spark: f"/jars/for-{spark}.jar")
+    monkeypatch.setattr("spark_dstl.configuration.jar_path", lambda spark: f"/jars/for-{spark}.jar")
     assert "/jars/for-4.3.jar" in dstl("config", "--spark", "4.3").output
     assert "/jars/for-None.jar" in dstl("config").output
 

@@ -33,9 +33,12 @@ Directory: TypeAlias = str | os.PathLike[str]
 def spark_settings(given: Mapping[str, Any]) -> dict[str, str]:
     """Return the Spark settings for options by their Python names, without those whose value is None.
 
-    Raises `InvalidOption` for a value that its option cannot take, and `KeyError` for a name that there is not.
+    Raises `InvalidOption` for an invalid value, and `TypeError` for an unknown name, as Python does for keywords.
     """
     known = {option.name: option for option in all_options()}
+    for name in given:
+        if name not in known:
+            raise TypeError(f"got an unexpected keyword argument {name!r}: there is no such option of the log")
     return {PREFIX + known[name].key: known[name].convert(value) for name, value in given.items() if value is not None}
 
 
