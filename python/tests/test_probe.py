@@ -1,15 +1,13 @@
-"""What `dstl probe` measures, leaves and recommends."""
+"""What `dstl probe` measures, leaves and computes."""
 
 from __future__ import annotations
 
 import json
-import random
 import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,17 +18,16 @@ from spark_dstl import dependencies
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console, main
 from spark_dstl.errors import CannotProbe
-from spark_dstl.options import all_options
 from spark_dstl.probing import exclusiveness, figures, measurement
-from spark_dstl.probing.advice import Shape, hedging, recommendations, saved
-from spark_dstl.probing.exclusiveness import Exclusiveness, Race, judged, race
+from spark_dstl.probing.cost import Shape, saved
+from spark_dstl.probing.exclusiveness import Race, judged, race
 from spark_dstl.probing.places import LocalFiles, storage_at
 from spark_dstl.probing.probe import Plan, Probe, Report
 from spark_dstl.probing.s3 import S3Objects
 from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
 
 FOLDER = ".dstl-probe-0123456789abcdef"
-EXCLUSIVE = Exclusiveness(exclusiveness.EXCLUSIVE, "it was tried")
+MEASURED = Path(__file__).resolve().parents[2] / "docs" / "figures" / "storage-requests.json"
 
 
 class FakeStorage:
@@ -118,7 +115,7 @@ def storage() -> FakeStorage:
 
 def probe_of(storage: ProbedStorage, clock: Callable[[], float], objects: int = 20) -> Probe:
     plan = Plan(objects, object_bytes=100, concurrency=1, shape=Shape(partitions=200, stores=1, slots=16))
-    return Probe(storage, plan, clock, lambda: FOLDER.rpartition("-")[2], random.Random(0))
+    return Probe(storage, plan, clock, lambda: FOLDER.rpartition("-")[2])
 
 
 def probed(storage: FakeStorage, objects: int = 20) -> Report:
@@ -159,34 +156,6 @@ def test_a_percentile_that_would_be_the_slowest_is_not_told() -> None:
         assert figures.percentile([1.0] * (fewest - 1), share) is None
 
 
-def test_a_histogram_has_a_bar_for_each_step_and_counts_everything() -> None:
-    bars = figures.histogram([0.011, 0.019, 0.02, 0.3, 0.0000001])
-    assert sum(bar.count for bar in bars) == 5
-    assert [(bar.from_seconds, bar.count) for bar in bars if bar.count > 1] == [(0.01, 2)]
-    assert bars[-1].from_seconds == pytest.approx(0.2)
-    assert all(one.to_seconds == other.from_seconds for one, other in pairwise(bars))
-    assert figures.histogram([]) == []
-
-
-def test_hedges_begin_as_those_of_the_log_do() -> None:
-    # The longer of the 95th percentile and twice the median, from 10 ms to the upper bound, of at least 20.
-    assert figures.hedge_after([0.040] * 20, 1.0) == pytest.approx(0.080)
-    assert figures.hedge_after([0.040] * 90 + [0.300] * 10, 1.0) == pytest.approx(0.300)
-    assert figures.hedge_after([0.001] * 20, 1.0) == 0.010
-    assert figures.hedge_after([2.0] * 20, 1.0) == 1.0
-    assert figures.hedge_after([0.001] * 19, 1.0) == 1.0
-
-
-def test_of_two_independent_attempts_the_first_answer_counts() -> None:
-    latencies = [0.040] * 98 + [3.0] * 2
-    (found,) = hedging({"put": latencies})
-    assert found.after_seconds == pytest.approx(0.080)
-    assert found.early_share == 0.02
-    assert found.p99_seconds == 3.0
-    # Two in a hundred wait 80 ms, and then 40 ms for the second attempt.
-    assert found.hedged_p99_seconds == pytest.approx(0.120)
-
-
 # What is measured
 
 
@@ -207,14 +176,24 @@ def test_each_kind_of_request_has_its_times(storage: FakeStorage) -> None:
     assert report.exclusive.settled_races == report.exclusive.races > 1
 
 
-def test_what_a_batch_saves_follows_from_the_times() -> None:
-    found = saved([0.040], [0.050], [0.020], Shape(partitions=200, stores=2, slots=16), random.Random(0))
-    # The slot with most tasks has 13 of them: 26 changelogs, and two questions.
+def test_a_batch_costs_the_requests_that_it_waits_for() -> None:
+    found = saved([0.040], [0.050], [0.020], Shape(partitions=200, stores=2, slots=16))
+    # The slot with most tasks has 13 of them: 26 changelogs, and two existence checks.
     assert found.saved_median == pytest.approx(26 * 0.040 + 2 * 0.020)
     assert found.log_median == pytest.approx(2 * 0.050)
     assert (found.stock_requests, found.log_requests) == (30, 2)
-    few = saved([0.040], [0.050], [0.020], Shape(partitions=1, stores=1, slots=16), random.Random(0))
+    few = saved([0.040], [0.050], [0.020], Shape(partitions=1, stores=1, slots=16))
     assert few.saved_median == pytest.approx(0.040 + 2 * 0.020)
+
+
+@pytest.mark.skipif(not MEASURED.exists(), reason="only in a checkout of the whole project")
+@pytest.mark.parametrize(("partitions", "key"), [(16, "dollars a month"), (200, "dollars a month with 200 partitions")])
+def test_a_month_costs_what_was_measured(partitions: int, key: str) -> None:
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    found = saved([0.040], [0.050], [0.020], Shape(partitions))
+    assert found.batches_a_month == 259_200
+    assert found.stock_dollars_a_month == pytest.approx(measured["stock, direct write"][key], rel=0.02)
+    assert found.log_dollars_a_month == pytest.approx(measured["spark-dstl, format 1"][key], rel=0.02)
 
 
 def test_what_was_not_answered_counts_with_the_time_that_it_had(storage: FakeStorage) -> None:
@@ -372,7 +351,6 @@ def test_where_it_cannot_be_asked_it_is_not(storage: FakeStorage) -> None:
     storage.before = unanswered_once("create", "")
     report = probed(storage)
     assert (report.exclusive.verdict, report.exclusive.why) == (exclusiveness.NOT_ASKED, "nobody can")
-    assert {one.option for one in report.recommendations if not one.is_default} == set()
 
 
 @pytest.mark.parametrize(
@@ -402,36 +380,6 @@ def test_of_creators_at_once_one_makes_a_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["object"]
 
 
-# What is recommended
-
-
-def test_nothing_is_to_be_set_where_storage_is_as_it_should_be() -> None:
-    ordinary = {"put": [0.040] * 95 + [0.250] * 4 + [3.0]}
-    found = recommendations(ordinary, EXCLUSIVE)
-    assert [one.option for one in found if not one.is_default] == []
-    assert {one.option for one in found} <= {one.key for one in all_options()}
-
-
-def test_each_departure_from_a_default_has_its_measure() -> None:
-    slow = {"put": [0.040] * 100, "create": [0.9] * 50 + [1.5] * 50 + [61.0]}
-    refused = Exclusiveness(exclusiveness.NOT_EXCLUSIVE, "two were told so")
-    found = {one.option: one for one in recommendations(slow, refused)}
-    # Twice what the log takes for slow: here twice the median is more than the 95th percentile.
-    assert found["upload.timeout"].value == "6s"
-    assert found["commit.timeout"].value == "21min"
-    assert found["storage.requireExclusiveCreate"].value == "true"
-    assert found["upload.retryPolicy"].is_default
-    options = {one.key: one for one in all_options()}
-    for one in found.values():
-        assert options[one.option].convert(one.value) == one.value
-
-
-def test_few_requests_say_nothing_of_hedges() -> None:
-    found = {one.option: one for one in recommendations({"put": [5.0] * 19}, EXCLUSIVE)}
-    assert found["upload.timeout"].is_default
-    assert hedging({"put": [5.0] * 19}) == []
-
-
 # The command
 
 
@@ -444,8 +392,8 @@ def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     assert f"{tmp_path}: 30 objects of 1.0 KiB, 5 requests at once" in result.output
     assert "Exclusive creation: yes. In 10 races of 8 creators each one won" in result.output
     assert "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000." in result.output
-    assert "Keep upload.timeout at 1s" in result.output
-    assert re.search(r"^put +[0-9.e-]+ to [0-9.e-]+ ms  #+ \d+$", result.output, re.MULTILINE), result.output
+    assert re.search(r"^put +30( +[0-9.]+){2} +- +- +[0-9.]+ +0$", result.output, re.MULTILINE), result.output
+    assert "with the log; at S3's list prices $1,667 and $6." in result.output
 
 
 def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
@@ -455,7 +403,7 @@ def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
     series = {one["kind"]: one for one in found["series"]}
     assert series["put"]["requests"] == 10
     assert series["put"]["p999_seconds"] is None
-    assert sum(bar["count"] for bar in series["get"]["histogram"]) == 10
+    assert found["saved"]["log_requests"] == 2
     assert found["exclusive"]["verdict"] == "exclusive"
 
 
@@ -508,7 +456,6 @@ def test_a_server_that_ignores_conditions_is_an_exit_code(place: str) -> None:
     result = dstl(place, "--objects", "5", "--size", "100")
     assert result.exit_code == console.NOT_EXCLUSIVE, result.output
     assert "Exclusive creation: NO" in result.output
-    assert "SET storage.requireExclusiveCreate=true (default false)" in result.output
     assert storage_at(place, StorageOptions(), 10).folders() == []
 
 

@@ -13,7 +13,7 @@ from spark_dstl import notation
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console
 from spark_dstl.probing import exclusiveness, figures
-from spark_dstl.probing.advice import Shape
+from spark_dstl.probing.cost import Shape
 from spark_dstl.probing.places import storage_at
 from spark_dstl.probing.probe import (
     LARGEST_OBJECT,
@@ -28,7 +28,6 @@ from spark_dstl.probing.storage import ProbedStorage
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 _PERCENTILES = {"p50": 500, "p90": 900, "p99": 990, "p99.9": 999}
-_BAR = 40
 _NAMED_ONE_BY_ONE = 5
 _DEFAULTS = Plan()
 
@@ -78,9 +77,22 @@ Examples:
     metavar="SECONDS",
     help="How long a request of S3 may be silent; other clients have limits of their own. It may take effect later.",
 )
-@_number("--partitions", _DEFAULTS.shape.partitions, 10_000, "Of a query, for what a batch of it would save.")
+@_number(
+    "--partitions",
+    _DEFAULTS.shape.partitions,
+    10_000,
+    "Partitions of a query, for what it costs.",
+)
 @_number("--stores", _DEFAULTS.shape.stores, 16, "Its state stores in each partition: a stream-stream join has 4.")
 @_number("--slots", _DEFAULTS.shape.slots, 10_000, "How many of its tasks run at once.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 86_400),
+    default=10,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds from one of its batches to the next, for the cost of a month.",
+)
 @click.option(
     "--remove-leftovers",
     is_flag=True,
@@ -97,29 +109,30 @@ def probe(
     partitions: int,
     stores: int,
     slots: int,
+    interval: float,
     remove_leftovers: bool,
     output: str,
 ) -> None:
-    """Measure the storage of PATH, a directory in which checkpoints are or will be.
+    """Measure the storage of PATH, a directory for checkpoints.
 
-    Small objects are written, asked for, read, listed, created exclusively and deleted, in a folder of their own below
-    PATH, .dstl-probe-<random>, which is removed, also after errors and when interrupted; what could not be removed is
-    named. Nothing else is touched. Printed are latencies and how they are spread, whether storage creates exclusively,
-    what to set, and what a batch of a stateful query would save.
+    The command writes, checks, reads, lists, creates and deletes small objects in the folder .dstl-probe-<random> below
+    PATH, and removes the folder, also after an error or an interrupt. It names what it could not remove. It prints the
+    percentiles of latencies, whether storage creates exclusively, and what a batch and a month of a stateful query cost
+    with stock Spark and with the log.
 
-    Storage creates exclusively if of several creators of one object, all at once, just one wins each time. That is
-    tried on local disks, S3, and what Hadoop's clients reach, such as hdfs://; gs:// and abfs:// are measured through
-    pyarrow, which cannot ask for it. S3 needs pip install "spark-dstl[probe]".
+    Storage creates exclusively if exactly one of several concurrent creates of one object succeeds. This is tested on
+    local disks, on S3, and through Hadoop's clients, such as hdfs://; not on gs:// and abfs://, because pyarrow has no
+    exclusive create. S3 needs pip install "spark-dstl[probe]".
 
-    Exits with 5 if storage does not create exclusively, or creates went unanswered so that nobody knows; with 1 if it
-    could not be measured, or something could not be removed.
+    Exits with 5 if storage does not create exclusively, or if creates without an answer leave that unknown; with 1 if
+    storage could not be measured, or something could not be removed.
     """
     place = storage_at(path, storage, timeout)
     here = console.same_place(path, None, storage)
     if remove_leftovers:
         _remove(place, output)
         return
-    plan = Plan(objects, object_bytes, concurrency, Shape(partitions, stores, slots))
+    plan = Plan(objects, object_bytes, concurrency, Shape(partitions, stores, slots, interval))
     with console.ProgressLine() as progress:
         measuring = Probe(place, plan, progress=progress)
         try:
@@ -173,7 +186,6 @@ def _document(report: Report) -> dict[str, Any]:
                 for name, share in _PERCENTILES.items()
             },
             "max_seconds": max(one.seconds, default=None),
-            "histogram": [dataclasses.asdict(bar) for bar in figures.histogram(one.seconds)],
         }
         for one in report.series
     ]
@@ -188,14 +200,8 @@ def _lines(report: Report, here: str) -> Iterator[str]:
     )
     yield ""
     yield from _table(report)
-    for one in report.series:
-        yield ""
-        yield from _histogram(one.kind, one.seconds)
     yield ""
     yield f"Exclusive creation: {_VERDICTS[report.exclusive.verdict]}. {_sentence(report.exclusive.why)}"
-    yield ""
-    yield from _hedges(report)
-    yield from _settings(report)
     yield ""
     yield from _saved(report)
     yield from _left(report, here)
@@ -222,40 +228,6 @@ def _table(report: Report) -> Iterator[str]:
         yield f"- stands for too few requests: p99 takes {few} of a kind, p99.9 {most}, as of --objects {most}."
 
 
-def _histogram(kind: str, seconds: list[float]) -> Iterator[str]:
-    bars = figures.histogram(seconds)
-    most = max((bar.count for bar in bars), default=1)
-    for place, bar in enumerate(bars):
-        span = f"{bar.from_seconds * 1000:g} to {bar.to_seconds * 1000:g} ms"
-        # What is there is seen, however few.
-        length = max(round(bar.count / most * _BAR), 1) if bar.count else 0
-        yield f"{kind if place == 0 else '':<16}{span:>20}  {'#' * length} {bar.count}"
-
-
-def _hedges(report: Report) -> Iterator[str]:
-    for one in report.hedging:
-        yield (
-            f"Hedging {one.kind}: another attempt after {_milliseconds(one.after_seconds)} ms, of "
-            f"{one.early_share:.1%} of the requests; {_tail(one.p99_seconds, one.hedged_p99_seconds)}"
-        )
-    if report.hedging:
-        yield ""
-
-
-def _tail(plain: float | None, hedged: float | None) -> str:
-    if plain is None or hedged is None:
-        return f"p99 takes {figures.needed_for(990)} requests."
-    return f"p99 from {_milliseconds(plain)} to {_milliseconds(hedged)} ms, if attempts are independent."
-
-
-def _settings(report: Report) -> Iterator[str]:
-    for one in report.recommendations:
-        if one.is_default:
-            yield f"Keep {one.option} at {one.value}: {one.why}."
-        else:
-            yield f"SET {one.option}={one.value} (default {one.default}): {one.why}."
-
-
 def _saved(report: Report) -> Iterator[str]:
     found, shape = report.saved, report.plan.shape
     yield (
@@ -263,11 +235,12 @@ def _saved(report: Report) -> Iterator[str]:
         f"{found.stock_requests} requests one after the other with stock Spark, directly written, and for "
         f"{found.log_requests} with the log."
     )
-    stock, log = _milliseconds(found.stock_median), _milliseconds(found.log_median)
-    median, most = _milliseconds(found.saved_median), _milliseconds(found.saved_p90)
+    stock, log, median = map(_milliseconds, (found.stock_median, found.log_median, found.saved_median))
+    yield f"With median latencies that is {stock} ms against {log} ms: {median} ms saved."
     yield (
-        f"In the median that is {stock} ms against {log} ms of storage: {median} ms saved, and more than {most} ms in "
-        "one batch of ten."
+        f"A month of these batches, one every {shape.interval_seconds:g} s, makes {found.stock_requests_a_month:,} "
+        f"requests with stock Spark and {found.log_requests_a_month:,} with the log; at S3's list prices "
+        f"${found.stock_dollars_a_month:,.0f} and ${found.log_dollars_a_month:,.0f}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What storage is like for a query's log: measured with small objects that are removed again.
+"""Measuring a storage for the log of a query, with small objects that are removed again.
 
-This writes, and nothing of it looks into checkpoints. What does, in `spark_dstl.checkpoint`, knows nothing of this.
+This package writes to storage. `spark_dstl.checkpoint` does not import it.
 """

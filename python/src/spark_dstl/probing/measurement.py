@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark_dstl.checkpoint.survey import Progress
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.storage import Refused, Unanswered
 
 # A storage that answers nothing need not be asked hundreds of times.
 MOST_UNANSWERED = 10
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import secrets
 import time
@@ -10,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from spark_dstl.checkpoint.survey import Progress, silent
 from spark_dstl.errors import CannotProbe
-from spark_dstl.probing.advice import Hedging, Recommendation, Saved, Shape, hedging, recommendations, saved
+from spark_dstl.probing.cost import Saved, Shape, saved
 from spark_dstl.probing.exclusiveness import NOT_ASKED, NOT_EXCLUSIVE, Exclusiveness, judged, raced
-from spark_dstl.probing.measurement import Measuring, Progress, Series
+from spark_dstl.probing.measurement import Measuring, Series
 from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
 
 MOST_OBJECTS = 10_000
@@ -53,22 +53,15 @@ class Report:
     plan: Plan
     series: list[Series]
     exclusive: Exclusiveness
-    hedging: list[Hedging]
-    recommendations: list[Recommendation]
     saved: Saved
     earlier: list[str]
     may_appear: list[str]
 
 
-def nobody(_what: str, _done: int, _of: int) -> None:
-    """Show no progress."""
-
-
 class Probe:
     """Measures one place, once.
 
-    `clock` returns seconds, `token` the random part of the folder's name, as 16 hexadecimal digits; `chance` puts
-    batches together from what was measured.
+    `clock` returns seconds, `token` the random part of the folder's name, as 16 hexadecimal digits.
     """
 
     def __init__(
@@ -77,12 +70,10 @@ class Probe:
         plan: Plan,
         clock: Callable[[], float] = time.perf_counter,
         token: Callable[[], str] = lambda: secrets.token_hex(8),
-        chance: random.Random | None = None,
-        progress: Progress = nobody,
+        progress: Progress = silent,
     ) -> None:
         self._storage = storage
         self._plan = plan
-        self._chance = chance or random.Random(0)
         self._progress = progress
         self._measuring = Measuring(storage.shown, plan.concurrency, clock, progress)
         self._folder = f".dstl-probe-{token()}"
@@ -183,16 +174,12 @@ class Probe:
 
     def _report(self, series: list[Series], exclusive: Exclusiveness, earlier: list[str]) -> Report:
         times = {one.kind: one.seconds for one in series}
-        # What the log asks for while a batch runs; that a create is refused, and deletions, are not waited for.
-        waited_for = {kind: times[kind] for kind in (PUT, CREATE, GET, ASK, LIST) if times.get(kind)}
         return Report(
             self._storage.shown,
             self._plan,
             series,
             exclusive,
-            hedging({kind: times[kind] for kind in (PUT, CREATE, GET) if times.get(kind)}),
-            recommendations(waited_for, exclusive),
-            saved(times[PUT], times.get(CREATE) or times[PUT], times[ASK], self._plan.shape, self._chance),
+            saved(times[PUT], times.get(CREATE) or times[PUT], times[ASK], self._plan.shape),
             earlier,
             sorted(self._shown(name) for name in self._unanswered_writes),
         )
