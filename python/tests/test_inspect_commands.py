@@ -96,7 +96,7 @@ def test_an_entry_is_shown_with_its_segments(written: WrittenCheckpoint) -> None
     assert "0/1/5.changelog" in text
     result = run(written.root, ("log", "--batch", "9"))
     assert (result.exit_code, result.output.count("\n")) == (1, 1)
-    assert "has no commit entry of batch 9; there are those of batches 0 to 5" in result.output
+    assert "has no commit entry of batch 9; it has those of batches 0 to 5" in result.output
 
 
 @pytest.mark.parametrize("command", [("log",), ("log", "--batch", "2"), ("log", "--format", "jsonl")])

@@ -1,9 +1,9 @@
 """A durable short-term log for the state of Spark Structured Streaming queries.
 
-`configure` makes a session keep its state in the log, `configure_session` one that is running already; `conf` returns
-the settings for `spark-submit` and for clusters, and `jar_path` says where the jar is that these need. `metrics` tells
-what the newest batch of a query did, and a `MetricsListener` keeps that of many. `open` reads a checkpoint, without
-Spark; it needs `pip install "spark-dstl[inspect]"`.
+`configure` sets up a session builder, and `configure_session` a running session. `conf` returns the settings for
+`spark-submit` and for clusters, and `jar_path` the jar that they need. `metrics` returns the figures of the newest
+batch of a query, and a `MetricsListener` keeps those of many batches. `open` reads a checkpoint without Spark; it needs
+`pip install "spark-dstl[inspect]"`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import what is made of PySpark's classes only when somebody asks for it."""
+        """Import subclasses of PySpark's classes at their first use."""
         if name == "MetricsListener":
             from spark_dstl.monitoring.listener import MetricsListener
 

@@ -1,4 +1,4 @@
-"""Checkpoints as they lie on storage, read without a JVM.
+"""Checkpoints on storage, read without a JVM.
 
-`open_checkpoint` is where to begin. What lies where is in docs/operations.md, the format in docs/log-file-format.md.
+The entry point is `open_checkpoint`. docs/operations.md describes the objects, docs/log-file-format.md the format.
 """

@@ -1,8 +1,8 @@
-"""Whether a query seems to be at work on a checkpoint.
+"""Detection of a query that runs on a checkpoint.
 
-A checkpoint has no lock and no lease. A query counts as running if something was written a short time ago, or is
-written while the command watches. A query that waits for input writes nothing and is not noticed. A run that has
-written its end mark counts as stopped.
+A checkpoint has no lock and no lease. A query counts as running if an object was written recently, or is written while
+the command watches. A query that waits for input writes nothing and is not detected. A run that has written its end
+mark counts as stopped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spark_dstl.checkpoint.storage import StoredObject
 from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import QuerySeemsToRun
 
-# A request of a query may be under way for `commit.timeout`, 10 minutes by default.
+# A request of a query may take up to `commit.timeout`, 10 minutes by default.
 QUIET = timedelta(minutes=15)
 LOOK_SECONDS = 5.0
 
@@ -38,15 +38,15 @@ def _watched(checkpoint: CheckpointAccess) -> list[StoredObject]:
 def _written(checkpoint: CheckpointAccess) -> Iterator[StoredObject]:
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
         for stored in checkpoint.storage.objects(directory, recursive=directory == "sources"):
-            # Hadoop's checksum files beside local files are written with the file that they belong to.
+            # Hadoop writes the checksum file of a local file together with the file.
             if not stored.last_name.endswith(".crc"):
                 yield stored
 
 
 def signs(checkpoint: CheckpointAccess, at: datetime | None = None) -> str | None:
-    """Return the newest object and its age if it was written lately, else None.
+    """Return the newest object and its age if it was written recently, else None.
 
-    None as well if it is the end mark of the newest run.
+    Return None as well if the object is the end mark of the newest run.
     """
     written = _watched(checkpoint)
     newest = _newest(written)
@@ -59,7 +59,7 @@ def signs(checkpoint: CheckpointAccess, at: datetime | None = None) -> str | Non
 
 
 def _newest(written: Iterable[StoredObject]) -> StoredObject | None:
-    # Times may be in whole seconds: among equal ones the end mark counts as the newest.
+    # Times may be whole seconds: of equal ones the end mark is the newest.
     return max(
         (stored for stored in written if stored.modified is not None),
         key=lambda stored: (stored.modified, _ended(stored) is not None),
@@ -82,7 +82,7 @@ def _ended(stored: StoredObject) -> int | None:
 
 
 def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> None:
-    """Raise `QuerySeemsToRun` if something was written lately; not if the query is known to be stopped."""
+    """Raise `QuerySeemsToRun` if an object was written recently, unless the query is known to be stopped."""
     if not known_to_be_stopped and (sign := signs(checkpoint)) is not None:
         raise QuerySeemsToRun(
             f"a query seems to run on {checkpoint.path}: {sign}. Stop it. If you have made sure that it is stopped, "
@@ -91,9 +91,9 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
 
 
 def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
-    """Raise `QuerySeemsToRun` if something was written lately, or is written while this looks for some seconds.
+    """Raise `QuerySeemsToRun` if an object was written recently, or is written within the next seconds.
 
-    With `known_to_be_stopped` only the latter counts. A run that ends meanwhile may still delete unneeded objects.
+    With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
     before = _state(_watched(checkpoint))
@@ -109,7 +109,7 @@ def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, w
 
 
 def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
-    """Raise `QuerySeemsToRun` if `newest` is not the newest batch any more."""
+    """Raise `QuerySeemsToRun` if `newest` is no longer the newest batch."""
     there = max(entries_of(checkpoint.storage), default=None)
     if there != newest:
         raise QuerySeemsToRun(

@@ -38,18 +38,18 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Open the checkpoint at `path` for reading.
 
-    `path` is what the query has as `checkpointLocation`: a local path, or a URI of S3 (`s3://`, `s3a://`) or of
-    another storage that pyarrow or Hadoop knows. The query may run meanwhile: what is seen are its committed batches.
-    Opening and reading change nothing. `base_path` is where data files are, if that is not where the newest commit
-    entry says; `options` say how storage is reached; `progress` is told what is read, how much of it, and of how much;
-    `jvm` says what the Java process gets that reads state, and storage that only Hadoop knows.
+    `path` is the `checkpointLocation` of the query: a local path, or a URI of S3 (`s3://`, `s3a://`) or of another
+    storage that pyarrow or Hadoop supports. The query may run; its committed batches are visible. Reading changes
+    nothing. `base_path` is the directory of the data files, if it is not the one that the newest commit entry names.
+    `options` configure access to storage. `progress` is called with a description, the count so far and the total.
+    `jvm` configures the Java process, which reads state and storage that only Hadoop supports.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
         print(checkpoint.verify().is_intact)
     ```
 
-    Raises `CheckpointNotFound` if there is no checkpoint of a query, `UnreadableStorage` if storage does not answer,
+    Raises `CheckpointNotFound` if `path` has no checkpoint of a query, `UnreadableStorage` if storage does not answer,
     and `MissingPackage` if pyarrow is not installed.
     """
     options = options or StorageOptions()
@@ -72,12 +72,12 @@ def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[s
 
 
 class Checkpoint(CheckpointAccess):
-    """The checkpoint of one query, as it lies on storage.
+    """The checkpoint of one query on storage. A context manager, which closes it.
 
-    Tables are `pyarrow.Table`s; what can be long is a `pyarrow.RecordBatchReader`, which reads as it is iterated over
-    and keeps a few commit entries in memory at a time. Only `apply_rollback` and `delete_leftovers` change anything,
-    and `export` and `convert` write somewhere else. Each may raise `UnreadableStorage`; what reads commit entries, and
-    does not say otherwise, `DamagedLog` or `UnsupportedLog`. It is a context manager, which closes it.
+    Short tables are `pyarrow.Table`s; long ones are `pyarrow.RecordBatchReader`s, which keep a few commit entries in
+    memory at a time. Only `apply_rollback` and `delete_leftovers` change the checkpoint; `export` and `convert` write
+    to another directory. Each method may raise `UnreadableStorage`; methods that read commit entries raise `DamagedLog`
+    or `UnsupportedLog` unless their description says otherwise.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -102,115 +102,114 @@ class Checkpoint(CheckpointAccess):
         self._state = None
 
     def summary(self) -> Summary:
-        """Return what fits on one screen: sizes, last commit, owner, snapshots, what a restart reads."""
+        """Return sizes, last commit, owner, snapshots, and the reads of a restart."""
         return summarize(self)
 
     def verify(self, deep: bool = False) -> Verification:
-        """Check every checksum of entries, indexes and data files' own, every reference, and every retained version.
+        """Check the checksums of entries, indexes and data files, every reference, and every retained version.
 
-        With `deep`, also every byte that a commit entry names, everything in snapshots' zips, plain files that Spark
-        keeps checksums for, and `offsets/`. What needs RocksDB is not checked: the content of SST files, and whether
-        changelogs can be decoded. A query may run: damage counts only if a second look finds it again.
+        With `deep`, also check every byte that a commit entry names, the content of snapshots' zips, plain files for
+        which Spark keeps checksums, and `offsets/`. Checks that need RocksDB are not made: of the content of SST files,
+        and of the encoding of changelogs. The query may run: only damage that a second survey confirms is reported.
         """
         return verify(self, deep)
 
     def plan_rollback(self, to: int, deep: bool = False) -> Rollback:
-        """Return what a rollback to the batch `to` deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
+        """Return the objects that a rollback to the batch `to` deletes; nothing is changed.
 
-        That is verified as by `verify`, with `deep` as there. Nothing is changed.
+        Runs `verify`, with `deep`, and raises `CannotRollBack` if the state of the batch cannot be rebuilt.
         """
         return plan_rollback(self, to, deep=deep)
 
     def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
-        """Do what was `planned` by `plan_rollback`, and return it with the number of objects that are deleted.
+        """Delete the objects `planned` by `plan_rollback`, and return the plan with the number of deleted objects.
 
-        Raises `QuerySeemsToRun` if a query seems to be at work, unless you say with `stopped` that it is stopped; one
-        that commits meanwhile is noticed either way.
+        Raises `QuerySeemsToRun` if a query seems to run; `stopped` skips the check of recent writes, but a commit
+        during the rollback is always detected.
         """
         return apply_rollback(self, planned, stopped)
 
     def export(self, target: str, stopped: bool = False) -> Exported:
         """Write a checkpoint to `target` that stock Spark continues: without the jar, with its own RocksDB provider.
 
-        All retained batches are exported, so the new one can be rolled back to the same batches. This one is not
-        changed. What was interrupted can be done again, and goes on where it was; at the end every object is read again
-        and compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if something else is at `target`,
-        and `QuerySeemsToRun` if a query seems to, unless you say with `stopped` that it is stopped.
+        All retained batches are exported, so the new checkpoint can be rolled back to the same batches. This checkpoint
+        does not change. An interrupted export can be repeated and continues; at the end every object is read again and
+        compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if `target` has other objects, and
+        `QuerySeemsToRun` if a query seems to run; `stopped` skips the check of recent writes.
         """
         return export(self, locate(target, self.storage_options), stopped)
 
     def plan_conversion(self, target: str) -> Conversion:
-        """Return what `convert` would do, as far as that is known without reading state; nothing is written.
+        """Return what `convert` would do, without reading state; nothing is written.
 
-        `target` is a path or a URI where nothing is, or an unfinished conversion of this checkpoint. Raises
-        `CannotConvert` where `convert` would.
+        `target` is an empty path or URI, or has an unfinished conversion of this checkpoint. Raises `CannotConvert` as
+        `convert` does.
         """
         return plan_conversion(self, locate(target, self.storage_options))
 
     def convert(self, target: str, stopped: bool = False) -> Conversion:
-        """Write a checkpoint to `target` whose query keeps its state in the log, of one of Spark's default provider.
+        """Convert this checkpoint of Spark's default provider: write one to `target` with its state for the log.
 
-        It goes on after the newest committed batch of this one, which is not changed; a batch that was begun runs
-        again. State is read and written by Spark's own classes, in a Java process, and compared row by row at the end.
-        What was interrupted can be done again, and goes on where it was. Raises `CannotConvert` if this is no
-        checkpoint of the HDFS-backed provider with committed state, or if something else is at `target`,
-        `UnreadableState` if Spark cannot read the state, and `QuerySeemsToRun` if a query seems to, unless you say with
-        `stopped` that it is stopped.
+        The new checkpoint continues after the newest committed batch; a batch that was begun runs again. This
+        checkpoint does not change. Spark's own classes read and write the state in a Java process, and compare it row
+        by row at the end. An interrupted conversion can be repeated and continues. Raises `CannotConvert` if this is
+        not a checkpoint of the HDFS-backed provider with committed state, or if `target` has other objects,
+        `UnreadableState` if Spark cannot read the state, and `QuerySeemsToRun` if a query seems to run; `stopped` skips
+        the check of recent writes.
         """
         return convert(self, locate(target, self.storage_options), stopped)
 
     def leftovers(self) -> Leftovers:
-        """Return what nothing needs once the query is stopped.
+        """Return the objects that nothing needs once the query is stopped.
 
-        Raises `DstlError` if a commit entry cannot be read: nobody knows then what it names.
+        Raises `DstlError` if a commit entry cannot be read, because the objects that it names are then unknown.
         """
         return find_leftovers(self)
 
     def delete_leftovers(self, found: Leftovers, stopped: bool = False) -> Leftovers:
-        """Delete what was `found` by `leftovers`, and return it with the number of objects that are deleted.
+        """Delete the objects `found` by `leftovers`, and return them with the number of deleted objects.
 
-        Raises `QuerySeemsToRun` if a query seems to be at work, unless you say with `stopped` that it is stopped.
+        Raises `QuerySeemsToRun` if a query seems to run; `stopped` skips the check of recent writes.
         """
         return delete_leftovers(self, found, stopped)
 
     def state(self, batch: int | None = None, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
-        """Return the state as of `batch`, by default the newest, as Spark's state reader gives it.
+        """Return the state as of `batch`, by default the newest, as Spark's state reader returns it.
 
-        `selection` says which rows, by default all. Columns are operator, partition, store, column_family, and those of
-        Spark's reader, mostly key and value. If what is selected has several schemas, because there are several stores
-        or column families, key and value are JSON. A Java process is started that reads; the checkpoint is not changed.
+        `selection` selects rows, by default all. Columns are operator, partition, store, column_family, and those of
+        Spark's reader, mostly key and value. If the selection has several schemas (several stores or column families),
+        key and value are JSON. A Java process reads the state; the checkpoint does not change.
 
-        Raises `UnreadableState` if Spark cannot read it, `JvmFailed` if there is no Java process, and
-        `CheckpointNotFound` if there is no entry of the batch.
+        Raises `UnreadableState` if Spark cannot read the state, `JvmFailed` if the Java process fails, and
+        `CheckpointNotFound` if the batch has no entry.
         """
         return self._reader().state(batch, selection or Selection())
 
     def changes(self, batch: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
         """Return the change records of `batch`: `change_type` is update, append or delete.
 
-        `selection`, other columns and errors are as with `state`.
+        `selection`, the other columns and the errors are those of `state`.
         """
         return self._reader().changes(batch, selection or Selection())
 
     def diff(self, before: int, after: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
-        """Return in which rows the state as of the batch `before` differs from that as of the batch `after`.
+        """Return the rows in which the states as of the batches `before` and `after` differ.
 
-        The column `change` is added, removed or changed; beside the key there are the values before and after.
-        `selection`, other columns and errors are as with `state`; both states are on local disk meanwhile, a partition
-        at a time.
+        The column `change` is added, removed or changed; further columns are the key and both values. `selection`, the
+        other columns and the errors are those of `state`. Both states are on local disk, one partition at a time.
         """
         return self._reader().diff(before, after, selection or Selection())
 
     def operators(self) -> pyarrow.Table:
-        """Return a row for each store name of each stateful operator, as Spark noted them."""
+        """Return a row for each store name of each stateful operator, from Spark's metadata."""
         return tables.table("operators", rows.operators(self))
 
     def stores(self) -> pyarrow.Table:
-        """Return a row for each store: what is in the log, what in plain files, and what it is rebuilt from."""
+        """Return a row for each store: its share of the log, its plain files, and what it is rebuilt from."""
         return tables.table("stores", rows.stores(self.survey()))
 
     def versions(self) -> pyarrow.Table:
-        """Return a row for each state version of which there is anything: where, how much, whether Spark retains it."""
+        """Return a row for each state version: where it is, its size, and whether Spark retains it."""
         return tables.table("versions", rows.of_versions(self.survey()))
 
     def snapshots(self) -> pyarrow.Table:
@@ -218,20 +217,20 @@ class Checkpoint(CheckpointAccess):
         return tables.table("snapshots", rows.of_snapshots(self.survey()))
 
     def claims(self) -> pyarrow.Table:
-        """Return a row for each claim of an epoch: who began a run, and when."""
+        """Return a row for each claim of an epoch: the run, its host and its start."""
         return tables.table("claims", rows.claims(self))
 
     def entries(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
-        """Return a row for each commit entry, or for that of `batch`. What is damaged says so in `damage`.
+        """Return a row for each commit entry, or for that of `batch`; `damage` describes a damaged entry.
 
-        Raises `CheckpointNotFound` if there is no entry of the batch.
+        Raises `CheckpointNotFound` if the batch has no entry.
         """
         return tables.stream("entries", rows.entries(self, batch))
 
     def segments(self, batch: int | None = None) -> pyarrow.RecordBatchReader:
-        """Return a row for each segment that commit entries name, or that of `batch`.
+        """Return a row for each segment that the commit entries name, or the entry of `batch`.
 
-        Raises `DamagedLog` at an entry that is damaged, and `CheckpointNotFound` if there is no entry of the batch.
+        Raises `DamagedLog` at a damaged entry, and `CheckpointNotFound` if the batch has no entry.
         """
         return tables.stream("segments", rows.segments(self, batch))
 

@@ -1,4 +1,4 @@
-"""What queries have left behind: which objects of a stopped query's checkpoint nothing needs, and how they go."""
+"""Leftovers: objects of a stopped query's checkpoint that nothing needs, and their deletion."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Leftover:
     why: str
     """Why nothing needs it."""
     in_base: bool
-    """Whether it lies below the base path."""
+    """Whether it is below the base path."""
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What nothing in a checkpoint needs."""
+    """All leftovers of a checkpoint."""
 
     path: str
-    """Where the checkpoint is."""
+    """The path of the checkpoint."""
     objects: list[Leftover]
-    """All of it."""
+    """The leftovers."""
     newest: int | None
-    """The last batch that was committed when this was found; None if there was none."""
+    """The last committed batch at that time; None without one."""
     deleted: int = 0
-    """How many of the objects were deleted."""
+    """The number of deleted objects."""
 
     @property
     def bytes(self) -> int:
@@ -53,7 +53,7 @@ class Leftovers:
 
 
 def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
-    """Return what nothing needs. Raises `DstlError` if that cannot be told, because an entry cannot be read."""
+    """Return the leftovers. Raises `DstlError` if an entry cannot be read, because they are then unknown."""
     survey = checkpoint.look_again()
     for batch, entry in survey.entries.items():
         if entry.error is not None:
@@ -70,7 +70,7 @@ def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
 
 
 def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[StoredObject]) -> Iterator[Leftover]:
-    """Yield what nothing needs, given what there is below `data/` of the base path."""
+    """Yield the leftovers, given the objects below `data/` of the base path."""
     for stored in listed:
         if names.is_unfinished(stored.name):
             yield _leftover(base, stored, "it was never finished", in_base=True)
@@ -82,7 +82,7 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
 
 def _in_checkpoint(survey: Survey, storage: Storage) -> Iterator[tuple[StoredObject, str]]:
     claims = storage.objects("dstl/epochs")
-    # A claim fences the run before it, which may be paused: the next run deletes it when that is over.
+    # A claim fences the run before it, which may be paused; a later run deletes it.
     for stored in claims:
         if names.trial(stored.last_name) is not None:
             yield stored, "left of a try how the storage creates"
@@ -102,7 +102,7 @@ def _leftover(storage: Storage, stored: StoredObject, why: str, in_base: bool) -
 
 
 def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
-    """Raise unless the base path is this query's: inside its checkpoint, or marked as its own."""
+    """Raise unless the base path belongs to this query: inside its checkpoint, or marked with its id."""
     if base.place.is_inside(checkpoint.storage.place):
         return
     content = base.read("owner.json", _MAX_OWNER)
@@ -120,7 +120,7 @@ def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
 def delete_leftovers(
     checkpoint: CheckpointAccess, found: Leftovers, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Leftovers:
-    """Delete leftovers. Raises `QuerySeemsToRun` if a query seems to run; `stopped` says that none does."""
+    """Delete leftovers; see `Checkpoint.delete_leftovers`."""
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, found.newest)
     base = checkpoint.base(checkpoint.survey().base)

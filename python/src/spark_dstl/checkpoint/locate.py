@@ -1,4 +1,4 @@
-"""From a path as Spark takes it to a file system of pyarrow and a path on it."""
+"""Maps a path of Spark to a file system of pyarrow and a path on it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
-# What pyarrow has a client for that needs nothing of Hadoop's.
+# Schemes with a client in pyarrow.
 _BY_ARROW = ("gs", "gcs", "abfs", "abfss")
 _CONNECT_SECONDS = 10.0
 _REQUEST_SECONDS = 60.0
@@ -22,54 +22,53 @@ PURPOSE = "Reading checkpoints"
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """How storage is reached.
+    """Options for access to storage.
 
-    Credentials are none of these: they are found as by other programs of the provider, in the environment, in its
-    files, or by the machine's role.
+    Credentials come from the provider's usual sources: the environment, its files, or the machine's role.
     """
 
     endpoint: str | None = None
     """The URL of an S3-compatible server; by default the environment's `AWS_ENDPOINT_URL_S3`, else `AWS_ENDPOINT_URL`,
     else Amazon's."""
     region: str | None = None
-    """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else where the bucket is."""
+    """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else the region of the bucket."""
     anonymous: bool = False
-    """Whether no credentials are sent."""
+    """Whether to send no credentials."""
     jvm: JvmOptions = field(default_factory=JvmOptions)
-    """What the Java process gets that opens storage which only Hadoop has a client for, such as `hdfs://`."""
+    """Options of the Java process, for storage that only Hadoop has a client for, such as `hdfs://`."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A directory: on which file system, by which path there, and what messages call it."""
+    """A directory: its file system, its path there, and its name in messages."""
 
     files: Any
     path: str
     shown: str
 
     def beneath(self, name: str) -> "Place":
-        """Return a directory below it."""
+        """Return a directory below this one."""
         return Place(self.files, f"{self.path.rstrip('/')}/{name}", f"{self.shown.rstrip('/')}/{name}")
 
     def is_inside(self, other: "Place") -> bool:
-        """Whether it is the other place, or below it."""
+        """Whether this is the other place, or below it."""
         mine, theirs = (place.path.rstrip("/") + "/" for place in (self, other))
         kind: bool = self.files.type_name == other.files.type_name
         return kind and mine.startswith(theirs)
 
     def is_apart_from(self, other: "Place") -> bool:
-        """Whether neither is in the other."""
+        """Whether neither place is inside the other."""
         return not self.is_inside(other) and not other.is_inside(self)
 
 
 def scheme_of(place: str) -> tuple[str | None, str]:
-    """Return the scheme of a URI, in small letters, and what follows its colon; of a local path None, and the path."""
+    """Return the scheme of a URI in lower case and the rest; for a local path None and the path."""
     match = _SCHEME.fullmatch(place)
     return (None, place) if match is None else (match["scheme"].lower(), match["rest"])
 
 
 def locate(place: str, options: StorageOptions | None = None) -> Place:
-    """Return where `place` is: a local path, or a URI of S3 (`s3://`, `s3a://`), or of what pyarrow or Hadoop knows."""
+    """Return the place of a local path, or of a URI of S3 (`s3://`, `s3a://`) or of pyarrow's or Hadoop's clients."""
     scheme, rest = scheme_of(place)
     if scheme is None:
         path = str(Path(place).absolute())
@@ -95,9 +94,9 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
 
 
 def server_of(options: StorageOptions, environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
-    """Return the endpoint and the region of S3, as they are given or as the environment has them; None for unknown.
+    """Return the endpoint and the region of S3, from the options or the environment; None for unknown.
 
-    With an endpoint there is always a region: a server of one's own hardly ever cares for it, and need not be asked.
+    With an endpoint the region has a default, because most other servers ignore it.
     """
     endpoint = options.endpoint or environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     region = options.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
@@ -142,7 +141,7 @@ def _by_uri(place: str) -> Place:
 
 
 def _bounded(place: str) -> str:
-    """Return the URI with a limit to how long the client of GCS tries what fails: a quarter of an hour otherwise."""
+    """Return the URI with a time limit for retries of the client of GCS, which is 15 minutes by default."""
     if scheme_of(place)[0] not in ("gs", "gcs") or "retry_limit_seconds=" in place:
         return place
     return f"{place}{'&' if '?' in place else '?'}retry_limit_seconds={_REQUEST_SECONDS:.0f}"

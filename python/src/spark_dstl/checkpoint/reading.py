@@ -1,4 +1,4 @@
-"""Commit entries, data files and segments, found on storage and checked."""
+"""Commit entries, data files and segments, read from storage and checked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
 
 TAIL = 64 * 1024
 _PIECE = 4 * 1024 * 1024
-# Two lines of Spark's, the second with the ids of all stores in it, and the note.
+# Spark's two lines, the second with the ids of all stores, and the note.
 _MAX_BEGINNING = 64 * 1024 * 1024
 
 
@@ -28,12 +28,12 @@ class LoadedEntry:
 
     @property
     def index(self) -> Index | None:
-        """The index of its log; None if there is none."""
+        """The index of its log; None without a log."""
         return self.log.index if self.log else None
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """What its log names."""
+        """The segments that its log names."""
         return self.log.index.segments if self.log else ()
 
     def data_files(self) -> set[str]:
@@ -49,7 +49,7 @@ class EntryReader:
         self._tail = tail
 
     def read(self, batch: int) -> LoadedEntry | None:
-        """Return the entry of a batch; None if there is none. Raises `DamagedLog` or `UnsupportedLog`."""
+        """Return the entry of a batch; None if it is missing. Raises `DamagedLog` or `UnsupportedLog`."""
         name = f"commits/{batch}"
         file = self._checkpoint.shown(name)
         asked = self._tail
@@ -65,7 +65,7 @@ class EntryReader:
             asked = found.length
         if isinstance(found, Plain):
             return self._loaded(file, batch, tail.length, tail.content, None)
-        # What stands before the log, and the log's header with it.
+        # The bytes before the log, and the log's header.
         upto = found.start + HEADER_LENGTH
         if tail.is_whole:
             beginning = tail.content[:upto]

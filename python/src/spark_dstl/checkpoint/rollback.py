@@ -1,11 +1,11 @@
 """A rollback to an earlier batch: which objects are deleted, and in which order.
 
 Spark starts from the newest entry of `offsets/`, and expects that its batch, or the one before it, is the newest in
-`commits/`. So batches go one by one, the newest first, and of each `commits/` goes before `offsets/`: wherever this is
-interrupted the batch that is left half deleted is one that has begun and not been committed, as after a crash.
+`commits/`. So batches are deleted one by one, the newest first, and `commits/N` before `offsets/N`. After an interrupt
+the last batch has begun and is not committed, as after a crash.
 
-A plain snapshot that has no checkpoint id in its name would be taken for the state of a batch that is run again. It
-goes before the commit entry of its batch: as long as that stands, the state is rebuilt from an earlier one and the log.
+Spark would use a plain snapshot without a checkpoint id in its name as the state of a batch that runs again. Such a
+snapshot is deleted before the commit entry of its batch: until then the state is rebuilt from an earlier one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
 
 @dataclass(frozen=True)
 class Rollback:
-    """What a rollback deletes."""
+    """The plan or the result of a rollback."""
 
     path: str
-    """Where the checkpoint is."""
+    """The path of the checkpoint."""
     to: int
-    """The batch that the query is rolled back to."""
+    """The batch to which the query is rolled back."""
     newest: int
-    """The last batch that was committed."""
+    """The last committed batch."""
     objects: list[str]
-    """The names of objects, below the checkpoint, in the order in which they are deleted."""
+    """Names of objects below the checkpoint, in the order of their deletion."""
     deleted: int = 0
-    """How many of them were deleted; 0 in a plan."""
+    """The number of deleted objects; 0 in a plan."""
 
 
 def plan_rollback(
@@ -42,7 +42,7 @@ def plan_rollback(
 ) -> Rollback:
     """Return what a rollback to a batch deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
 
-    That is verified before, and with `deep` all data is read for it.
+    The checkpoint is verified first, with `deep` by reading all data.
     """
     found = verify(checkpoint, deep, wait)
     survey = checkpoint.survey()
@@ -73,14 +73,14 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> list[st
         wanted = [*sorted(zips.get(batch, [])), f"commits/{batch}", f"offsets/{batch}"]
         for name in wanted:
             if name in there:
-                # What is kept beside a file says nothing once the file is gone, and nothing misses it before.
+                # A checksum file is deleted before its file, which is readable without it.
                 ordered += [one for one in _beside(name) if one in there]
                 ordered.append(name)
     return ordered
 
 
 def _beside(name: str) -> list[str]:
-    """Return the names of checksum files: of Hadoop's on local disks, of Spark's, and Hadoop's of those."""
+    """Return the names of the checksum files of Hadoop on local disks, of Spark, and of Hadoop for Spark's."""
     directory, _, last = name.rpartition("/")
     return [f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc"]
 
@@ -88,9 +88,9 @@ def _beside(name: str) -> list[str]:
 def apply_rollback(
     checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
-    """Delete what was planned. Raises `QuerySeemsToRun` if a query seems to, or shows itself meanwhile.
+    """Delete the planned objects. Raises `QuerySeemsToRun` if a query seems to run, or commits during the rollback.
 
-    `stopped` says that the caller has made sure that none does. Interrupted at any point, it can be done again.
+    `stopped` means that the caller has stopped the query. An interrupted rollback can be repeated.
     """
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, rollback.newest)

@@ -1,4 +1,4 @@
-"""Rows of the tables, from what was found in a checkpoint."""
+"""The rows of the tables of a checkpoint."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -102,7 +102,7 @@ def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:
 
 
 def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
-    """Return a row of `stores`: what there is of a store, and what it is rebuilt from at its newest version."""
+    """Return a row of `stores`: a store's objects, and what its newest version is rebuilt from."""
     version = newest_version(survey)
     base, base_bytes, base_at = newest_snapshot(facts, survey, version)
     replayed = [size for one, size in changelogs(facts).items() if (base or 0) < one <= (version or 0)]
@@ -131,16 +131,16 @@ def newest_version(survey: Survey) -> int | None:
 
 
 def changelogs(facts: StoreFacts) -> dict[int, int]:
-    """Return the bytes of a store's changelogs, by version; what is in the log goes before plain files."""
+    """Return the bytes of a store's changelogs by version; the log has precedence over plain files."""
     return {version: stored.size for (version, _), stored in facts.plain.items()} | facts.logged
 
 
 def newest_snapshot(
     facts: StoreFacts, survey: Survey, upto: int | None
 ) -> tuple[int | None, int | None, datetime | None]:
-    """Return version, bytes and time of the newest snapshot of a store up to a version; Nones if there is none.
+    """Return version, bytes and time of the newest snapshot of a store up to a version; Nones without one.
 
-    Of a plain one the bytes are those of its zip, which lists its other files.
+    The bytes of a plain snapshot are those of its zip, which lists its other files.
     """
     versions = {version for version, _ in (*facts.held, *facts.zips) if upto is None or version <= upto}
     if not versions:
@@ -273,14 +273,14 @@ def of_segments(entry: LoadedEntry) -> Iterator[Row]:
 
 
 def of_objects(stored: Iterable[StoredObject], below: str = "") -> Iterator[Row]:
-    """Return rows of `objects`, whose names lie below a directory."""
+    """Return rows of `objects`, with names below a directory."""
     for one in stored:
         kind = kind_of(one.name if not below else f"dstl/{one.name}")
         yield {"name": f"{below}{one.name}", "kind": kind, "bytes": one.size, "written_at": one.modified}
 
 
 def kind_of(name: str) -> str:
-    """Return what an object of a checkpoint is, by its name."""
+    """Return the kind of an object of a checkpoint, by its name."""
     directory, _, rest = name.partition("/")
     last = name.rsplit("/", 1)[-1]
     if names.is_unfinished(last):
@@ -325,5 +325,5 @@ def _kind_of_state(path: str) -> str:
 
 
 def _time(millis: int | None) -> datetime | None:
-    # Spark begins watermarks at 0, and ends some at the largest number.
+    # Spark starts watermarks at 0, and ends some at the largest number.
     return _EPOCH + timedelta(milliseconds=millis) if millis and 0 < millis < 2**47 else None

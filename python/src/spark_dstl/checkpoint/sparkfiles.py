@@ -1,4 +1,4 @@
-"""What Spark itself writes into a checkpoint: texts of JSON, read with limits, of any of its versions."""
+"""Reads the JSON files of Spark in a checkpoint, of all its versions, with limits of size."""
 
 import json
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _DEFAULT_STORE = "default"
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator as Spark noted it: its stores by name, with the number of partitions that each has."""
+    """A stateful operator of Spark's metadata: its stores by name, each with its number of partitions."""
 
     id: int
     name: str
@@ -26,7 +26,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Claim:
-    """An epoch, who has claimed it, and the batch that it would commit first; None is what the object does not say."""
+    """A claim of an epoch: its run, host and first batch, or None for values that the object lacks."""
 
     epoch: int
     run: str | None = None
@@ -35,7 +35,7 @@ class Claim:
 
 
 def query_id(storage: Storage) -> str:
-    """Return the id of the query that a checkpoint belongs to. Raises `CheckpointNotFound` if it is none."""
+    """Return the id of the query of a checkpoint. Raises `CheckpointNotFound` if this is no checkpoint."""
     content = storage.read("metadata", _MAX_METADATA)
     if content is None:
         raise CheckpointNotFound(
@@ -50,9 +50,9 @@ def query_id(storage: Storage) -> str:
 
 
 def operators(storage: Storage) -> list[Operator]:
-    """Return the stateful operators, by their ids; what cannot be read is left out."""
+    """Return the stateful operators sorted by id, without unreadable ones."""
     found: dict[int, Operator] = {}
-    # The newest description of each comes last: `metadata`, or `v2/<batch>`.
+    # The newest description of an operator is the last: `metadata`, or `v2/<batch>`.
     for directory in storage.directories("state"):
         number = names.number(directory)
         if number is None:
@@ -69,14 +69,14 @@ def operators(storage: Storage) -> list[Operator]:
 
 
 def offsets(storage: Storage, batch: int) -> dict[str, Any]:
-    """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is not there."""
+    """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is missing."""
     content = storage.read(f"offsets/{batch}", _MAX_OFFSETS)
     lines = (content or b"").split(b"\n", 2)
     return (json_object(lines[1]) if len(lines) > 1 else None) or {}
 
 
 def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
-    """Return the state store checkpoint ids that a commit entry names, by operator and partition; of all its stores."""
+    """Return the state store checkpoint ids of all stores in a commit entry, by operator and partition."""
     found = json_object(metadata_line.encode("utf-8")) or {}
     ids = found.get("stateUniqueIds")
     if not isinstance(ids, dict):
@@ -91,7 +91,7 @@ def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
 
 
 def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
-    """Return the state store checkpoint ids that a commit entry names, by operator: a list for each partition."""
+    """Return the state store checkpoint ids of a commit entry by operator: a list for each partition."""
     ids = (json_object(metadata_line.encode("utf-8")) or {}).get("stateUniqueIds")
     if not isinstance(ids, dict):
         return {}
@@ -103,7 +103,7 @@ def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
 
 
 def watermark_millis(metadata_line: str) -> int | None:
-    """Return the watermark after a batch, in milliseconds since 1970; None if the entry does not say."""
+    """Return the watermark after a batch, in milliseconds since 1970; None if the entry has none."""
     found = (json_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")
     return found if isinstance(found, int) else None
 
@@ -114,9 +114,9 @@ def is_metadata(line: str) -> bool:
 
 
 def claim(storage: Storage, epoch: int) -> Claim | None:
-    """Return who has claimed an epoch; None if there is no such object."""
+    """Return the claim of an epoch; None if the object is missing."""
     name = f"dstl/epochs/{epoch}"
-    # An object that is too large is none that was written.
+    # A longer object is not a claim.
     content = storage.range(name, 0, _MAX_CLAIM)
     if content is None:
         return None
@@ -141,20 +141,20 @@ def _operator(content: bytes) -> Operator | None:
 
 
 def _with_its_partitions(storage: Storage, operator: Operator) -> Operator:
-    """Spark notes its number of shuffle partitions, and keeps what is not grouped by anything in one."""
+    """Correct the number of partitions: Spark notes its shuffle partitions, and keeps ungrouped state in one."""
     is_whole = operator.name == "globalLimit" or (operator.name == "stateStoreSave" and _has_no_key(storage, operator))
     return replace(operator, stores=dict.fromkeys(operator.stores, 1)) if is_whole else operator
 
 
 def _has_no_key(storage: Storage, operator: Operator) -> bool:
     content = storage.read(f"state/{operator.id}/0/_metadata/schema", _MAX_OPERATOR) or b""
-    # Between lengths there are two schemas as JSON, the key's before the value's.
+    # The file has two schemas as JSON, first that of the key.
     _, _, fields = content.partition(b'"fields":[')
     return fields.startswith(b"]")
 
 
 def json_object(content: bytes) -> dict[str, Any] | None:
-    """Return the JSON object that the bytes are; None if they are none."""
+    """Return the bytes as a JSON object; None if they are not one."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):

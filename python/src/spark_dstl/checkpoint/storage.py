@@ -1,9 +1,9 @@
-"""Objects below one directory: listed, read from their ends and in ranges, deleted. Nothing is ever written.
+"""Lists, reads and deletes objects below one directory; writes none.
 
-(But on S3 pyarrow leaves an empty object `directory/` where something was deleted, as Hadoop does for directories.)
+(On S3 pyarrow leaves an empty object `directory/` after a deletion, as Hadoop does for directories.)
 
-Names are relative to the directory and checked: none leads out of it. An object that is not there is None or
-missing in a listing, never an error: queries delete what they do not need.
+Names are relative to the directory and cannot lead out of it. A missing object is None or is left out of a listing, and
+not an error, because queries delete objects.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object: its name relative to the directory, its bytes, and when it was last written, by storage's clock."""
+    """An object: its name relative to the directory, its bytes, and its last write by the storage's clock."""
 
     name: str
     size: int
@@ -39,17 +39,17 @@ class StoredObject:
 
 
 class Storage:
-    """What lies below a directory."""
+    """The objects below a directory."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
 
     def shown(self, name: str) -> str:
-        """Return what messages call the object."""
+        """Return the name of the object in messages."""
         return f"{self.place.shown.rstrip('/')}/{name}"
 
     def objects(self, directory: str = "", recursive: bool = False) -> list[StoredObject]:
-        """Return the objects in a directory, in the order of their names; none if there is no directory."""
+        """Return the objects in a directory, sorted by name; none if the directory is missing."""
         fs = needed("pyarrow.fs", PURPOSE)
         path = self._path(directory)
         with self._errors(directory or ".", "listed"):
@@ -59,7 +59,7 @@ class Storage:
                     found = self.place.files.get_file_info(selected)
                     break
                 except FileNotFoundError:
-                    # A directory in it has gone while it was listed.
+                    # A subdirectory was deleted during the listing.
                     if attempt == _LISTINGS - 1:
                         raise
         start = len(self._path("").rstrip("/")) + 1
@@ -74,15 +74,15 @@ class Storage:
         return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
 
     def tail(self, name: str, length: int) -> Tail | None:
-        """Return the last bytes of an object; None if it is not there."""
+        """Return the last bytes of an object; None if it is missing."""
         return self._open(name, lambda file, size: Tail(_read(file, max(size - length, 0), length), size))
 
     def range(self, name: str, offset: int, length: int) -> bytes | None:
-        """Return bytes of an object, fewer if it ends before; None if it is not there."""
+        """Return a range of an object, up to its end; None if it is missing."""
         return self._open(name, lambda file, size: _read(file, offset, min(length, max(size - offset, 0))))
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """Return an object of at most `limit` bytes; None if it is not there."""
+        """Return an object of at most `limit` bytes; None if it is missing."""
 
         def whole(file: Any, size: int) -> bytes:
             if size > limit:
@@ -92,13 +92,13 @@ class Storage:
         return self._open(name, whole)
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of an object; None if it is not there."""
+        """Return the size of an object; None if it is missing."""
         with self._errors(name, "looked at"):
             info = self.place.files.get_file_info(self._path(name))
         return int(info.size) if info.is_file else None
 
     def delete(self, name: str) -> bool:
-        """Delete an object; says whether it was there."""
+        """Delete an object; return whether it existed."""
         with self._errors(name, "deleted"):
             try:
                 self.place.files.delete_file(self._path(name))
@@ -135,7 +135,7 @@ class Storage:
 
 
 def _read(file: Any, offset: int, length: int) -> bytes:
-    # On storage that answers in pieces a read may be short without being at the end.
+    # Some storage returns fewer bytes than requested before the end.
     pieces = []
     while length > 0:
         piece: bytes = file.read_at(length, offset)
@@ -148,14 +148,14 @@ def _read(file: Any, offset: int, length: int) -> bytes:
 
 
 class Readers:
-    """Threads that read ahead, so that storage's answers come in while earlier ones are worked at."""
+    """Threads that read ahead while earlier results are processed."""
 
     def __init__(self, threads: int = 16) -> None:
         self._ahead = 2 * threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="dstl-read")
 
     def each(self, question: Callable[[T], R], about: Iterable[T]) -> Iterator[tuple[T, R]]:
-        """Ask about each, in order; at most a few answers more than were taken are held in memory."""
+        """Yield each item with its result, in order; memory has only a few results ahead of the caller."""
         waiting: deque[tuple[T, Future[R]]] = deque()
         try:
             for item in about:
@@ -171,5 +171,5 @@ class Readers:
                 answer.cancel()
 
     def close(self) -> None:
-        """End the threads; what nobody waits for any more is left undone."""
+        """Stop the threads and cancel the waiting reads."""
         self._pool.shutdown(wait=False, cancel_futures=True)

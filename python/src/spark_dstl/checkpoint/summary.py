@@ -1,4 +1,4 @@
-"""A checkpoint on one screen."""
+"""The summary that `dstl show` prints."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ from spark_dstl.checkpoint.survey import numbered
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is of something."""
+    """Number and size of a kind of object."""
 
     objects: int = 0
-    """How many objects."""
+    """The number of objects."""
     bytes: int = 0
-    """Their bytes in all."""
+    """Their bytes."""
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a restart reads to have the newest version of all stores."""
+    """The reads of a restart, to rebuild the newest version of all stores."""
 
     version: int | None
-    """The state version it leads to; None if no batch is committed."""
+    """The newest state version; None if no batch is committed."""
     entries: int
-    """Commit entries to be read."""
+    """Commit entries to read."""
     data_files: int
-    """Data files of which something is needed."""
+    """Data files with needed parts."""
     snapshot_bytes: int
-    """Bytes of snapshots to be loaded."""
+    """Bytes of snapshots to load."""
     changelogs: int
-    """Changelogs to be replayed, of all stores."""
+    """Changelogs to replay, of all stores."""
     changelog_bytes: int
-    """The bytes of these."""
+    """The bytes of these changelogs."""
     longest: int
-    """Changelogs of the store that has most to replay."""
+    """The most changelogs of one store."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What `dstl show` tells. Times are by the storage's clock. What there is not is None."""
+    """The summary of a checkpoint. Times are by the storage's clock; missing values are None."""
 
     path: str
-    """Where the checkpoint is."""
+    """The path of the checkpoint."""
     query: str
     """The id of its query."""
     provider: str | None
-    """The class of the state store provider that the newest batch names, without its package."""
+    """The state store provider of the newest batch: its class without the package."""
     base_path: str | None
-    """Where data files are, if that was configured."""
+    """The base path, if one was configured."""
     stores: int
-    """How many stores the query has."""
+    """The number of stores."""
     oldest_batch: int | None
-    """The first batch whose commit entry stands."""
+    """The first batch with a commit entry."""
     newest_batch: int | None
-    """The last batch that is committed."""
+    """The last committed batch."""
     begun_batch: int | None
-    """The last batch that has begun: the newest one, or the one after it."""
+    """The last begun batch: the newest one, or the next one."""
     oldest_retained_batch: int | None
     """The first batch whose state Spark retains."""
     committed_at: datetime | None
     """When the newest batch was committed."""
     committed_by: str | None
-    """Run, host and epoch that committed it."""
+    """Run, host and epoch of that commit."""
     owner_epoch: int | None
-    """The highest epoch that was claimed: that of the run which began last."""
+    """The highest claimed epoch: that of the newest run."""
     owner_run: str | None
     """The id of that run."""
     owner_host: str | None
@@ -78,19 +78,19 @@ class Summary:
     damaged_entries: int
     """Commit entries that cannot be read."""
     stores_without_snapshot: int
-    """Stores that can only be rebuilt from the log."""
+    """Stores without a snapshot, rebuilt from changelogs alone."""
     oldest_snapshot: int | None
-    """Of the newest snapshots of all stores, the version of the oldest."""
+    """The lowest version of the newest snapshots of all stores."""
     oldest_snapshot_at: datetime | None
-    """When that one was written."""
+    """When that snapshot was written."""
     recovery: Recovery
-    """What a restart reads."""
+    """The reads of a restart."""
     sizes: dict[str, Size] = field(default_factory=dict)
-    """By kind of object, how much there is of it."""
+    """Number and size of objects by kind."""
 
 
 def summarize(checkpoint: CheckpointAccess) -> Summary:
-    """Read all commit entries, list everything, and add up."""
+    """Summarize a checkpoint: read all commit entries and list all objects."""
     survey = checkpoint.survey()
     newest = survey.entries[survey.newest] if survey.newest is not None else None
     claims = numbered(checkpoint.storage.objects("dstl/epochs"))

@@ -21,14 +21,14 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(_what: str, _done: int, _of: int) -> None:
-    """Report no progress."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class EntryFacts:
-    """A commit entry without its segments. `error` says why it could not be read; then nothing else is known of it.
+    """A commit entry without its segments. With an `error`, all other facts are unknown.
 
-    `strange` is what it says that cannot be, `ids` the state store checkpoint ids that Spark's line names.
+    `strange` are contradictions in it, `ids` the state store checkpoint ids of Spark's second line.
     """
 
     batch: int
@@ -47,13 +47,13 @@ class EntryFacts:
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a log in it, be it an empty one."""
+        """Whether it has a log, even an empty one."""
         return self.writer is not None
 
 
 @dataclass(frozen=True)
 class HeldZip:
-    """A snapshot that an entry holds: its zip, and the files of that store that the same entry names."""
+    """A snapshot in an entry: its zip, and the files of the store in the same entry."""
 
     batch: int
     zip: Segment
@@ -61,13 +61,13 @@ class HeldZip:
 
     @property
     def length(self) -> int:
-        """Bytes of all of it."""
+        """The bytes of all files."""
         return self.zip.length + sum(file.length for file in self.files.values())
 
 
 @dataclass
 class StoreFacts:
-    """One store: bytes of its changelogs by version, in the log and as plain files; its snapshots."""
+    """One store: its changelogs by version, in the log and as plain files, and its snapshots."""
 
     logged: dict[int, int] = field(default_factory=dict)
     held: dict[tuple[int, str | None], HeldZip] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class StoreFacts:
 
 @dataclass(frozen=True)
 class NamedPart:
-    """A part that an entry names in a data file."""
+    """A part in a data file, named by an entry."""
 
     batch: int
     segment: Segment
@@ -86,11 +86,11 @@ class NamedPart:
 
 @dataclass
 class Survey:
-    """What was found.
+    """The objects of a checkpoint at one time.
 
-    `vanished` are entries that were let go while they were read, `committed_since` is the newest batch that was
-    committed when `offsets` had been listed. `fences` are batches whose entries outlive retention to keep out a driver
-    that was stopped; `fenced` are those of them that such a driver has begun since.
+    `vanished` are entries that were deleted during the survey, `committed_since` is the newest committed batch after
+    the listing of `offsets`. `fences` are batches whose entries outlive retention to fence a stopped driver; `fenced`
+    are those of them that such a driver has begun since.
     """
 
     entries: dict[int, EntryFacts] = field(default_factory=dict)
@@ -106,39 +106,39 @@ class Survey:
 
     @property
     def newest(self) -> int | None:
-        """The newest batch that has an entry."""
+        """The newest batch with an entry."""
         return max(self.entries, default=None)
 
     @property
     def retained(self) -> list[int]:
-        """Batches whose state Spark keeps: those with an entry in `commits/` and in `offsets/`, in ascending order."""
+        """Batches whose state Spark retains: those in `commits/` and in `offsets/`, in ascending order."""
         return sorted(self.entries.keys() & self.offsets.keys())
 
     def of(self, store: Store) -> StoreFacts:
-        """Return what is known of a store."""
+        """Return the facts of a store."""
         return self.stores.setdefault(store, StoreFacts())
 
 
 def entries_of(storage: Storage) -> dict[int, StoredObject]:
-    """Return the commit entries that there are, by their batches, in ascending order."""
+    """Return the commit entries by batch, in ascending order."""
     return numbered(storage.objects("commits"))
 
 
 def no_entry(storage: Storage, batch: int) -> CheckpointNotFound:
-    """Return the error that there is no commit entry of a batch; it says of which there are."""
+    """Return the error for a batch without a commit entry; it names the existing ones."""
     there = list(entries_of(storage))
-    known = f"there are those of batches {there[0]} to {there[-1]}" if there else "there is none yet"
+    known = f"it has those of batches {there[0]} to {there[-1]}" if there else "no batch is committed yet"
     return CheckpointNotFound(f"{storage.place.shown} has no commit entry of batch {batch}; {known}")
 
 
 def numbered(stored: list[StoredObject]) -> dict[int, StoredObject]:
-    """Return objects whose names are numbers, by these, in ascending order."""
+    """Return the objects whose names are numbers, by number, in ascending order."""
     found = ((names.number(one.last_name), one) for one in stored)
     return dict(sorted((number, one) for number, one in found if number is not None))
 
 
 def look(storage: Storage, readers: Readers, progress: Progress = silent, with_state: bool = True) -> Survey:
-    """Read all commit entries, then list `offsets/` and, if asked, `state/`. Damage is noted, not raised."""
+    """Read all commit entries, then list `offsets/` and, with `with_state`, `state/`. Damage is noted, not raised."""
     survey = Survey()
     reader = EntryReader(storage)
     there = entries_of(storage)
@@ -215,7 +215,7 @@ def _note_fences(survey: Survey, storage: Storage, readers: Readers) -> None:
         return
     claims = readers.each(lambda epoch: sparkfiles.claim(storage, epoch), numbered(storage.objects("dstl/epochs")))
     survey.fences = above & {claim.first for _, claim in claims if claim is not None and claim.first is not None}
-    # Spark deletes it after the next start.
+    # Spark deletes the entry after the next start.
     survey.fenced = survey.fences & survey.offsets.keys() & survey.entries.keys()
     for batch in survey.fenced:
         del survey.offsets[batch]

@@ -1,4 +1,4 @@
-"""The tables that a checkpoint is shown as: their columns, and rows as batches of Arrow."""
+"""The tables of a checkpoint: their columns, and rows as batches of Arrow."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from spark_dstl.checkpoint.locate import PURPOSE
 from spark_dstl.dependencies import needed
 
-# By name: the columns of a table, each with its Arrow type.
+# The columns of each table with their Arrow types.
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "queries": {
         "path": "string", "query": "string", "batches": "int64", "oldest": "int64", "newest": "int64",
@@ -69,13 +69,13 @@ def schema(table: str) -> Any:
 
 
 def table(name: str, rows: Iterable[Mapping[str, object]]) -> Any:
-    """Return a `pyarrow.Table`. What a row does not have is null."""
+    """Return a `pyarrow.Table`. Missing values are null."""
     arrow = needed("pyarrow", PURPOSE)
     return arrow.Table.from_pylist(list(rows), schema=schema(name))
 
 
 def stream(name: str, rows: Iterable[Mapping[str, object]]) -> Any:
-    """Return a `pyarrow.RecordBatchReader` that takes rows as they are asked for."""
+    """Return a `pyarrow.RecordBatchReader` that takes rows while it is read."""
     arrow = needed("pyarrow", PURPOSE)
     return arrow.RecordBatchReader.from_batches(schema(name), _batches(name, rows))
 

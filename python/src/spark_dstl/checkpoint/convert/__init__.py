@@ -1,1 +1,1 @@
-"""Making a checkpoint whose state is in the log of one of Spark's default, HDFS-backed provider."""
+"""Conversion: a checkpoint for the log, made from one of Spark's default, HDFS-backed provider."""

@@ -1,4 +1,4 @@
-"""Converting: the state store by store, what Spark needs besides, and everything is read again."""
+"""Conversion: writes the state store by store, then the other objects that Spark needs, and compares everything."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.errors import CannotConvert, QuerySeemsToRun
 
-# At the target from the beginning to the end: whose conversion it is.
+# The first object at the target: it identifies the conversion.
 NOTE = "dstl/conversion.json"
 _MAX_METADATA = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a conversion did, or would do: then nothing is `written` or `kept`, and no rows were counted."""
+    """The result of a conversion, or its plan, which has no `written`, `kept` and numbers of rows."""
 
     path: str
     """The checkpoint that is converted."""
     target: str
-    """Where the new one is."""
+    """The path of the new checkpoint."""
     batch: int
-    """The newest committed batch, from which the new checkpoint goes on."""
+    """The newest committed batch, after which the new checkpoint continues."""
     begun: int | None
-    """The batch after it, which runs again, if it was begun."""
+    """The next batch, if it was begun; it runs again."""
     stores: list[NamedStores]
     """The stores, by operator and name."""
     written: int = 0
     """Stores that were written."""
     kept: int = 0
-    """Stores that an earlier try had written already."""
+    """Stores that an earlier try had written."""
 
 
 def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
-    """Do what `Checkpoint.plan_conversion` says."""
+    """Plan a conversion; see `Checkpoint.plan_conversion`."""
     refuse_old_spark()
     target = _target(checkpoint, place)
     point = find_point(checkpoint)
@@ -65,7 +65,7 @@ def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
 def convert(
     checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Conversion:
-    """Do what `Checkpoint.convert` says."""
+    """Convert a checkpoint; see `Checkpoint.convert`."""
     refuse_old_spark()
     target = _target(checkpoint, place)
     activity.refuse_if_running(checkpoint, stopped, wait)
@@ -76,7 +76,7 @@ def convert(
     *others, metadata = needed
     _refuse_others(target, checkpoint, point, needed)
     target.write(NOTE, [note_of(checkpoint, point)])
-    # Where there is state and no offsets yet, Spark begins no query: so the state goes before them.
+    # Spark starts no query on a checkpoint without offsets, so they are written after the state.
     state = [one for one in others if one.name.startswith("state/")]
     write_missing(target, state, checkpoint.progress)
     conversion = StoreConversion(checkpoint, checkpoint.gateway(), point, target)
@@ -105,7 +105,7 @@ def _target(checkpoint: CheckpointAccess, place: Place) -> Target:
 
 
 def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
-    """Yield what is copied beside the state, as it is but for the provider's name; `metadata` is the last."""
+    """Yield the objects besides the state, copied except for the provider's name; `metadata` is the last."""
     storage = checkpoint.storage
     for operator in operators_in_state(checkpoint):
         for stored in storage.objects(f"state/{operator}", recursive=True):
@@ -121,13 +121,13 @@ def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
 
 
 def note_of(checkpoint: CheckpointAccess, point: Point) -> bytes:
-    """Return what the note at the target says, by which a conversion knows its own."""
+    """Return the content of the note at the target, which identifies the conversion."""
     facts = {"conversion": 1, "query": checkpoint.query, "batch": point.batch, "begun": point.begun}
     return f"{json.dumps(facts)}\n".encode()
 
 
 def _refuse_others(target: Target, checkpoint: CheckpointAccess, point: Point, needed: list[Planned]) -> None:
-    """Raise `CannotConvert` if there is anything at the target that is not of this conversion."""
+    """Raise `CannotConvert` if the target has objects of anything but this conversion."""
     there = [stored.name for stored in target.objects(recursive=True)]
     if not there:
         return

@@ -1,4 +1,4 @@
-"""Where a query of Spark's HDFS-backed provider is: its newest committed batch, and one that was begun after it."""
+"""The position of a query of Spark's HDFS-backed provider: its newest committed batch, and a begun one after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMIT_VERSIONS = ("v1", "v3")
 
 @dataclass(frozen=True)
 class Offsets:
-    """An entry of `offsets/`: its version line, the JSON object on the second line, and the rest as it is."""
+    """An entry of `offsets/`: its version line, the JSON object of the second line, and the rest unchanged."""
 
     batch: int
     version_line: str
@@ -38,9 +38,9 @@ class Offsets:
         return found if isinstance(found, dict) else {}
 
     def converted(self) -> dict[str, Any]:
-        """Return the second line as it is to be: with this project's provider."""
+        """Return the second line with this project's provider."""
         pinned = {
-            # Spark would take it from the session, where an entry of an earlier release does not have it.
+            # Entries of earlier releases lack it, and Spark would take it from the session.
             f"{_STATE_STORE}.rocksdb.formatVersion": "5",
             **self.settings,
             _PROVIDER: OURS,
@@ -48,17 +48,17 @@ class Offsets:
         return {**self.metadata, "conf": pinned}
 
     def content(self) -> bytes:
-        """Return the whole entry as it is to be."""
+        """Return the whole converted entry."""
         line = json.dumps(self.converted(), separators=(",", ":"), ensure_ascii=False)
         return f"{self.version_line}\n{line}\n".encode() + self.rest
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where a query is.
+    """The position of a query.
 
-    `batch` is the newest committed one, `begun` the one after it if it was begun; `offsets` are the entries that Spark
-    needs to go on, in ascending order, and `commit` is what Spark has written into `commits/`.
+    `batch` is the newest committed batch, `begun` the next one if it was begun. `offsets` are the entries that Spark
+    needs to continue, in ascending order; `commit` is the content of the newest entry of `commits/`.
     """
 
     batch: int
@@ -73,7 +73,7 @@ class Point:
 
 
 def find_point(checkpoint: CheckpointAccess) -> Point:
-    """Return where the query is. Raises `CannotConvert` if that is nowhere that it could go on from on the log."""
+    """Return the position of the query. Raises `CannotConvert` if the query cannot continue from it on the log."""
     storage, path = checkpoint.storage, checkpoint.path
     committed = max(entries_of(storage), default=None)
     begun = max(numbered(storage.objects("offsets")), default=None)
@@ -90,7 +90,7 @@ def find_point(checkpoint: CheckpointAccess) -> Point:
             f"{path} is not as Spark leaves it: the newest batch in commits/ is {committed}, in offsets/ {begun}. "
             "Restore the entries that are missing"
         )
-    # Spark goes on from the newest entry, and reads the one before it.
+    # Spark continues from the newest entry, and reads the one before it.
     needed = [one for one in (begun - 1, begun) if one >= 0]
     offsets = tuple(newest if one == begun else _offsets(checkpoint, one) for one in needed)
     return Point(committed, None if begun == committed else begun, offsets, _commit(checkpoint, committed))

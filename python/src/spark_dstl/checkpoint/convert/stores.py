@@ -1,4 +1,4 @@
-"""The stores of a conversion: which there are, and how the Java process brings each over."""
+"""The stores of a conversion, and how the Java process converts each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NamedStores:
 
 
 def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
-    """Return which stores there are. Raises `CannotConvert` if an operator or a partition is not as it must be."""
+    """Return the stores. Raises `CannotConvert` if an operator or a partition cannot be converted."""
     storage, path = checkpoint.storage, checkpoint.path
     known = {one.id: one for one in sparkfiles.operators(storage)}
     there = operators_in_state(checkpoint)
@@ -92,9 +92,9 @@ def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
 
 
 def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[NamedStores]) -> None:
-    """Raise `CannotConvert` if all tasks of a batch that is not committed were done.
+    """Raise `CannotConvert` if all tasks of a batch that is not committed have ended.
 
-    Its sink may have it, and drop it when it comes again. Then no task makes its state.
+    Its sink may have the batch and skip it when it runs again; then no task writes its state.
     """
     if point.begun is None:
         return
@@ -111,7 +111,7 @@ def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[Name
 
 
 def refuse_old_spark() -> None:
-    """Raise `CannotConvert` if the Spark that is there cannot write a state anew; where none is, nothing is said."""
+    """Raise `CannotConvert` if the installed Spark cannot write a state at a batch; without Spark do nothing."""
     try:
         _, line = spark_jars()
     except UnsupportedSpark:
@@ -136,7 +136,7 @@ def _numbers(checkpoint: CheckpointAccess, directory: str) -> list[int]:
 
 def _check_partitions(checkpoint: CheckpointAccess, operator: Operator) -> None:
     there = set(_numbers(checkpoint, f"state/{operator.id}"))
-    # The number comes from a file: one that is out of proportion is not Spark's.
+    # The number is read from a file, so it is bounded.
     noted = min(max(operator.stores.values(), default=0), _MAX_PARTITIONS)
     for partition in sorted(there ^ set(range(noted))):
         place = checkpoint.storage.shown(f"state/{operator.id}/{partition}")
@@ -148,7 +148,7 @@ def _check_partitions(checkpoint: CheckpointAccess, operator: Operator) -> None:
 
 
 class StoreConversion:
-    """Asks the Java process for what only Spark's classes can do."""
+    """Converts stores in the Java process, with Spark's own classes."""
 
     def __init__(self, checkpoint: CheckpointAccess, gateway: Gateway, point: Point, target: Target) -> None:
         self._checkpoint = checkpoint
@@ -171,7 +171,7 @@ class StoreConversion:
             ) from error
 
     def convert(self, of: NamedStores, done: int, total: int) -> tuple[NamedStores, int]:
-        """Bring all of them over, of `total` of which `done` are; returns them, and how many were not there yet."""
+        """Convert all partitions of a store name; return it with its rows, and the number of written stores."""
         rows = written = 0
         for partition in range(of.partitions):
             found, is_new = self._one(Store(of.operator, partition, of.store))
@@ -186,7 +186,7 @@ class StoreConversion:
             rows = self._ask(store, is_there=True)
             if rows is not None:
                 return rows, False
-        # What an earlier try has begun, or what is not what it should be, would be left over.
+        # Files of an earlier try would be left over.
         for name in self._written(store):
             self._target.delete(name)
         rows = self._ask(store, is_there=False)
@@ -198,8 +198,8 @@ class StoreConversion:
         return rows, True
 
     def _ask(self, store: Store, is_there: bool) -> int | None:
-        """Return how many rows the store has; None if those at the target are others."""
-        # Any error of py4j: what Spark's classes throw is among the answers.
+        """Return the number of rows of the store; None if the rows at the target differ."""
+        # Exceptions of Spark's classes are part of the result; an error of py4j means that the process has ended.
         broken = needed("py4j.protocol", PURPOSE).Py4JError
         try:
             found = self._conversion.convert(store.operator, store.name, store.partition, is_there)

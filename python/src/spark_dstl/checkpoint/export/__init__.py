@@ -1,1 +1,1 @@
-"""Making a checkpoint that stock Spark continues of one whose state is in the log."""
+"""Export: a checkpoint for stock Spark, made from one with its state in the log."""

@@ -1,4 +1,4 @@
-"""Writing what is planned to a target, and reading it again."""
+"""Writing planned objects to a target, and comparing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_dstl.errors import DstlError
 
 
 def write_missing(target: Target, plan: Sequence[Planned], progress: Progress) -> tuple[int, int]:
-    """Write what is not there with the right length; returns how many objects that were, and their bytes."""
+    """Write the objects that are missing or have another length; return their number and bytes."""
     there = {stored.name: stored.size for stored in target.objects(recursive=True)}
     written = total = 0
     for done, one in enumerate(plan, start=1):
@@ -24,7 +24,7 @@ def write_missing(target: Target, plan: Sequence[Planned], progress: Progress) -
 
 
 def check(target: Target, plan: Sequence[Planned], progress: Progress) -> None:
-    """Read everything again. What an earlier try left half written, in full length, is written anew."""
+    """Compare every object. One that an interrupted try left in full length with other bytes is written again."""
     for done, one in enumerate(plan, start=1):
         if not target.has(one.name, one.source.pieces()):
             target.write(one.name, one.source.pieces())

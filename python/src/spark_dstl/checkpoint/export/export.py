@@ -1,4 +1,4 @@
-"""Exporting: write what is planned, then read it all again."""
+"""Export: write the planned objects, then compare them."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from spark_dstl.errors import CannotExport
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export did."""
+    """The result of an export."""
 
     path: str
     """The checkpoint that was exported."""
     target: str
-    """Where the new one is."""
+    """The path of the new checkpoint."""
     newest: int
-    """The last batch that is committed, in both."""
+    """The last committed batch of both."""
     batches: list[int]
-    """The retained batches of the new checkpoint: the newest, and those that it can be rolled back to."""
+    """The retained batches of the new checkpoint: the newest, and those to which it can be rolled back."""
     left_out: dict[int, str]
-    """Those that cannot be rebuilt, each with a reason."""
+    """Batches that cannot be rebuilt, each with a reason."""
     written: int
     """Objects that were written."""
     kept: int
-    """Objects that an earlier try had written already."""
+    """Objects that an earlier try had written."""
     bytes: int
-    """The bytes of those that were written."""
+    """The bytes of the written objects."""
 
 
 def export(
     checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Exported:
-    """Do what `Checkpoint.export` says."""
+    """Export a checkpoint; see `Checkpoint.export`."""
     if not place.is_apart_from(checkpoint.storage.place):
         raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
     activity.refuse_if_running(checkpoint, stopped, wait)
@@ -60,7 +60,7 @@ def export(
             "`dstl verify` names the damage, and the batch to roll back to"
         )
     left_out = {batch: reason for batch, reason in found.lost.items() if batch in survey.entries}
-    # An unbroken run of batches: Spark expects no gaps.
+    # Spark expects no gaps between batches.
     batches: list[int] = []
     for batch in sorted(survey.retained, reverse=True):
         if batch in left_out or (batches and batch != batches[-1] - 1):

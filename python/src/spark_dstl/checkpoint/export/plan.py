@@ -1,7 +1,7 @@
-"""What an export writes: an object for each that stock Spark expects, and where its bytes come from.
+"""The objects that an export writes, and the source of their bytes.
 
-Changelogs, snapshots and the files that these consist of are in the log as Spark itself wrote them, so they become
-plain files byte by byte, under the names that they stand for.
+The log has changelogs, snapshots and the files of snapshots in Spark's own encoding. The export writes the same bytes
+as plain files under Spark's names.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MAX_OFFSETS = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class FromText:
-    """Bytes that the export makes itself."""
+    """Bytes that the export generates."""
 
     content: bytes
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of bytes."""
         return len(self.content)
 
     def pieces(self) -> Iterator[bytes]:
@@ -48,7 +48,7 @@ class FromObject:
     size: int
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes; raises `MissingLogObject` if it has gone, or is shorter than it was."""
+        """Yield the bytes; raise `MissingLogObject` if the object is deleted or has become shorter."""
         offset = 0
         while offset < self.size:
             piece = self.storage.range(self.name, offset, min(_PIECE, self.size - offset))
@@ -60,7 +60,7 @@ class FromObject:
 
 @dataclass(frozen=True)
 class FromLog:
-    """The bytes of a segment of the log, checked as they are read."""
+    """The bytes of a segment of the log, checked while they are read."""
 
     reader: SegmentReader
     entry: LoadedEntry
@@ -68,11 +68,11 @@ class FromLog:
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of bytes."""
         return self.segment.length
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes; raises `DamagedLog` at the first part that is not what was written."""
+        """Yield the bytes; raise `DamagedLog` at the first damaged part."""
         for part in self.segment.parts:
             yield self.reader.part(self.entry, self.segment, part)
 
@@ -89,9 +89,9 @@ class Planned:
 
 
 def planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planned]:
-    """Yield all objects of the new checkpoint, in the order in which they are written; `metadata` is the last.
+    """Yield all objects of the new checkpoint in the order of their writes; `metadata` is the last.
 
-    Of `commits/` and `offsets/` those of `batches`, and of `offsets/` also that of a batch that was begun after these.
+    `commits/` and `offsets/` have the entries of `batches`, and `offsets/` also that of a batch that was begun later.
     """
     storage = checkpoint.storage
     written: set[str] = set()
@@ -101,7 +101,7 @@ def planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planne
             yield one
     for directory in ("state", "sources"):
         for stored in storage.objects(directory, recursive=True):
-            # A file of the same name as what is in the log is of an attempt that does not count.
+            # A plain file with the name of a segment belongs to an attempt that is not the winner.
             is_logged = stored.name in written or _is_beside(stored.name, written)
             if not is_logged and not names.is_unfinished(stored.name):
                 yield Planned(stored.name, FromObject(storage, stored.name, stored.size))
@@ -126,7 +126,7 @@ def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
     entries = EntryReader(checkpoint.storage)
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
     good = [batch for batch, facts in survey.entries.items() if facts.has_log and facts.error is None]
-    # The newest first: of a file that several snapshots name it does not matter which tells where it is.
+    # The newest first. A file that several snapshots name is the same in each.
     for batch in reversed(good):
         entry = entries.read(batch)
         if entry is None:
@@ -142,7 +142,7 @@ def _place(segment: Segment) -> str:
 
 
 def _is_beside(name: str, written: set[str]) -> bool:
-    """Whether it is the checksum file, Hadoop's or Spark's, of an object that comes from the log."""
+    """Whether the object is the checksum file, of Hadoop or Spark, of an object from the log."""
     directory, _, last = name.rpartition("/")
     if last.endswith(".crc"):
         return f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in written

@@ -1,4 +1,4 @@
-"""The place that a checkpoint is written to."""
+"""The target of an export or a conversion."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _PIECE = 4 * 1024 * 1024
 
 
 class Target(Storage):
-    """A directory whose objects are written."""
+    """A directory that objects are written to."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._made: set[str] = set()
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write an object, over one that is there; interrupted, it may leave one that is too short."""
+        """Write or replace an object; an interrupted write may leave one that is too short."""
         arrow = needed("pyarrow", PURPOSE)
         path = self._path(name)
         try:
@@ -38,7 +38,7 @@ class Target(Storage):
             ) from error
 
     def has(self, name: str, pieces: Iterable[bytes]) -> bool:
-        """Whether the object is there and has just these bytes."""
+        """Whether the object exists and has exactly these bytes."""
         offset = 0
         for piece in pieces:
             for start in range(0, len(piece), _PIECE):

@@ -1,1 +1,1 @@
-"""The format of the log, version 2, as docs/log-file-format.md has it: names, bytes, rules. Reads no storage."""
+"""The format of the log, version 2, of docs/log-file-format.md: names, bytes, rules. Reads no storage."""

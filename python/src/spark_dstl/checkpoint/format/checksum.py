@@ -6,7 +6,7 @@ _ENGINE = None
 
 
 def crc32c(*pieces: bytes, start: int = 0) -> int:
-    """Return the CRC32C of the pieces, one after another, and after those whose CRC32C is `start`."""
+    """Return the CRC32C of bytes with the CRC32C `start` that are followed by the pieces."""
     global _ENGINE
     if _ENGINE is None:
         _ENGINE = needed("google_crc32c", "Checking a log")
@@ -22,6 +22,6 @@ def of_part(segment: str, content: bytes) -> int:
 
 
 def before_part(segment: str) -> int:
-    """Return the checksum of what goes before the bytes of a part of a segment."""
+    """Return the checksum of the segment's name, to continue with the bytes of a part."""
     name = segment.encode("utf-8")
     return crc32c(len(name).to_bytes(4, "big"), name)

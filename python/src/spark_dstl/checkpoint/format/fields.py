@@ -1,12 +1,12 @@
-"""The fields of an index, taken one after another from bytes that nobody has checked but for their checksum."""
+"""Reads the fields of an index, from bytes of which only the checksum was checked."""
 
 
 class Malformed(Exception):
-    """The bytes are not what a writer of this format writes."""
+    """The bytes break a rule of the format."""
 
 
 class Fields:
-    """A cursor over the content of a section. Every method raises `Malformed` rather than read past the end."""
+    """A cursor over the content of a section. Every method raises `Malformed` at the end of the content."""
 
     __slots__ = ("_content", "_end", "_position")
 
@@ -17,7 +17,7 @@ class Fields:
 
     @property
     def left(self) -> int:
-        """How many bytes have not been taken."""
+        """The number of unread bytes."""
         return self._end - self._position
 
     def take(self, length: int) -> bytes:
@@ -67,7 +67,7 @@ class Fields:
         return value >> 1 ^ -(value & 1)
 
     def count(self, least_size: int) -> range:
-        """Return as many numbers as follow items of at least so many bytes each."""
+        """Return the range of a count of items that have at least `least_size` bytes each."""
         count = self.number()
         if count * least_size > self.left:
             raise Malformed(f"{count} items in {self.left} bytes")

@@ -1,4 +1,4 @@
-"""The index of a log, unpacked: its sections, and the rules that hold for them."""
+"""The unpacked index of a log: its sections and their rules."""
 
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.fields import Fields, Malformed, wrapped
@@ -25,7 +25,7 @@ StoreNames = list[tuple[int, str]]
 
 
 class NotUnderstood(Exception):
-    """The index has a section that nobody may skip. `software` wrote it, if it says so."""
+    """The index has a mandatory section that this release does not know. `software` wrote it, if known."""
 
     def __init__(self, feature: str, software: str | None) -> None:
         super().__init__(feature)
@@ -33,7 +33,7 @@ class NotUnderstood(Exception):
 
 
 def read_index(body: bytes, kind: int, index_offset: int) -> Index:
-    """Return what an unpacked index says, of a log whose segments end at `index_offset`.
+    """Read an unpacked index of a log whose segments end at `index_offset`.
 
     Raises `Malformed` if it breaks a rule, and `NotUnderstood` if it needs a later release.
     """

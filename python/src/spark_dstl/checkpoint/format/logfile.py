@@ -1,7 +1,7 @@
-"""A log from its end: trailer, index, header; and the commit entry around one.
+"""Reads a log from its end: trailer, index, header; and the commit entry around it.
 
-Each check makes the next one safe, so their order is that of docs/log-file-format.md. What fails one is
-`DamagedLog`; what only a later release understands, or is larger than anything that is written, `UnsupportedLog`.
+Each check makes the next one safe; docs/log-file-format.md has their order. A failed check raises `DamagedLog`; a
+feature of a later release, or an object larger than any that is written, raises `UnsupportedLog`.
 """
 
 import struct
@@ -39,25 +39,25 @@ class Tail:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the object is missing."""
+        """Whether the content is the whole object."""
         return len(self.content) == self.length
 
 
 @dataclass(frozen=True)
 class NeedsTail:
-    """So many bytes of the object's end are needed."""
+    """The number of bytes needed of the object's end."""
 
     length: int
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A commit entry without a log: stock Spark wrote it, or a tool."""
+    """A commit entry without a log, of stock Spark or a tool."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """An index, and what is needed to find parts: the log begins `start` bytes behind the object's first."""
+    """An index, and the position of its log: it begins at the byte `start` of the object."""
 
     index: Index
     trailer: Trailer
@@ -66,7 +66,7 @@ class Log:
 
 
 def read_entry(file: str, name: str, tail: Tail) -> Log | Plain | NeedsTail:
-    """Return the log of the commit entry `name`, given its end. `file` is what errors call it."""
+    """Return the log of the commit entry `name`, given its end. Errors name it `file`."""
     if not _ends_in_trailer(tail):
         return _without_trailer(file, tail)
     log = _read_log(file, ENTRY, tail)
@@ -76,7 +76,7 @@ def read_entry(file: str, name: str, tail: Tail) -> Log | Plain | NeedsTail:
 
 
 def read_data_file(file: str, name: str, tail: Tail) -> Log | NeedsTail:
-    """Return the log that the data file `name` is, given its end; the name is relative to the base path."""
+    """Return the log of the data file `name`, given its end; the name is relative to the base path."""
     log = _read_log(file, DATA_FILE, tail)
     if isinstance(log, Log):
         if log.start:

@@ -1,4 +1,4 @@
-"""What an index says."""
+"""The content of an index."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Changes of a store that lead to a version, or another file that belongs to that version; see `names.KINDS`."""
+    """The changelog of a store's version, or another file of that version; see `names.KINDS`."""
 
     store: Store
     version: int
@@ -34,18 +34,18 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path of the file it stands for, below `<checkpoint>/state`."""
+        """The path of the corresponding plain file below `<checkpoint>/state`."""
         unique = "" if self.qualifier is None else f"_{self.qualifier}"
         return f"{self.store.directory}/{self.version}{unique}{SUFFIXES[self.kind]}"
 
     @property
     def length(self) -> int:
-        """Its bytes, in all parts."""
+        """The bytes of all parts."""
         return sum(part.length for part in self.parts)
 
 
 class HeldSnapshot(NamedTuple):
-    """A snapshot, by the batch whose entry holds it, and the data files that hold parts of it."""
+    """A snapshot: the batch whose entry holds it, and the data files with parts of it."""
 
     store: Store
     version: int
@@ -56,10 +56,10 @@ class HeldSnapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotList:
-    """Where the snapshots are that stood when an entry was written.
+    """The snapshots at the time of an entry.
 
-    `complete` is the batch of the entry whose list this one continues, its own if this list tells of all. Up to the
-    version `plain_up_to` there may be plain files; 0 if there never were any.
+    `complete` is the batch of the entry whose list this one continues, or its own batch for a complete list. Plain
+    files may exist up to the version `plain_up_to`; 0 for none.
     """
 
     complete: int
@@ -69,7 +69,7 @@ class SnapshotList:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who wrote a log."""
+    """The writer of a log."""
 
     software: str
     run: str
@@ -80,7 +80,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Index:
-    """The index of a log. `batch` and `entry` are those of a commit entry, `name` is that of a data file."""
+    """The index of a log. Commit entries have `batch` and `entry`, data files have `name`."""
 
     writer: Writer
     batch: int | None
@@ -95,7 +95,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Trailer:
-    """The last 68 bytes of a log: what is where. Checked against the length of the object."""
+    """The last 68 bytes of a log: positions and lengths, checked against the length of the object."""
 
     log_length: int
     index_offset: int

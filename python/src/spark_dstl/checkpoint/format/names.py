@@ -1,4 +1,4 @@
-"""The names of a log's objects, parsed strictly: only a name that would be given is accepted."""
+"""Strict parsers for the names of a log's objects."""
 
 import re
 from typing import NamedTuple
@@ -31,12 +31,12 @@ class Store(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """Where Spark would keep its files, below `<checkpoint>/state`."""
+        """The directory of its plain files below `<checkpoint>/state`."""
         return f"{self.operator}/{self.partition}" + (f"/{self.name}" if self.name else "")
 
 
 class PlainFile(NamedTuple):
-    """A changelog or a snapshot's zip that is a file of its own, in Spark's layout."""
+    """A changelog or a snapshot's zip as a plain file in Spark's layout."""
 
     store: Store
     version: int
@@ -45,40 +45,40 @@ class PlainFile(NamedTuple):
 
 
 def number(name: str) -> int | None:
-    """Return the number that the name of a commit entry, of an entry of `offsets/` or of a claim is; else None."""
+    """Return the number in the name of a commit entry, an entry of `offsets/` or a claim; else None."""
     return int(name) if _NUMBER_NAME.fullmatch(name) else None
 
 
 def data_file(name: str) -> tuple[int, str] | None:
-    """Return epoch and run of a data file, by its name relative to the base path; None if it is not one."""
+    """Return epoch and run of a data file, by its name relative to the base path; None for other names."""
     match = _DATA_FILE.fullmatch(name)
     return (int(match["epoch"]), match["run"]) if match else None
 
 
 def is_run(text: str) -> bool:
-    """Whether it is the id of a run."""
+    """Whether the text is the id of a run."""
     return re.fullmatch(_RUN, text) is not None
 
 
 def end_of_epoch(name: str) -> int | None:
-    """Return the epoch whose run has ended, by the name of the mark in `dstl/epochs`; None if it is none."""
+    """Return the epoch of an end mark, by its name in `dstl/epochs`; None for other names."""
     match = _END.fullmatch(name)
     return int(match["epoch"]) if match else None
 
 
 def trial(name: str) -> int | None:
-    """Return the epoch of a trial, by its name in `dstl/epochs`; None if it is none."""
+    """Return the epoch of a trial, by its name in `dstl/epochs`; None for other names."""
     match = _TRIAL.fullmatch(name)
     return int(match["epoch"]) if match else None
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether it is the name of an object that has not been published, or of the checksum file beside one."""
+    """Whether this is the name of an unpublished object, or of its checksum file."""
     return _UNFINISHED.fullmatch(name.rsplit("/", 1)[-1]) is not None
 
 
 def plain_file(path: str) -> PlainFile | None:
-    """Return what the file at a path below `state/` is; None for other files."""
+    """Return the changelog or snapshot at a path below `state/`; None for other files."""
     match = _PLAIN.fullmatch(path)
     if match is None:
         return None
@@ -94,5 +94,5 @@ def is_store_name(name: str) -> bool:
 
 
 def is_qualifier(qualifier: str) -> bool:
-    """Whether it can be a checkpoint id, or a snapshot file's name."""
+    """Whether this is a valid checkpoint id, or name of a snapshot file."""
     return qualifier != "" and "/" not in qualifier and "\0" not in qualifier

@@ -1,7 +1,7 @@
-"""A Java process with Spark's classes and no Spark application, for what only these can read.
+"""A Java process with Spark's classes and without a Spark application.
 
-It listens on a loopback port alone, answers only to who has its token, and ends with this process, however that ends:
-its standard input is a pipe from here, and it exits when that closes.
+It listens on a loopback port, requires a token, and ends with this process: it exits when its standard input, a pipe
+from this process, is closed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PURPOSE = "Reading state"
 _TOOLS = "org.apache.spark.sql.execution.streaming.state.dstl.tools"
 _SECONDS_TO_END = 5.0
 _TAIL = 2000
-# Of what Spark opens for its own processes, what Arrow and Spark's rows need.
+# The packages that Arrow and Spark's rows need, of those that Spark opens for its own processes.
 _OPENED = (
     "java.lang",
     "java.lang.invoke",
@@ -39,24 +39,24 @@ _OPENED = (
 
 @dataclass(frozen=True)
 class JvmOptions:
-    """What the Java process that reads state gets besides Spark's jars and this package's."""
+    """Options of the Java process that reads state."""
 
     jars: tuple[str, ...] = ()
-    """Paths of further jars, such as those of `hadoop-aws`."""
+    """Paths of jars besides those of Spark and this package, such as those of `hadoop-aws`."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings of Spark, such as `spark.hadoop.fs.…`."""
     memory: str = "1g"
-    """The most that its heap takes, as Java writes it. What RocksDB takes comes on top."""
+    """The limit of its heap, as Java writes it; RocksDB takes more memory outside of the heap."""
 
 
 class Gateway:
-    """The running process. `jvm` has its classes, `jar` is that of this package; `pid` is its process id."""
+    """The running process; `jar` is the path of this package's jar."""
 
     def __init__(self, options: JvmOptions) -> None:
-        """Start it; takes one to three seconds. Raises `JvmFailed` if it does not start."""
+        """Start the process, which takes one to three seconds. Raises `JvmFailed` if it does not start."""
         java = _java()
         classes, self.jar = _classpath(options)
-        # It comes with PySpark.
+        # PySpark requires py4j.
         py4j = needed("py4j.java_gateway", PURPOSE)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
         self._errors = Path(self._directory, "stderr")
@@ -108,11 +108,11 @@ class Gateway:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def last_words(self) -> str:
-        """Return the end of what the process wrote to its standard error, on one line."""
+        """Return the end of the standard error of the process, on one line."""
         try:
             content = self._errors.read_bytes()[-_TAIL:]
         except OSError:
@@ -120,7 +120,7 @@ class Gateway:
         return " ".join(content.decode("utf-8", "replace").split())
 
     def close(self) -> None:
-        """End the process, and remove what it wrote to local disks."""
+        """End the process, and delete its files on local disks."""
         self._gateway.close()
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -135,16 +135,16 @@ class Gateway:
 
 
 def tool(gateway: Gateway, name: str) -> Any:
-    """Return a class of the Java process. Raises `JvmFailed` if its jar has none of that name."""
+    """Return a class of the Java process. Raises `JvmFailed` if its jar lacks the class."""
     found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
-    # py4j takes the name of a class that it does not find for that of a package.
+    # py4j returns a package for the name of a missing class.
     if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
         raise JvmFailed(f"{gateway.jar} lacks the class {name}: it is the jar of another release than this package's")
     return found
 
 
 def refuse_spark_without_readers() -> None:
-    """Raise `UnsupportedSpark` if the Spark that is there cannot read a state outside of a query."""
+    """Raise `UnsupportedSpark` if the installed Spark has no readers of state."""
     _, line = spark_jars()
     if not line.reads:
         able = ", ".join(other.name for other in reversed(LINES) if other.reads)
@@ -164,15 +164,15 @@ def _java() -> str:
 
 
 def _classpath(options: JvmOptions) -> tuple[str, str]:
-    """Return the class path of Spark and of what is added to it, and the jar for that Spark."""
+    """Return the class path of Spark with the additional jars, and this package's jar for that Spark."""
     directory, line = spark_jars()
     return os.pathsep.join([*options.jars, str(directory / "*")]), str(jar_path(line.version))
 
 
 def spark_jars() -> tuple[Path, SparkLine]:
-    """Return where the jars of the Spark are that the Java process gets, and its line.
+    """Return the directory of Spark's jars for the Java process, and the line of that Spark.
 
-    Raises `UnsupportedSpark` if there is none, or none that this package has a jar for.
+    Raises `UnsupportedSpark` without a Spark that this package has a jar for.
     """
     home = os.environ.get("SPARK_HOME")
     if home:

@@ -1,7 +1,6 @@
-"""Storage that only Hadoop has a client for, as a file system of pyarrow: Hadoop's own, in a Java process.
+"""Storage that only Hadoop has a client for, as a file system of pyarrow on Hadoop's client in a Java process.
 
-The process is started when such storage is first asked for, serves all that is reached with the same jars and settings,
-and ends with this one.
+The process is started at the first use, serves all storage with the same jars and settings, and ends with this process.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions, tool
 from spark_dstl.dependencies import needed
 
 PURPOSE = "Storage that Hadoop has a client for"
-# A piece of it is a string in Java, on its way.
+# py4j sends each piece as a string.
 _PIECE = 4 * 1024 * 1024
 
 _ERRORS: dict[str, type[OSError]] = {
@@ -32,7 +31,7 @@ _gateways: list[tuple[JvmOptions, Gateway]] = []
 
 
 def hadoop_files(uri: str, options: JvmOptions) -> Any:
-    """Return the file system at a URI that ends with its root. Raises `OSError` if Hadoop cannot open it."""
+    """Return the file system of a URI, which ends with its root. Raises `OSError` if Hadoop cannot open it."""
     filesystems = needed("pyarrow.fs", PURPOSE)
     java = tool(_gateway(options), "HadoopFiles")
     with storage_errors():
@@ -41,7 +40,7 @@ def hadoop_files(uri: str, options: JvmOptions) -> Any:
 
 
 def exclusive_creation(files: Any) -> Callable[[str, bytes], bool] | None:
-    """Return what creates an object as the log does, unless there is one; None if it is no file system of Hadoop's.
+    """Return a function that creates an object exclusively, as the log does; None for other file systems than Hadoop's.
 
     It takes the path and the content, returns whether it has created the object, and raises `OSError`.
     """
@@ -52,7 +51,7 @@ def exclusive_creation(files: Any) -> Callable[[str, bytes], bool] | None:
 
 
 def shared_gateway(options: JvmOptions) -> Gateway | None:
-    """Return the Java process that serves storage reached with these options, if there is one."""
+    """Return the Java process for storage with these options, if there is one."""
     with _lock:
         return _running(options)
 
@@ -72,7 +71,7 @@ def _gateway(options: JvmOptions) -> Gateway:
 
 
 def _handler(filesystems: Any, files: Any, uri: str) -> Any:
-    """Return what pyarrow asks; pyarrow is imported late, so that the package does without it."""
+    """Return the handler for pyarrow; pyarrow is optional and imported late."""
     arrow = needed("pyarrow", PURPOSE)
 
     class Handler(filesystems.FileSystemHandler):  # type: ignore[misc]
@@ -93,7 +92,7 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
                 if selector.allow_not_found:
                     return []
                 raise FileNotFoundError(selector.base_dir)
-            # A name may have tabs; the three fields before it have none.
+            # Only the last field, the name, may have tabs.
             lines = (line.split("\t", 3) for line in listed.split("\n") if line)
             return [self._info(f"/{name}", "\t".join(status)) for *status, name in lines]
 
@@ -129,11 +128,11 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
                 if not files.delete(_relative(path)):
                     raise FileNotFoundError(path)
 
-        # Hadoop deletes an empty directory as it does a file, and refuses others.
+        # Hadoop deletes an empty directory like a file, and refuses others.
         delete_dir = delete_file
 
         def _refuse(self, *_: Any) -> NoReturn:
-            raise NotImplementedError("nothing in this package asks for it")
+            raise NotImplementedError("this package does not use it")
 
         delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
 
@@ -147,7 +146,7 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
 
 
 class _Reader(io.RawIOBase):
-    """A file of Hadoop's, as Python reads files."""
+    """A file of Hadoop as a Python file for reading."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -182,7 +181,7 @@ class _Reader(io.RawIOBase):
 
 
 class _Writer(io.RawIOBase):
-    """A file of Hadoop's that is being written. What is not closed well is not there, or was cut off."""
+    """A file of Hadoop as a Python file for writing. Without `close` it is missing or incomplete."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -215,7 +214,7 @@ def _relative(path: str) -> str:
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Raise what Java throws as the errors of files."""
+    """Raise Java's exceptions as errors of files."""
     py4j = needed("py4j.protocol", PURPOSE)
     try:
         yield

@@ -1,6 +1,6 @@
-"""State as of a batch, its change records, and what differs between two batches: read by Spark's own readers.
+"""State as of a batch, its change records, and the difference of two batches, read by Spark's own readers.
 
-The Java process sends rows as an Arrow stream to a loopback port, and this process hands them on as they come.
+The Java process sends rows as an Arrow stream to a loopback port, and this process passes them on.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows of the state are wanted; None leaves it open."""
+    """A selection of rows of the state; None selects all."""
 
     operator: int | None = None
     """The number of the stateful operator."""
     store: str | None = None
-    """The name of the store, "" being the one that has none."""
+    """The name of the store; "" is the default store."""
     column_family: str | None = None
-    """The name of the column family, which is that of the state variable; "" being the one that has none."""
+    """The name of the column family, which is that of the state variable; "" is the default one."""
     partition: int | None = None
     """The number of the partition."""
     where: str | None = None
@@ -44,7 +44,7 @@ class Selection:
 
 
 class StateReader:
-    """Asks the Java process for the state in a checkpoint."""
+    """Reads the state in a checkpoint by the Java process."""
 
     def __init__(self, checkpoint: CheckpointAccess, gateway: Gateway) -> None:
         self._checkpoint = checkpoint
@@ -63,7 +63,7 @@ class StateReader:
         return self._rows(lambda port, token: self._tools.changes(at, self._selection(wanted), port, token))
 
     def diff(self, before: int, after: int, wanted: Selection) -> pyarrow.RecordBatchReader:
-        """Return the rows in which the state as of one batch differs from that as of another."""
+        """Return the rows in which the states as of two batches differ."""
         first, second = self._batch(before), self._batch(after)
         return self._rows(lambda port, token: self._tools.diff(first, second, self._selection(wanted), port, token))
 
@@ -106,7 +106,7 @@ class StateReader:
         source = connection.makefile("rb", buffering=1024 * 1024)
         try:
             if not secrets.compare_digest(source.read(len(token)), token.encode()):
-                raise JvmFailed("somebody else than the Java process sent rows; nothing of it was used")
+                raise JvmFailed("another process than the Java process sent rows; they were not used")
             stream = arrow.ipc.open_stream(source)
         except BaseException as error:
             _close(source, connection)
@@ -137,7 +137,7 @@ class StateReader:
                 raise
         finally:
             _close(source, connection)
-        # A stream that broke off looks like one that has ended.
+        # An interrupted stream looks like one that has ended.
         self._raise_failure(sent, None)
 
     def _raise_failure(self, sent: Any, cause: BaseException | None) -> None:

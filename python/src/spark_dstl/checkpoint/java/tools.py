@@ -1,4 +1,4 @@
-"""How the Java process is asked: its classes by name, places and settings as Hadoop takes them, and what a batch is."""
+"""Arguments for the Java process: batches, paths, and settings of Hadoop."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _S3A = "spark.hadoop.fs.s3a"
 
 
 def state_batch(gateway: Gateway, number: int, offsets: Mapping[str, Any]) -> Any:
-    """Return a batch for the Java process, given the second line of its entry in `offsets/`."""
+    """Return a batch for the Java process, given the second line of its `offsets/` entry."""
     return tool(gateway, "StateBatch")(number, json.dumps(offsets))
 
 
 def hadoop_path(shown: str) -> str:
-    """Return a place as Hadoop names it."""
+    """Return a path as Hadoop writes it."""
     scheme, separator, rest = shown.partition("://")
     return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
 
 
 def hadoop_settings(checkpoint: CheckpointAccess) -> dict[str, str]:
-    """Return how storage is reached, as settings of Spark; what the user has set goes before it."""
+    """Return the access to storage as settings of Spark; the user's settings have precedence."""
     settings: dict[str, str] = {}
     options = checkpoint.storage_options
-    # S3A itself looks for neither in the environment.
+    # S3A reads neither from the environment.
     endpoint, region = server_of(options)
     if endpoint:
         settings |= {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
