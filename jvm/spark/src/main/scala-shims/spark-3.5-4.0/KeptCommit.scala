@@ -4,8 +4,8 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 
 /**
- * A database that keeps what a task has committed. A task that reads a store and then changes it, as an aggregation's does, aborts
- * its reading when it completes: Spark would roll back the task's commit, and load the store again for the next batch.
+ * A database whose commit survives the abort of a read-only store. A task of an aggregation opens its store twice, to read and to
+ * change it, and aborts the first when it completes: Spark would roll back the commit and load the store again for the next batch.
  */
 private[store] trait KeptCommit extends RocksDB {
 

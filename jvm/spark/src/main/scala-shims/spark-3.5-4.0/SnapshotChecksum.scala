@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-/** The checksum file that later lines of Spark keep for a snapshot's zip. */
+/** The checksum file of a snapshot's zip: these lines of Spark have none. */
 private[dstl] object SnapshotChecksum {
   val of: Array[Byte] => Option[Array[Byte]] = _ => None
 }

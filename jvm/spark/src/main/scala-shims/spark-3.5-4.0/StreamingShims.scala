@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming
 
-// Where later lines of Spark have what this one has in `streaming` itself.
+// Aliases in the packages to which Spark 4.1 moved these classes.
 
 package object checkpointing {
   type CheckpointFileManager = org.apache.spark.sql.execution.streaming.CheckpointFileManager

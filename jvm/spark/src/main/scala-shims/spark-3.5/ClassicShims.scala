@@ -1,6 +1,6 @@
 package org.apache.spark.sql
 
-// Where later lines of Spark have the session of a process that has Spark in it.
+// Aliases in a package of Spark 4.0.
 
 package object classic {
   private[spark] type SparkSession = org.apache.spark.sql.SparkSession

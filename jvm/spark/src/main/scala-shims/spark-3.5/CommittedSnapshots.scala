@@ -13,10 +13,10 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
- * Spark's manager of a store's snapshots, which saves only snapshots of versions as they were committed. For others Spark makes
- * another one some versions later, and the log is kept until then.
+ * Spark's manager of a store's snapshots, which saves a snapshot only if the attempt that made it was committed. Otherwise Spark
+ * makes another snapshot some versions later, and the log is retained until then.
  *
- * @param nextVersion that of the changes under way
+ * @param nextVersion the version that the current changes make
  * @param store       in the log; None if its directory is not in a checkpoint
  */
 private[store] final class CommittedSnapshots(
@@ -30,10 +30,10 @@ private[store] final class CommittedSnapshots(
 ) extends RocksDBFileManager(dfsRootDir, localTempDir, hadoopConf, codecName, loggingId) {
   import CommittedSnapshots._
 
-  // Guarded by this; the newest first. Spark hands the same mappings back with the snapshot, and has others after each load.
+  // Guarded by this; the newest first. Spark passes the same mappings with the snapshot, and creates others at each load.
   private var made = List.empty[Made]
 
-  /** Spark calls it when it makes a snapshot, in a task's commit. */
+  /** Called by Spark when a task's commit makes a snapshot. */
   override def captureFileMapReference(): RocksDBFileMappings = {
     val mappings = super.captureFileMapReference()
     Option(TaskContext.get()).foreach { task =>
@@ -50,7 +50,7 @@ private[store] final class CommittedSnapshots(
   ): Unit =
     if (isCommitted(version, madeBy(version, capturedFileMappings)))
       super.saveCheckpointToDfs(checkpointDir, version, numKeys, capturedFileMappings)
-    else logInfo(s"The snapshot of version $version is not saved: it is not known to be of what was committed")
+    else logInfo(s"The snapshot of version $version is not saved: the attempt that made it may not be committed")
 
   /** The task attempt that made the snapshot; earlier snapshots are forgotten. */
   private def madeBy(version: Long, mappings: RocksDBFileMappings): Option[Long] = synchronized {

@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
 import org.apache.spark.util.Utils
 
 /**
- * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
- * never becomes a snapshot. When snapshots are made, and that they are plain files, is Spark's.
+ * Spark's RocksDB, which records the task attempt that made its local state: state that was not committed is loaded again before
+ * further changes, and never becomes a snapshot. Spark decides when to make snapshots, and writes them as plain files.
  *
  * @param loggingId names the store in logs
  * @param store     in the log; None if its directory is not in a checkpoint
@@ -53,7 +53,7 @@ private[dstl] final class DstlRocksDB(
     }
   }
 
-  /** Those that a later Spark has put there this one would pass by, and miss the changes before them. */
+  /** This Spark ignores snapshots in the log, which a later Spark writes, and would lack the changes before them. */
   private def refuseSnapshotsInLog(): Unit =
     for (newest <- store.flatMap(_.versions.snapshots.lastOption))
       throw ProtocolErrors.snapshotOfLaterSpark(new Path(dfsRootDir, s"${newest.version}.zip"), SPARK_VERSION)
@@ -69,7 +69,7 @@ private[dstl] final class DstlRocksDB(
   }
 
   override def commit(): Long = {
-    // Spark releases the store within its commit, and another attempt may have it afterwards.
+    // Spark releases the store within its commit; another attempt can change it afterwards.
     remember(loadedVersion + 1): Unit
     val version = super.commit()
     isAsCommitted = true

@@ -12,9 +12,9 @@ import org.apache.spark.sql.types.StructType
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
  *
- * It is Spark's own provider in all but three things: changelog checkpointing is always on, its files go through
- * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it is what was committed
- * ([[DstlRocksDB]]). Snapshots are plain files in this Spark. Without the file manager on the driver there is no barrier; then
+ * It differs from Spark's provider in three points: changelog checkpointing is always on, its files go through
+ * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it was committed
+ * ([[DstlRocksDB]]). Snapshots are plain files in this Spark. Without the file manager on the driver the log is inactive, and
  * changelogs are plain files in Spark's layout.
  */
 private[sql] class DstlStateStoreProvider extends LazyDatabase {

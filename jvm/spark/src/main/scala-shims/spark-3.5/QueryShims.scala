@@ -7,16 +7,16 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
 
-/** What a query's thread and its tasks have of each other: Spark gives tasks the batch alone. */
+/** Passes the run from a query's thread to its tasks, to which Spark passes the batch alone, and finds a batch's plan. */
 private[dstl] object QueryShims {
   val RunProperty: String = "sparkdstl.run"
 
-  /** The run of the calling task; outside of tasks, one that the configuration names. */
+  /** The run of the calling task; outside of tasks, the one that the configuration names. */
   def runIn(configuration: Configuration): Option[UUID] =
     Option(TaskContext.get()).flatMap(task => Option(task.getLocalProperty(RunProperty)))
       .orElse(Option(configuration.get(RunProperty))).map(UUID.fromString)
 
-  /** Notes the run for the tasks of the calling thread, before its first batch. */
+  /** Passes the run to the tasks of the calling thread. Called before its first batch. */
   def noteRun(context: SparkContext, run: UUID): Unit = context.setLocalProperty(RunProperty, run.toString)
 
   /** The plan of a batch, while the query executes it. */

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming
 
-// Where later lines of Spark have what this one has elsewhere, or only as literals; the rest is that of all lines before 4.1.
+// Names that later lines of Spark have in this package. `StreamingShims` has the others.
 
 private[streaming] trait RuntimeShims {
 

@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 private[store] trait LoadShims extends RocksDBHooks {
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean): RocksDB =
     loading(version, loadEmpty = false) { () =>
-      // Spark would take the lineage of the loaded version for that of the empty store, and replay changes of an attempt at the
-      // first batch that was not committed.
+      // Without the rollback Spark takes the lineage of the loaded version for that of the empty store, and replays changes of
+      // an attempt at the first batch that was not committed.
       if (version == 0 && loadedVersion != 0) rollback()
       super.load(version, stateStoreCkptId, readOnly)
     }
@@ -23,6 +23,6 @@ private[store] trait LoadShims extends RocksDBHooks {
 
 private object LoadShims {
 
-  // Spark sets it for a snapshot of the next version, and has no method for that.
+  // Makes Spark take a snapshot at the next commit; Spark has no method that sets it.
   private val forced = PrivateField(classOf[RocksDB], "shouldForceSnapshot")
 }

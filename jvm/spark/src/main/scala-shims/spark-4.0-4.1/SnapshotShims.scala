@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.streaming.state.{LineageItem, RocksDBSnaps
 /** How Spark's manager of snapshots finds them, and notes which of their files are uploaded. */
 private[store] trait SnapshotShims extends SnapshotHooks {
 
-  // The newest is the only one that is tried.
+  // Spark tries the newest alone.
   override def getLatestSnapshotVersion(version: Long): Long = snapshotsUpTo(version).maxOption.getOrElse(0L)
 
   override def getLatestSnapshotVersionAndUniqueIdFromLineage(lineage: Array[LineageItem]): Option[(Long, String)] =

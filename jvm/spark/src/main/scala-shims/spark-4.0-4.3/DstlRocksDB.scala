@@ -18,14 +18,14 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
 
 /**
- * Spark's RocksDB, which remembers whose changes its local state holds: a state that was not committed is never built on, and
- * never becomes a snapshot.
+ * Spark's RocksDB, which records the task attempt that made its local state: state that was not committed is loaded again before
+ * further changes, and never becomes a snapshot.
  *
- * It makes snapshots when they are worth it, and not every so many versions: a task then only flushes and links files, and what
- * becomes of them is [[Materialization]]'s. Those without which a version could not be rebuilt (column families were added or
- * removed) are part of the commit. Where the log is off Spark's own rules hold.
+ * A snapshot is due when its interval is over, or when replay would cost more than loading it. The task only flushes and links
+ * files, which [[Materialization]] then uploads. A snapshot without which the version could not be rebuilt (column families were
+ * added or removed) is part of the commit. While the log is off Spark's own rules hold.
  *
- * @param made  what Spark makes it with
+ * @param made  the arguments with which Spark creates it
  * @param store in the log; None if its directory is not in a checkpoint
  */
 private[dstl] final class DstlRocksDB(
@@ -33,7 +33,7 @@ private[dstl] final class DstlRocksDB(
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
 ) extends RocksDBShims(
-      // When it is time for a snapshot is decided here.
+      // This class decides when to make a snapshot.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
     ) with LoadShims with ChangeShims with MaintenanceShims {
 
@@ -50,7 +50,7 @@ private[dstl] final class DstlRocksDB(
   private var writes = 0L
   private var taken: Option[RocksDBSnapshot] = None
 
-  // Whether the snapshot of the commit under way is part of it although nothing requires that.
+  // Whether the current commit includes its snapshot because the snapshot is overdue.
   private var isOverdue = false
 
   // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
@@ -84,7 +84,7 @@ private[dstl] final class DstlRocksDB(
     val runsSince = worker.flatMap(of => resources.waiting.on(of.epoch())).fold(0L)(_ - from.epoch)
     val loads = (for (of <- store; to <- worker) yield to.loaded(of.directory)).getOrElse(1)
     schedule.loaded(from.bytes, version - from.version, replayedBytes, runsSince, loads)
-    // What opening the database adds is no change.
+    // Column families that the load creates do not count.
     columnFamiliesChanged = false
   }
 
@@ -98,14 +98,14 @@ private[dstl] final class DstlRocksDB(
   }
 
   override protected def committing(commit: Boolean => Committed): Committed = {
-    // One at a time: what the one under way has not uploaded yet the next would have to upload again.
+    // One at a time: a second snapshot would upload again what the first has not uploaded yet.
     isOverdue = materializes && schedule.isOverdue
     val isDue =
       if (materializes) (schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
       else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val local = materialization.local
     try {
-      // Up to Spark 4.0 the store is released within the commit, and another attempt may have it afterwards.
+      // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
       val attempt = remember(loadedVersion + 1)
       val committed = commit(isDue || isOverdue)
       for (of <- store; worker <- of.worker if of.isLogged; snapshot <- local.carried)
@@ -127,16 +127,16 @@ private[dstl] final class DstlRocksDB(
   private def hasChanged: Boolean = {
     val before = writes
     writes = metricsOpt.flatMap(_.nativeOpsHistograms.get("put")).fold(0L)(_.count)
-    // The count begins anew with each load if Spark is configured so.
+    // The count restarts at each load if Spark is configured so.
     writes != before || conf.resetStatsOnLoad && writes > 0
   }
 
-  /** The snapshot was made of a version that a task has now committed, whether or not the batch will be. */
+  /** Passes the snapshot of a version that a task has committed to the log, or to Spark's maintenance. */
   private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long], changed: Materialization.LocalState): Unit = {
     noteTaken(snapshot)
     store match {
       case Some(of) if of.isLogged && attempt.nonEmpty =>
-        // The version is committed without it.
+        // The commit does not need the snapshot.
         try materialization.begin(movedAway(snapshot), of, changed)
         catch {
           case NonFatal(error) =>
@@ -145,7 +145,7 @@ private[dstl] final class DstlRocksDB(
             snapshot.close()
         }
       case _ => attempts.synchronized {
-          // Of several that wait the newest is enough.
+          // Only the newest is uploaded.
           plain.foreach(_.close())
           plain = Some(snapshot)
         }
@@ -157,24 +157,24 @@ private[dstl] final class DstlRocksDB(
     schedule.taken(snapshot.fileMapping.valuesIterator.map(_.immutableFile.sizeBytes).sum)
   }
 
-  /** Where it stays when the store is unloaded, as some are after each batch. */
+  /** Moves the snapshot out of the store's directory, which is deleted when the store is unloaded: some are after each batch. */
   private def movedAway(snapshot: RocksDBSnapshot): RocksDBSnapshot = {
     val directory = new File(made.localRootDir.getParentFile, s"dstl-snapshot-${UUID.randomUUID()}")
     Files.move(snapshot.checkpointDir.toPath, directory.toPath): Unit
     snapshot.copy(checkpointDir = directory)
   }
 
-  /** Spark calls it in a task's commit if a snapshot is forced. */
+  /** Called by Spark in a task's commit if a snapshot is forced. */
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
     if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
       noteTaken(snapshot)
     } else taken = Some(snapshot)
 
-  /** Whether nothing but the snapshot leads to the version, or no later seal may come to carry it. */
+  /** Whether the version cannot be rebuilt without the snapshot, or the snapshot may not wait for a later seal. */
   private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty || isOverdue
 
-  /** Its files are where others can find them, and a later snapshot may name them again. */
+  /** Marks the snapshot's files as uploaded in Spark's database: a later snapshot can name them again. */
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
     files.alreadySaved(snapshot)(super.uploadSnapshot(snapshot))
 

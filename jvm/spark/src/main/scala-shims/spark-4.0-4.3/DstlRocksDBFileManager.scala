@@ -23,10 +23,10 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch,
 import org.apache.spark.util.Utils
 
 /**
- * Spark's manager of a store's snapshots, which finds them in the log and puts them there. The driver has their places, so
- * storage is read only for their files, in parallel. Snapshots that stock Spark has left are listed and read as plain files.
+ * Spark's manager of a store's snapshots, which reads them from the log and writes them there. The driver answers where they
+ * are, so storage is read only for their files, in parallel. Snapshots of stock Spark are listed and read as plain files.
  *
- * @param of    what Spark makes the store's database with
+ * @param of    the arguments with which Spark creates the store's database
  * @param files the file system of SST files and zips
  * @param store in the log; None if its directory is not in a checkpoint
  */
@@ -43,7 +43,7 @@ private[store] final class DstlRocksDBFileManager(
   private val root = new Path(of.dfsRootDir)
   private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
 
-  /** Which of a snapshot's files are in data files, and where. */
+  /** The files of snapshots that are in data files, with their places. */
   val uploadedFiles = new UploadedFiles
 
   // The local directories of snapshots that commit entries hold, while Spark runs its own upload of them.
@@ -67,7 +67,7 @@ private[store] final class DstlRocksDBFileManager(
       there.map(_.version).filter(_ <= version)
     }
 
-  /** Spark lists them with its next call. */
+  /** Spark's next call lists the snapshots, and uses what `look` has found. */
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
     look(version).contains(SnapshotName(version, checkpointUniqueId))
 
@@ -169,7 +169,7 @@ private[store] final class DstlRocksDBFileManager(
     store.flatMap(of => SegmentKey.parse(of.directory, s"${version}_${file.dfsFileName}"))
       .filter(_.kind == SegmentKind.SnapshotFile)
 
-  /** Deletes all that stock Spark has left when no retained version needs any of it. The driver deletes what is in the log. */
+  /** Deletes stock Spark's files once no retained version needs any of them. The driver deletes from the log. */
   override protected def deletingOld(deletePlain: () => Unit): Unit =
     store match {
       case Some(in) if in.isLogged =>
@@ -277,7 +277,7 @@ private object DstlRocksDBFileManager {
 
   /**
    * @param version of the snapshot; 0 of the empty store
-   * @param bytes   that its files have
+   * @param bytes   total length of its files
    * @param epoch   of the run whose entry holds it; 0 if none does
    */
   final case class LoadedFrom(version: Long, bytes: Long, epoch: Long)

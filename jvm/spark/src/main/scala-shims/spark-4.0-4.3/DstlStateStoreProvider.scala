@@ -13,10 +13,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, P
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
  *
- * It is Spark's own provider in all but three things: changelog checkpointing is always on, its files go through
- * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it is what was committed
- * ([[DstlRocksDB]]). Without the file manager on the driver there is no barrier; then changelogs are plain files in Spark's
- * layout.
+ * It differs from Spark's provider in three points: changelog checkpointing is always on, its files go through
+ * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it was committed
+ * ([[DstlRocksDB]]). Without the file manager on the driver the log is inactive, and changelogs are plain files in Spark's layout.
  */
 private[sql] class DstlStateStoreProvider extends ProviderShims {
   // Set before Spark makes the database, which some lines do within `init`.

@@ -22,9 +22,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 
 /**
- * Brings the snapshots of one store into the log, one at a time, while tasks run: what of their files is not in data files is
- * uploaded in the background, and a later seal of the store carries the snapshot into its commit entry. A failed upload is
- * tried again; the log is kept meanwhile. Thread-safe.
+ * Writes the snapshots of one store to the log, one at a time, while tasks run: files that are not in data files are uploaded in
+ * the background, and a later seal of the store carries the snapshot into its commit entry. A failed upload is retried; the log
+ * is retained meanwhile. Thread-safe.
  *
  * @param loggingId names the store in logs
  * @param files     the store's snapshots
@@ -53,18 +53,18 @@ private[store] final class Materialization(
   /** Whether one is under way. */
   def isBusy: Boolean = synchronized(underWay.nonEmpty)
 
-  /** Whether the last one was lost on its way: then the next commit makes another. */
+  /** Whether the last one was lost before its commit entry: then the next commit makes another. */
   def isWantedAgain: Boolean = synchronized(missed)
 
   /**
-   * The local state, to be asked for by a task that has the store: once it has committed, another attempt may replace the state
-   * before the task's seal is sent.
+   * The local state. A task takes it before its commit: afterwards another attempt may replace the state before the task's seal
+   * is sent.
    */
   def local: LocalState = synchronized(new LocalState(underWay.map(new Carried(_)), replacements))
 
   /**
-   * Begins with a snapshot of what a task has just committed. It is discarded while another is under way, and if the local state
-   * is another by now than the one that the task has changed.
+   * Begins to upload a snapshot of what a task has just committed. Discards the snapshot if another is under way, or if the local
+   * state was replaced since the task changed it.
    */
   def begin(snapshot: RocksDBSnapshot, of: LoggedStore, changed: LocalState): Unit = {
     val work = new Work(snapshot, of, new StoreSnapshot(of.directory, snapshot.version), timer.nowNanos)
@@ -82,7 +82,7 @@ private[store] final class Materialization(
     } else snapshot.close()
   }
 
-  /** One that was under way when a task committed changes of the state that it is a snapshot of, for the task's seal. */
+  /** The snapshot that was under way when a task committed further changes, for the task's seal. */
   private final class Carried(work: Work) extends SealedStore {
     override def carried(batch: Long): Vector[SealedSegment] = work.transit.carry(batch)
 
@@ -108,7 +108,7 @@ private[store] final class Materialization(
 
   private def isCurrent(work: Work): Boolean = synchronized(underWay.contains(work))
 
-  /** The local state is not the one any more from which the snapshot was made: no later seal proves that it was committed. */
+  /** Drops the snapshot under way, because its local state is replaced: no later seal proves that it was committed. */
   def abandon(): Unit = synchronized {
     replacements += 1
     underWay
@@ -118,10 +118,10 @@ private[store] final class Materialization(
     lost(work)
   }
 
-  /** Fails if so many snapshots in a row have failed that the query is to fail, if it is to. */
+  /** Fails after too many failed attempts at a snapshot, if the options say that the query fails then. */
   def refuseIfFailed(): Unit = if (options.materializeFailsQuery) synchronized(failure).foreach(throw _)
 
-  /** The store is unloaded: no seal will carry what is under way. */
+  /** Called when the store is unloaded: no later seal carries the snapshot under way. */
   def close(): Unit = {
     synchronized { closed = true }
     abandon()
@@ -134,7 +134,7 @@ private[store] final class Materialization(
       }
     catch { case NonFatal(_) => lost(work) }
 
-  /** Uploads what is not in data files yet; then the next seal can carry the snapshot. */
+  /** Uploads the files that are not in data files yet; then the next seal can carry the snapshot. */
   private def upload(work: Work): Unit =
     work.store.worker.flatMap(worker => resources.waiting.on(worker.snapshotUploads())) match {
       case None => lost(work)
@@ -148,7 +148,7 @@ private[store] final class Materialization(
         val namedZip =
           if (zip.length <= options.inlineMaxSegmentSize) () => SealedSegment(key, None, Vector(SealedPart.Inline(zip)))
           else put(work, key, zip.grouped(chunkSize), uploads)
-        // No thread waits: so the files of many stores come together in one object.
+        // No thread waits for an upload, so files of many stores share an object.
         Future.sequence(work.chunks.map(_.location)).onComplete { uploaded =>
           onThread(work) {
             uploaded.failed.foreach(throw _)
@@ -161,7 +161,7 @@ private[store] final class Materialization(
         }
     }
 
-  /** How a file is to be named to the driver, once it is durable. */
+  /** Uploads a file unless it is in a data file; the result makes its segment, to be called once the file is durable. */
   private def segmentOf(work: Work, file: RocksDBImmutableFile, uploads: SnapshotUploads): () => SealedSegment =
     files.uploadedFiles.of(file.dfsFileName) match {
       case Some(known) => () => known
@@ -173,7 +173,7 @@ private[store] final class Materialization(
         }
     }
 
-  /** Uploads chunks; what is returned names them, once they are durable. */
+  /** Uploads chunks; the result makes their segment, to be called once they are durable. */
   private def put(
       work: Work,
       key: SegmentKey,
@@ -245,7 +245,7 @@ private object Materialization {
    * A store's local state.
    *
    * @param carried the snapshot of it that is under way
-   * @param replacements how many states were there before
+   * @param replacements the number of earlier local states
    */
   final class LocalState(val carried: Option[SealedStore], private[Materialization] val replacements: Long)
 

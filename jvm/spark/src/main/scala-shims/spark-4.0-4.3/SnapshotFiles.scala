@@ -36,7 +36,7 @@ private[dstl] final class SnapshotFiles(
   override def open(file: Path, bufferSize: Int): FSDataInputStream =
     if (isZip(file)) directory.open(file) else super.open(file, bufferSize)
 
-  /** Of the snapshot that is being loaded most files were fetched ahead. */
+  /** Moves the file if it was fetched ahead, as most files of the snapshot that is being loaded are. */
   override def copyToLocalFile(delSrc: Boolean, source: Path, target: Path): Unit =
     (for (load <- StoreLoad.current; download <- load.downloadOf(source.getName)) yield load -> download) match {
       case Some((_, ahead)) if Files.exists(ahead.to) =>
@@ -49,11 +49,11 @@ private[dstl] final class SnapshotFiles(
 
   private def localPath(file: Path): LocalPath = new File(file.toUri.getPath).toPath
 
-  /** Names of the store's snapshots that are files, with their lengths. */
+  /** Names of the store's snapshots that are plain files, with their lengths. */
   def plainSnapshots(): Map[String, Long] =
     plain(isZip(_)).map(file => file.getPath.getName -> file.getLen).toMap
 
-  /** Deletes all snapshots and changelogs that are files, and what the snapshots consist of. */
+  /** Deletes all snapshots and changelogs that are plain files, with the files of the snapshots. */
   def deletePlain(): Unit =
     plain(file => SnapshotFiles.isPlain(file.getName)).foreach { of =>
       if (of.isDirectory == SnapshotFiles.Directories(of.getPath.getName)) storage.delete(of.getPath)
@@ -87,13 +87,13 @@ private[dstl] final class SnapshotFiles(
   def downloadOf(file: Path, length: Long, to: LocalPath): Download = storage.downloadOf(file, length, to)
 
   /**
-   * Runs `body`, which loads a snapshot, with all that it opens at hand.
+   * Fetches the files of a snapshot, then runs `body`, which loads it.
    *
    * @param zip            the snapshot
    * @param content        of the zip
-   * @param isVerified     whether that was checked with the log's checksum
+   * @param isVerified     whether the content was checked with the log's checksum
    * @param localDirectory files that exist there are not fetched ahead
-   * @param downloadOf     how one of its files is brought to that local path
+   * @param downloadOf     makes the download of one of its files to a local path
    */
   def loading[T](load: StoreLoad, zip: Path, content: Array[Byte], isVerified: Boolean, localDirectory: File)(
       downloadOf: (RocksDBImmutableFile, LocalPath) => Download
@@ -129,7 +129,7 @@ private object SnapshotFiles {
 
   private def isPlain(name: String): Boolean = Directories(name) || Versioned.matches(name)
 
-  /** Whether the file is in the snapshot's directory or below. */
+  /** Whether both names are those of files, without directories. */
   private def isNamedWell(file: RocksDBImmutableFile): Boolean = Seq(file.dfsFileName, file.localFileName)
     .forall(name => name.nonEmpty && new File(name).getName == name && name != "..")
 

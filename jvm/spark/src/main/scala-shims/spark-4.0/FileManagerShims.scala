@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
- * Spark's manager of a store's snapshots as it is made, saves and deletes.
+ * The constructor of Spark's manager of a store's snapshots, and its methods that save and delete.
  *
  * @param snapshotFiles the file system of SST files and zips
  */
@@ -55,6 +55,6 @@ private[store] abstract class FileManagerShims(
 
 private object FileManagerShims {
 
-  // The constructor gets it from Hadoop, and has no argument for it.
+  // Spark's constructor has no argument for the file system.
   private val fileSystem = PrivateField(classOf[RocksDBFileManager], "fs")
 }

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.execution.streaming.state._
 
-/** Spark's provider of RocksDB stores as it makes their databases. */
+/** The methods by which Spark's provider of RocksDB stores creates their databases. */
 private[dstl] abstract class ProviderShims extends LazyDatabase {
 
   /** Makes the store's database. */

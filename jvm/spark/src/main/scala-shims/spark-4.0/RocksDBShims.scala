@@ -3,10 +3,10 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
 
-/** Arguments of later lines. */
+/** The arguments that only later lines have: none. */
 private[dstl] final case class LaterArguments()
 
-/** Spark's database as it is made. */
+/** The constructor of Spark's database. */
 private[store] abstract class RocksDBShims(of: RocksDBArguments)
     extends RocksDB(
       of.dfsRootDir,
@@ -19,7 +19,7 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.partitionId
     ) with RocksDBHooks with KeptCommit {
 
-  // Spark creates another one before, which stays unused: the first load is the first use.
+  // Replaces Spark's own, which no load has used yet.
   override private[spark] val fileManager: RocksDBFileManager =
     managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
 

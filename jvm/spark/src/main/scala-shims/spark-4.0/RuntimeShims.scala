@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming
 
-// Where later lines of Spark have what this one has in `streaming` itself; the rest is that of all lines before 4.1.
+// Aliases in the packages to which Spark 4.1 moved these classes. `StreamingShims` has the others.
 
 private[streaming] trait RuntimeShims {
   val StreamingCheckpointConstants: org.apache.spark.sql.execution.streaming.StreamingCheckpointConstants.type =

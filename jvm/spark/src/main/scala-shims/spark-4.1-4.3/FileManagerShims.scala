@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.FileSystem
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Spark's manager of a store's snapshots as it is made, saves and deletes.
+ * The constructor of Spark's manager of a store's snapshots, and its methods that save and delete.
  *
  * @param snapshotFiles the file system of SST files and zips
  */

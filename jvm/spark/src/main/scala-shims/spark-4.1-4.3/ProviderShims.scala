@@ -8,7 +8,7 @@ import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.Rpc
 
-/** Spark's provider of RocksDB stores as it makes their databases. */
+/** The methods by which Spark's provider of RocksDB stores creates their databases. */
 private[dstl] abstract class ProviderShims extends RocksDBStateStoreProvider {
 
   /** Makes the store's database. */

@@ -10,11 +10,11 @@ import org.apache.spark.sql.execution.streaming.state._
  * Arguments that earlier lines do not have.
  *
  * @param eventForwarder reports uploads of snapshots
- * @param uniqueId       identifies the store in the accounts of memory
+ * @param uniqueId       identifies the store in Spark's accounting of memory
  */
 private[dstl] final case class LaterArguments(eventForwarder: Option[RocksDBEventForwarder], uniqueId: Option[String])
 
-/** Spark's database as it is made. */
+/** The constructor of Spark's database. */
 private[store] abstract class RocksDBShims(of: RocksDBArguments)
     extends RocksDB(
       of.dfsRootDir,

@@ -5,7 +5,7 @@ import java.util.zip.CRC32C
 
 import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
 
-/** The checksum file that Spark keeps for a snapshot's zip, and without which it warns. */
+/** The checksum file of a snapshot's zip. Spark warns without it. */
 private[dstl] object SnapshotChecksum {
   def of(zip: Array[Byte]): Option[Array[Byte]] = {
     val checksum = new CRC32C

@@ -10,7 +10,7 @@ import org.apache.spark.util.ThreadUtils
 /** Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. */
 private[store] object TaskChecksums {
 
-  /** The fewest that this Spark accepts. They never start. */
+  /** The smallest number that this Spark accepts. The threads never start. */
   val Threads = 2
 
   private val files = {

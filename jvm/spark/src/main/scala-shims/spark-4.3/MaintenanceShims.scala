@@ -8,7 +8,7 @@ private[store] trait MaintenanceShims extends RocksDBHooks {
     super.createColFamilyIfAbsent(colFamilyName, isInternal, readOnly)
   }
 
-  // Maintenance is two rounds: snapshots of all stores first, then deletions. `doMaintenance` is both.
+  // Spark uploads the snapshots of all stores first, then deletes. `doMaintenance` does both.
   override def doSnapshotMaintenance(): Unit = {
     beforeUploads()
     super.doSnapshotMaintenance()

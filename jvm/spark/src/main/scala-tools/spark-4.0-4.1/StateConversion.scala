@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.util.{Map => JavaMap}
 
-/** Converts checkpoints, which needs a writer that later lines of Spark have. */
+/** Refuses to convert checkpoints: that needs a writer of Spark 4.2. */
 private[sql] final class StateConversion(
     val root: String,
     val target: String,
