@@ -20,10 +20,10 @@ private[tools] object ArrowSender {
   private val RowsInBatch = 8192
   private val BytesInBatch = 8L * 1024 * 1024
   private val Buffer = 256 * 1024
-  // The size of a batch is checked now and then only, because that takes as long as writing some rows.
+  // The size of a batch is checked every few rows only, because a check takes as long as writing some rows.
   private val RowsBetweenLooks = 256
 
-  /** Sends what `each` gives it, and ends the stream; one that breaks off was not ended. */
+  /** Sends what `each` passes to it, then ends the stream. A stream without an end is incomplete. */
   def send(port: Int, secret: String, schema: StructType)(each: (InternalRow => Unit) => Unit): Unit =
     Using.Manager { use =>
       val socket = use(new Socket(InetAddress.getLoopbackAddress, port))

@@ -9,14 +9,14 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The settings with which a batch's state is read or written: those that it was run with, as far as its offsets tell, on top
- * of those that were given.
+ * The settings with which a batch's state is read or written: the given ones, overridden by those that the batch's offsets
+ * record.
  *
  * @param settings of Spark, among them `spark.hadoop.` for the storage
  */
 private[tools] final class GivenSettings(settings: Map[String, String]) {
 
-  /** How storage is reached. */
+  /** The storage's configuration. */
   val hadoop: Configuration = StorageSettings.of(settings)
 
   /** The path with the scheme of its file system. */
@@ -25,7 +25,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     path.getFileSystem(hadoop).makeQualified(path).toString
   }
 
-  /** For reading: nothing of the checkpoint can be changed with these. */
+  /** For reading: the provider and the file manager write nothing. */
   def reading(batch: StateBatch): SQLConf = {
     val conf = of(batch)
     conf.setConfString(EntryPoints.FileManagerClass, classOf[ReadOnlyFileManager].getName)
@@ -53,7 +53,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     settings.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
     OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
     conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
-    // Spark's own provider finds its snapshots in plain files alone, ours in commit entries first.
+    // Spark's provider finds snapshots in plain files only, this project's in commit entries first.
     conf.setConfString(EntryPoints.ChangelogCheckpointing, "true")
     if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
     conf

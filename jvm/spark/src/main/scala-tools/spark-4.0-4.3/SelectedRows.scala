@@ -12,8 +12,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Rows as they are sent: with the table they are from, filtered, and either with Spark's columns or, where rows of several
- * schemas are sent together, with key and value as JSON.
+ * Rows as they are sent: filtered, with the name of their table, and with Spark's columns; rows of several schemas have key and
+ * value as JSON instead.
  */
 private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: Option[String], asJson: Boolean) {
   import SelectedRows._
@@ -78,7 +78,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
   }
 
   private def toJson(expression: Expression): Expression = {
-    // Spark makes JSON of structs, lists and maps only.
+    // Spark's `to_json` accepts structs, lists and maps only.
     val nested = expression.dataType match {
       case _: StructType | _: ArrayType | _: MapType => expression
       case _ => CreateNamedStruct(Seq(Literal("value"), expression))
@@ -101,7 +101,7 @@ private[tools] object SelectedRows {
 
   private def isChange(attribute: Attribute): Boolean = Set("change", "change_type")(attribute.name)
 
-  /** Arrow for Python has no intervals of years: they are sent as the months that they are kept as. */
+  /** Arrow for Python has no year intervals: they are sent as their number of months. */
   private def sendable(dataType: DataType): DataType = dataType match {
     case _: YearMonthIntervalType => IntegerType
     case ArrayType(element, containsNull) => ArrayType(sendable(element), containsNull)
@@ -110,7 +110,7 @@ private[tools] object SelectedRows {
     case other => other
   }
 
-  /** Spark's analyzer with its own functions, and with no catalog. */
+  /** Spark's analyzer with its built-in functions, without a catalog. */
   private def analyzer = new Analyzer(
     new SessionCatalog(new InMemoryCatalog, FunctionRegistry.builtin, TableFunctionRegistry.builtin)
   )
@@ -126,7 +126,7 @@ private[tools] object SelectedRows {
     }
   }
 
-  /** Some of Spark's functions are names for others. */
+  /** Replaces functions that Spark implements by others. */
   private def replaced(expression: Expression): Expression = expression.transformUp {
     case named: RuntimeReplaceable => replaced(named.replacement)
   }

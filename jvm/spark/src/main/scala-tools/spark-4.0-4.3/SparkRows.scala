@@ -20,9 +20,9 @@ import org.apache.spark.util.SerializableConfiguration
 /**
  * A batch of a checkpoint, with what Spark's state readers need.
  *
- * @param ids           the store checkpoint ids of an operator, by partition and store, where the checkpoint has them
- * @param settings      with what the batch was run
- * @param configuration with the same settings
+ * @param ids           the store checkpoint ids of an operator, by partition and store, if the checkpoint has them
+ * @param settings      those of the batch
+ * @param configuration the storage's, with the same settings
  */
 private[tools] final case class ReadBatch(
     root: String,
@@ -34,7 +34,7 @@ private[tools] final case class ReadBatch(
 
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
 
-  /** For one reader: a provider adds settings to it. */
+  /** A copy for one reader, because a provider adds settings to it. */
   def serializable: SerializableConfiguration = {
     val copy = new Configuration(configuration)
     copy.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
@@ -45,7 +45,7 @@ private[tools] final case class ReadBatch(
     ReaderShims.schema(ReadOptions.of(this, table, changes), table)
 }
 
-/** Rows of one schema, to be iterated over once; closing them releases their stores. */
+/** Rows of one schema. They can be iterated over once; closing them releases their stores. */
 private[tools] trait Rows {
   def schema: StructType
 
@@ -53,7 +53,7 @@ private[tools] trait Rows {
   def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit
 }
 
-/** The state as of a batch, or its change records, as Spark's own readers of state give them. */
+/** The state as of a batch, or its change records, as Spark's readers of state return them. */
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
@@ -70,8 +70,8 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
 }
 
 /**
- * The rows in which the states as of two batches differ, by their keys. Each state is gone through once, and each of its keys
- * looked up in the other, so memory does not grow with either.
+ * The rows in which the states as of two batches differ, by their keys. It iterates over each state once and looks up each key
+ * in the other state, so memory does not grow with either.
  *
  * @param from the earlier batch, usually
  */
@@ -122,10 +122,10 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
     private val reader = new OpenedReader(read, table, partition)
     private val store = reader.openedProvider.getReadStore(read.batch + 1, reader.checkpointId)
 
-    /** Copies, because looking one up changes what an iterator gave. */
+    /** Copies, because a lookup changes the row that an iterator returned. */
     def keys: Iterator[UnsafeRow] = store.iterator(table.familyName).map(_.key.copy())
 
-    /** The values of a key; none if it is not there. */
+    /** The values of a key; empty without the key. */
     def get(key: UnsafeRow): Seq[UnsafeRow] =
       if (isMany) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
       else Option(store.get(key, table.familyName)).map(_.copy()).toVector

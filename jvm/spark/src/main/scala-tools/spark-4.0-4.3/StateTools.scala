@@ -9,8 +9,8 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Reads a checkpoint's state for programs outside of Spark: called from Python over py4j, in a process that has Spark's classes
- * and no Spark application. Nothing here changes a checkpoint.
+ * Reads a checkpoint's state for programs outside of Spark, and changes nothing in it. Python calls it over py4j, in a process
+ * that has Spark's classes and no Spark application.
  *
  * @param root     the checkpoint
  * @param settings of Spark, among them `spark.hadoop.` for the storage
@@ -70,7 +70,7 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
 private[sql] final class StateBatch(val number: Long, val offsetsMetadata: String) {
   private var known = Map.empty[Int, Array[Array[String]]]
 
-  /** Notes the checkpoint ids of an operator's stores, by partition and store. */
+  /** Adds the checkpoint ids of an operator's stores, by partition and store. */
   def note(operator: Int, ids: JavaList[JavaList[String]]): Unit =
     known += operator -> ids.asScala.map(_.asScala.toArray).toArray
 
@@ -107,7 +107,7 @@ private[sql] final class StateSelection(
     if (partition == null) 0 until table.partitions else Seq(partition.toInt).filter(_ < table.partitions)
 }
 
-/** Rows on their way, in a thread of their own. */
+/** Sends rows in its own thread. */
 private[sql] final class SentRows(work: () => Unit) {
   @volatile private var ended: Option[Try[Unit]] = None
 
@@ -118,7 +118,7 @@ private[sql] final class SentRows(work: () => Unit) {
   /** Whether no more rows come. */
   def isEnded: Boolean = ended.nonEmpty
 
-  /** Waits for the end; returns what went wrong, or null. */
+  /** Waits for the end; returns the error's text, or null. */
   def failure(): String = {
     thread.join()
     ended match {
@@ -132,17 +132,17 @@ private[sql] final class SentRows(work: () => Unit) {
 
 private[tools] object SentRows {
 
-  /** The error, and what led to it: Spark's outermost often has no cause in its text. */
+  /** The text of the error and of its causes, which Spark's outermost error often lacks. */
   def text(error: Throwable): String =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(5).map(one => s"${one.getMessage}").distinct
       .mkString(": ")
 }
 
 /**
- * What became of a store.
+ * The result of the conversion of a store.
  *
- * @param rows    that it has
- * @param isSame  whether what was written is what was read
- * @param failure what went wrong, or null
+ * @param rows    the number of its rows
+ * @param isSame  whether the rows that were written are those that were read
+ * @param failure the error's text, or null
  */
 private[sql] final class ConvertedStore(val rows: Long, val isSame: Boolean, val failure: String)

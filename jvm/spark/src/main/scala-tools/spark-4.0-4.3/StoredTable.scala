@@ -17,13 +17,13 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * What has one schema in a checkpoint's state: a store of an operator, or one column family of it.
+ * A part of a checkpoint's state with one schema: a store of an operator, or one column family of it.
  *
- * @param store        as Spark names it
+ * @param store        its name in Spark
  * @param family       the column family; a state variable of `transformWithState` is one
- * @param partitions   how many there are
- * @param encoder      how its keys are written
- * @param variable     what Spark's reader needs to know of a state variable
+ * @param partitions   the number of partitions
+ * @param encoder      the encoding of its keys
+ * @param variable     Spark's description of a state variable
  * @param schemas      earlier schemas of a state variable, by their ids
  * @param usesFamilies whether the store has column families
  */
@@ -40,11 +40,11 @@ private[tools] final case class StoredTable(
 ) {
   def familyName: String = family.colFamilyName
 
-  /** As a user names it, who does not see Spark's name for what has none. */
+  /** The name that users see: empty for Spark's default store. */
   def shownStore: String = StoredTable.shown(store)
   def shownFamily: String = StoredTable.shown(familyName)
 
-  /** The column family, where it is one of several that are no state variables. */
+  /** The column family, in a store with several of them that are no state variables. */
   def familyOfMany: Option[String] = Option.when(usesFamilies && variable.isEmpty)(familyName)
 
   def isTimers: Boolean = variable.exists(of => StoredTable.Timers.exists(of.stateName.startsWith(_)))
@@ -59,12 +59,12 @@ private[tools] object StoredTable {
   private val TransformWithState = "transformWithState"
   private val Timers = Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME)
 
-  /** Names of column families that Spark keeps for itself begin with it. */
+  /** The first character in the names of Spark's internal column families. */
   private val Internal = "$"
 
   def shown(name: String): String = if (name == StateStoreId.DEFAULT_STORE_NAME) "" else name
 
-  /** All of a checkpoint as of a batch. */
+  /** All tables of a checkpoint as of a batch. */
   def all(root: String, batch: Long, configuration: Configuration): Seq[StoredTable] =
     new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toVector
       .flatMap(entry => of(new Path(root, "state"), entry, configuration))
@@ -104,14 +104,14 @@ private[tools] object StoredTable {
     usesFamilies
   )
 
-  /** Spark notes it with the column family from the second version of an operator's metadata on, and with the operator before. */
+  /** Version 2 of an operator's metadata has the encoding with the column family, version 1 with the operator. */
   private def encoder(entry: StateMetadataTableEntry, family: StateStoreColFamilySchema): KeyStateEncoderSpec =
     family.keyStateEncoderSpec.getOrElse {
       if (entry.numColsPrefixKey > 0) PrefixKeyScanStateEncoderSpec(family.keySchema, entry.numColsPrefixKey)
       else NoPrefixKeyStateEncoderSpec(family.keySchema)
     }
 
-  /** The newest schema file; without one that is named it is the store's own. Spark's reader of them needs a session. */
+  /** The newest schema file that the metadata names, or else the store's own. Spark's reader of these files needs a session. */
   private def readSchema(
       state: Path,
       entry: StateMetadataTableEntry,

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 import org.apache.spark.sql.types.StructType
 
-/** Spark's reader of one partition, for the provider that it opens. */
+/** Spark's reader of one partition, which opens the partition's provider. */
 private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
       read.storeConf,
@@ -48,7 +48,7 @@ private[tools] object ReadOptions {
   }
 }
 
-/** What makes Spark's readers of state. */
+/** Creates Spark's readers of state. */
 private[tools] object ReaderShims {
 
   def schema(options: StateSourceOptions, of: StoredTable): StructType =

@@ -5,7 +5,7 @@ import java.util.UUID
 import org.apache.spark.sql.execution.datasources.v2.state._
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
-/** Spark's reader of one partition, for the provider that it opens. */
+/** Spark's reader of one partition, which opens the partition's provider. */
 private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
       read.storeConf,

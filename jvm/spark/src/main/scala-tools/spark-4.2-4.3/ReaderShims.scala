@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.datasources.v2.state.{StatePartitionReader
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.types.StructType
 
-/** What makes Spark's readers of state. */
+/** Creates Spark's readers of state. */
 private[tools] object ReaderShims {
 
   def schema(options: StateSourceOptions, of: StoredTable): StructType = {

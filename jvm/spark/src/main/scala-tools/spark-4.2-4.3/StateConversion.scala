@@ -16,14 +16,14 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Copies the state of a checkpoint, as of one batch, into snapshots of RocksDB at the same version below another directory, store
- * by store. Read by the provider that the checkpoint names, written by Spark's own writer for states that are rewritten, and
- * compared with what this project's provider then reads. The checkpoint itself is only read.
+ * by store. The provider that the checkpoint names reads it, and Spark's writer for rewritten states writes it; the copy is
+ * then compared with the original. The checkpoint itself is only read.
  *
  * @param root     the checkpoint
  * @param target   the directory of the new one
  * @param settings of Spark, among them `spark.hadoop.` for the storage
- * @param before   the batch, as the checkpoint has it
- * @param after    the same, as the new one is to have it
+ * @param before   the batch in the checkpoint
+ * @param after    the batch in the new one
  */
 private[sql] final class StateConversion(
     root: String,
@@ -39,14 +39,14 @@ private[sql] final class StateConversion(
   private val destination = chosen.qualified(target)
   private val reading = chosen.reading(before)
 
-  // Whatever they cannot be read for is the failure of each store.
+  // If they cannot be read, the conversion of each store fails with the reason.
   private val tables =
     Try(SQLConf.withExistingConf(reading)(StoredTable.all(source, before.number, chosen.hadoopWith(reading))))
 
   /**
-   * Brings one store over, and reads it again.
+   * Copies one store, and compares the copy.
    *
-   * @param isThere it was written before, and is only compared
+   * @param isThere whether the copy exists already and is only compared
    */
   def convert(operator: Int, store: String, partition: Int, isThere: Boolean): ConvertedStore =
     try {
@@ -63,7 +63,7 @@ private[sql] final class StateConversion(
 
   private def write(table: StoredTable, partition: Int, state: ReadStateStore): Unit = {
     val conf = chosen.writing(after)
-    // There is no coordinator to report to.
+    // Outside of an application Spark has no coordinator.
     conf.setConf(SQLConf.STATE_STORE_COMMIT_VALIDATION_ENABLED, false)
     conf.setConf(SQLConf.STATE_STORE_COORDINATOR_REPORT_SNAPSHOT_UPLOAD_LAG, false)
     SQLConf.withExistingConf(conf) {
@@ -80,14 +80,14 @@ private[sql] final class StateConversion(
         Map(name -> StatePartitionWriterColumnFamilyInfo(family)),
         None
       )
-      // A partition key, which the writer ignores, key, value and column family.
+      // The columns: a partition key, which the writer ignores, key, value and column family.
       writer.write(state.iterator().map { pair =>
         new GenericInternalRow(Array[Any](null, pair.key.getBytes, pair.value.getBytes, UTF8String.fromString(name)))
       }): Unit
     }
   }
 
-  /** A store has each key once, so as many rows, each of which is in the other, are the same rows. */
+  /** A store has each key once: two stores are the same if they have as many rows and each row of one is in the other. */
   private def compare(table: StoredTable, partition: Int, state: ReadStateStore): ConvertedStore =
     withStore(destination, chosen.reading(after), table, partition) { written =>
       val found = written.iterator()
@@ -127,7 +127,7 @@ private[sql] final class StateConversion(
 
 private object StateConversion {
 
-  /** As the operator has it: Spark does not check the values of functions over groups, whose schema it does not note. */
+  /** Spark does not check the values of functions over groups, because it does not record their schema. */
   private def storeConf(table: StoredTable, conf: SQLConf): StateStoreConf = {
     val isOfGroups = StatefulOperatorsUtils.FLAT_MAP_GROUPS_OP_NAMES.contains(table.operatorName)
     val checksValues = StateStoreConf.FORMAT_VALIDATION_CHECK_VALUE_CONFIG -> (!isOfGroups).toString

@@ -8,14 +8,14 @@ import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 
 /**
- * A batch that was not executed because its sink has its output already: a driver has died between the sink's commit
- * and the commit entry, or a user rolled back. Sinks that know a batch by its number skip it then (`FileStreamSink.addBatch`,
- * Delta's, idempotent writes in `foreachBatch`). Stock Spark's tasks left the state as files; ours went with the driver. So it
- * is computed again, from the same input and on the same state, and its output thrown away.
+ * A batch that its sink skips because the sink has the batch's output already: a driver died between the sink's commit and the
+ * commit entry, or a user rolled back. Sinks that identify a batch by its number skip it (`FileStreamSink.addBatch`, Delta's,
+ * idempotent writes in `foreachBatch`). With stock Spark the state is in files then; the changes that the driver had not written
+ * to the log are gone. So the batch is computed again, from the same input and on the same state, and its output discarded.
  */
 private[dstl] object SkippedBatch extends Logging {
 
-  /** To be called on the thread that drives the query, before the batch is committed. Fails if the batch does. */
+  /** Runs on the thread that drives the query, before the batch is committed. Fails if the batch fails. */
   def computeAgain(query: DrivenQuery, batch: Long): Unit =
     executionOf(query, batch).filter(wasSkipped).foreach { execution =>
       logWarning(
@@ -32,7 +32,7 @@ private[dstl] object SkippedBatch extends Logging {
       execution <- QueryShims.planOf(running, batch)
     } yield execution
 
-  /** Whether no task has come to the end of any stateful operator. */
+  /** Whether no task has completed any stateful operator. */
   private def wasSkipped(execution: IncrementalExecution): Boolean = {
     val writers = execution.executedPlan.collect { case writer: StateStoreWriter => writer }
     writers.nonEmpty && writers.forall(_.longMetric(Instances).value == 0)

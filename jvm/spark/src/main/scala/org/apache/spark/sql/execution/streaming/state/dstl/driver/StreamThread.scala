@@ -4,14 +4,14 @@ import java.util.UUID
 
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 
-/** A streaming query, as the thread that drives it is called. */
+/** The ids of a streaming query and its run, from the name of the thread that drives it. */
 private[dstl] final case class DrivenQuery(query: UUID, run: UUID)
 
 /**
- * Which query the current thread drives.
+ * Finds the query that the current thread drives.
  *
- * The metadata logs' file managers do not get their run from Spark. The thread that drives a query carries it in its name
- * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` does not change, as it may change the job group.
+ * Spark does not pass the run to the metadata logs' file managers. It is in the name of the thread that drives the query
+ * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` has no reason to change, unlike the job group.
  */
 private[dstl] object StreamThread {
   private val Name = """.*\[id = ([0-9a-f-]{36}), runId = ([0-9a-f-]{36})\]""".r

@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, 
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 /**
- * Finds the handler of a checkpoint directory by its path. Roots are absolute, so that driver and executors name a checkpoint
- * alike.
+ * Finds the handler of a checkpoint directory by its path. Roots are absolute, so driver and executors use the same name for a
+ * checkpoint.
  */
 private[dstl] object CheckpointDirectory {
   private val StorePath = """(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
@@ -44,7 +44,7 @@ private[dstl] object CheckpointDirectory {
     })
   }
 
-  /** The store whose directory that is; None for any other directory. */
+  /** The store of a directory; None if it is no store's. */
   def storeAt(path: Path, configuration: Configuration, workers: WorkerSide): Option[LoggedStore] =
     qualified(path, configuration).toString match {
       case StorePath(root, directory) =>

@@ -45,13 +45,13 @@ private[dstl] final class CheckpointFiles(
       (piece: Future[Array[Byte]]) => waiting.on(piece)
     )
 
-  /** Whether that is the directory. */
+  /** Whether the path is that of this directory. */
   def isOwn(directory: Path): Boolean = directory.toUri.getPath == path.toUri.getPath
 
   /**
    * The file in memory, or as Hadoop's stream if it is larger than [[PublishedFile.Limit]].
    *
-   * @param length of the file, where it is known: saves a request
+   * @param length of the file, if known: saves a request
    */
   def open(file: Path, length: Option[Long] = None): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
@@ -67,7 +67,7 @@ private[dstl] final class CheckpointFiles(
     }
   }
 
-  /** Brings files of the store that is being loaded to the local disk. */
+  /** Downloads files of the store that is being loaded. */
   def download(files: Seq[Download], load: StoreLoad): Unit = downloads.fetch(files, load.progress)
 
   /** A file of `length` bytes as a download. */
@@ -79,7 +79,7 @@ private[dstl] final class CheckpointFiles(
   def list(directory: Path, filter: PathFilter): Array[FileStatus] =
     ask(OperationKind.List, directory)(fileSystem.listStatus(directory, filter))
 
-  /** Deletes a file, or a directory with all that is in it. */
+  /** Deletes a file, or a directory with its content. */
   def delete(file: Path): Unit = {
     val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
@@ -87,7 +87,7 @@ private[dstl] final class CheckpointFiles(
     waiting.answer(request, ProtocolErrors.notDeleted(file, _)): Unit
   }
 
-  /** Deletes a file that is no directory: with one request, where storage deletes in batches. */
+  /** Deletes a file, no directory: in one request, on storage that deletes in batches. */
   def deleteEntry(file: Path): Unit =
     if (store.deletionPageSize == 1) delete(file)
     else {
@@ -105,10 +105,10 @@ private[dstl] final class CheckpointFiles(
   }
 
   /**
-   * Creates the file exclusively. A file that exists with the same content counts as created by an earlier attempt, whose reply
+   * Creates the file exclusively. A file that exists with the same content counts as created: by an earlier attempt whose reply
    * was lost.
    *
-   * @param taken the error if something else is there
+   * @param taken the error if the file exists with other content
    */
   def create(file: Path, content: Array[Byte])(
       taken: => Throwable = new FileAlreadyExistsException(s"$file already exists")
@@ -131,7 +131,7 @@ private[dstl] final class CheckpointFiles(
     case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
   }
 
-  /** Runs `read` with retries. A missing file is an answer, and is not tried again. */
+  /** Runs `read` with retries. A missing file is an answer and not retried. */
   private def ask[T](operation: OperationKind, about: Path)(read: => T): T = {
     def answer(): Either[Throwable, T] =
       try Right(read)

@@ -5,13 +5,13 @@ import sparkdstl.log.error.DstlException
 import org.apache.spark.SparkException
 
 /**
- * What a store cannot be loaded for, in a form that Spark passes on: Spark replaces the text of any other error
+ * Gives errors of a load a form whose text Spark keeps: it replaces the text of any other error
  * (`StateStoreErrors.cannotLoadStore`), and hides that of a failed task behind "Job aborted" (`DAGScheduler.abortStage`).
  */
 private[dstl] object LoadErrors {
   private val Condition = "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED"
 
-  /** Runs `body`; if it fails with an error of the log, however deep, that one's text is the first thing to be read. */
+  /** Runs `body`; if an error of the log is among the causes of its failure, the failure begins with that error's text. */
   def inFront[T](body: => T): T =
     try body
     catch { case error: Exception => throw ofTheLog(error).fold(error)(passedOn(error, _)) }

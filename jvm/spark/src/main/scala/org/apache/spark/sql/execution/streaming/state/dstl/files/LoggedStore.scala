@@ -15,14 +15,14 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, WorkedRun, WorkerSide}
 
 /**
- * A store as the log has it, for one run. Where a driver coordinates the run, it answers what the store has in the log; else
- * commit entries are read.
+ * A store in the log, for one run. If a driver coordinates the run, the driver answers which versions of the store the log has;
+ * otherwise commit entries are read.
  *
- * @param directory names the store in the log
+ * @param directory the store's name in the log
  */
 private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory: String, workers: WorkerSide) {
 
-  // Known to a task by the time it loads the store.
+  // Set by the time a task loads the store.
   @volatile private var runId = QueryShims.runIn(checkpoint.configuration)
 
   def run: WorkedRun = {
@@ -35,7 +35,7 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
   /** Whether changes of the store go to the log, once the driver has answered the run's first message. */
   def isLogged: Boolean = checkpoint.options.logsChanges && worker.exists(_.isCoordinated)
 
-  /** What the log has of the store; without a coordinated run its snapshots only, and no lowest version. */
+  /** The versions of the store in the log; without a coordinated run its snapshots only, and no lowest version. */
   def versions: FromDriver.Versions = {
     val from = run
     versions(from).getOrElse {
@@ -72,7 +72,7 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
 
   /**
    * The store's segments of these kinds as files of `directory`, for Spark's maintenance, which needs versions and no checkpoint
-   * ids. A snapshot is there once no rollback can remove the entry that holds it: Spark deletes what is before it.
+   * ids. A snapshot is listed once no rollback can remove its entry, because Spark deletes the versions before it.
    */
   def files(directory: Path, kinds: Set[SegmentKind]): Seq[FileStatus] = {
     def status(name: String, length: Long) = new FileStatus(length, false, 1, 0, 0L, new Path(directory, name))
@@ -117,6 +117,6 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
 
 private object LoggedStore {
 
-  /** For reading outside of any run. */
+  /** The run's id in reads outside of any run. */
   private val NoRun: UUID = new UUID(0, 0)
 }

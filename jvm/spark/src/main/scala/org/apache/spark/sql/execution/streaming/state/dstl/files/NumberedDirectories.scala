@@ -92,8 +92,8 @@ private object OffsetsDirectory {
 }
 
 /**
- * `<root>/sources/<number>`: a source notes here what it hands out, before the batch begins. So this is where two drivers that
- * take turns first meet.
+ * `<root>/sources/<number>`: a source records the input of a batch here, before the batch begins. So two drivers that take turns
+ * conflict here first.
  */
 private[files] final class SourceDirectory(
     checkpoint: Checkpoint,

@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
 /**
- * What Spark's file manager does in a directory of plain files. Each other kind of checkpoint directory has a subclass, which
- * differs in what the log holds or decides.
+ * The operations of Spark's file manager in a directory of plain files. Each other kind of checkpoint directory has a subclass,
+ * which overrides what the log holds or decides.
  */
 private[dstl] class PlainDirectory(files: CheckpointFiles) {
   def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =

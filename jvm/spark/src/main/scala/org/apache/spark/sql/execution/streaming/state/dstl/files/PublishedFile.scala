@@ -18,7 +18,7 @@ private[dstl] object PublishedFile {
   }
 }
 
-/** Holds what is written in memory, until it is more than `limit` bytes: then it opens a stream and writes there. */
+/** Holds up to `limit` bytes in memory; beyond that it opens a stream and writes there. */
 private final class SpillingOutputStream(limit: Int, open: () => CancellableFSDataOutputStream) extends OutputStream {
   private val buffer = new ByteArrayOutputStream(1024)
   private var opened: Option[CancellableFSDataOutputStream] = None

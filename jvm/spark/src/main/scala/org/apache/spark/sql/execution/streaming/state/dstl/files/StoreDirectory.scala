@@ -25,7 +25,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   override def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     segmentOf(file) match {
       case Some(key) if isForLog(key) => segment(key).getOrElse(super.create(file, overwrite))
-      // Spark's checksum of a snapshot: the log has another.
+      // Spark's checksum of a snapshot: the log has its own.
       case None if file.getName.endsWith(".crc") && isInLog(file.getName.stripSuffix(".crc")) =>
         EndingStream.discarding()
       case _ =>
@@ -102,7 +102,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
   private def isChangelog(key: SegmentKey): Boolean =
     key.kind == SegmentKind.Changelog || key.kind == SegmentKind.Checksum
 
-  /** A snapshot goes to the log where it is part of a commit: one that is not committed must never be found. */
+  /** A snapshot that is part of a commit goes to the log: one that is not committed must not be found. */
   private def isForLog(key: SegmentKey): Boolean = isChangelog(key) || CurrentBatch.isAt(key.batch)
 
   private def isInLog(name: String): Boolean = segmentOf(name).exists(isForLog) && store.isLogged

@@ -5,12 +5,11 @@ import org.apache.hadoop.fs.{FSDataInputStream, Path}
 import sparkdstl.log.read.{Download, RecoveryProgress, SegmentInputStream}
 
 /**
- * One load of a version of a store: what it brings to the files that Spark opens meanwhile, and what is counted of these. Used by
- * one thread.
+ * One load of a version of a store: the content of the files that Spark opens meanwhile, and counts of what they held. Used by one
+ * thread.
  *
  * Spark creates a store's file manager by its class name, from a configuration that all stores of an operator share. So no
- * argument leads from a store to the file manager that opens files for it: during a load the calling thread has it, and nothing
- * else of the log is tied to a thread.
+ * argument can pass the load from the store to the file manager, and a thread-local does. The log has no other.
  *
  * @param base     the task attempt that left the local state which the next changes are based on; None if it was not left by a task
  * @param progress of a load from storage; None if the local state is that version
@@ -41,13 +40,13 @@ private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option
     finally this.snapshot = None
   }
 
-  /** A file of the snapshot that is being loaded, if its content is at hand. */
+  /** The content of a file of the snapshot that is being loaded, if it is in memory. */
   def open(file: Path): Option[FSDataInputStream] =
     snapshot.flatMap(_.contents.get(file.toUri.getPath)).map(bytes =>
       new FSDataInputStream(SegmentInputStream.of(bytes))
     )
 
-  /** How an immutable file of the snapshot that is being loaded is brought to the local disk. */
+  /** The download of an immutable file of the snapshot that is being loaded. */
   def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))
 }
 
@@ -73,7 +72,7 @@ private[dstl] object StoreLoad {
 }
 
 /**
- * A snapshot while it is loaded.
+ * The files of a snapshot that is being loaded.
  *
  * @param contents  of its zip, and of the zip's checksum file, by their paths
  * @param downloads its immutable files, by their names on storage

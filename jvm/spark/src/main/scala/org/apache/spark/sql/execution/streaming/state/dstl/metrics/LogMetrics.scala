@@ -16,13 +16,13 @@ import org.apache.spark.sql.execution.streaming.state.{
 }
 
 /**
- * What the log adds to a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks. Values
- * of the whole query are reported by one task, that of the first operator's first partition, and are about the newest barrier
- * that its executor has a report of: that of the batch before, or the one before that.
+ * The log's metrics in a query's progress, in `stateOperators[].customMetrics`. Values are sums over an operator's tasks. One task,
+ * that of the first operator's first partition, reports the values of the whole query: those of the newest barrier of which its
+ * executor has a report, one or two batches earlier.
  *
  * The provider declares the metrics, and Spark creates them for each operator. Tasks set them in their own copies, so stores need
- * no wrapper. If a task has two stateful operators, the values are the first one's. A copy has Spark's label and no key, so
- * labels end with the key.
+ * no wrapper. In a task with two stateful operators the first one gets the values. A copy has Spark's label and no key, so labels
+ * end with the key.
  */
 private[dstl] object LogMetrics {
   private val declared = mutable.Buffer.empty[StateStoreCustomMetric]
@@ -46,7 +46,7 @@ private[dstl] object LogMetrics {
   val all: Seq[StateStoreCustomMetric] = declared.toVector
 
   /**
-   * To be called on the task's thread, once the task has sealed.
+   * Sets the metrics of a task that has sealed. Runs on the task's thread.
    *
    * @param stores directories of the stores that the task has changed
    */
@@ -77,7 +77,7 @@ private[dstl] object LogMetrics {
     add(task, own ++ ofQuery)
   }
 
-  /** To be called on the task's thread, once it has loaded a store, with what that has read from the log. */
+  /** Adds what the load of a store has read from the log. Runs on the task's thread. */
   def loaded(task: TaskContext, segments: Long, bytes: Long, records: Long): Unit =
     add(task, Seq(ReplayedSegments -> segments, ReplayedBytes -> bytes, ReplayedRecords -> records))
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 
 /**
- * The figures of all queries of a process as Spark's metrics source `dstl`, for the sinks of `metrics.properties`. Names and
+ * The metrics of all queries of a process as Spark's metrics source `dstl`, for the sinks of `metrics.properties`. Names and
  * units are stable; docs/metrics.md lists them.
  */
 private[dstl] final class ProcessMetrics(resources: ProcessResources, driver: Option[DriverSide]) extends Source {

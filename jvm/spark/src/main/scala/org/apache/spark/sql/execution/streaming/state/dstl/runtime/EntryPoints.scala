@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.internal.SQLConf
 
-/** The classes that Spark creates by name, and the settings that reach them with the configuration of a store. */
+/** The classes that Spark creates by name, and the settings that a store's configuration passes to them. */
 private[dstl] object EntryPoints {
   private val Package = "org.apache.spark.sql.execution.streaming.state.dstl"
 

@@ -13,8 +13,8 @@ import sparkdstl.log.storage.{OperationKind, StorageErrors}
 
 /**
  * The directories `state/<operator>/<partition>` of a checkpoint. Spark's state reader lists them with the file system itself to
- * find partitions. The log leaves them empty, and tools that copy objects drop empty directories: a reader would leave such
- * partitions out. Thread-safe.
+ * find partitions. The log leaves them empty, and tools that copy objects drop empty directories; a reader would then
+ * omit the partitions. Thread-safe.
  */
 private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources: ProcessResources) {
   import PartitionDirectories._
@@ -68,6 +68,6 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
 
 private object PartitionDirectories {
 
-  /** A reader may have no permission to write, which storage may report late. */
+  /** Short, because a reader may lack permission to write, which some storage reports late. */
   private val CreationMillis = 10000L
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.lang.reflect.Field
 
-/** A field that a class of Spark keeps to itself, where no method leads to it. */
+/** A private field of a class of Spark that has no accessor. */
 private[dstl] object PrivateField {
   def apply(of: Class[_], name: String): Field = {
     val field = of.getDeclaredField(name)

@@ -23,10 +23,10 @@ import sparkdstl.log.worker.MaterializationMetrics
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.{ThreadUtils, Utils}
 
-/** A checkpoint, and the settings with which a query or a reader uses it. */
+/** A checkpoint, with the settings of the query or the reader. */
 private[dstl] final case class Checkpoint(root: Path, configuration: Configuration, options: LogOptions) {
 
-  /** Where its commit entries and its data files are. */
+  /** The places of its commit entries and its data files. */
   def location: QueryLocation = {
     val configured = options.basePath.map { path =>
       val base = new Path(path)
@@ -37,14 +37,14 @@ private[dstl] final case class Checkpoint(root: Path, configuration: Configurati
 }
 
 /**
- * What all queries of a process share: threads, memory budgets, caches, the clients of storage.
+ * The resources that all queries of a process share: threads, memory budgets, caches, the clients of storage.
  *
  * @param env the Spark environment; null in a process that has none
  */
 private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable {
   import ProcessResources._
 
-  /** Where threads of Spark wait for the log. */
+  /** Blocks threads of Spark that wait for the log. */
   val waiting = new Waiting
 
   private val timer = new ScheduledTimer(ThreadUtils.namedThreadFactory("dstl-timer"))

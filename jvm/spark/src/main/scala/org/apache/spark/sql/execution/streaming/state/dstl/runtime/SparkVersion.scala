@@ -6,8 +6,8 @@ import org.apache.spark.SPARK_VERSION
 import org.apache.spark.internal.Logging
 
 /**
- * Whether this jar is for the Spark that is there. The Spark side uses classes that Spark changes between minor releases, so
- * there is a jar for each of these; any patch release of the minor release is taken.
+ * Checks that this jar is for the minor release of Spark that runs. `jvm/spark` uses classes that Spark changes between minor
+ * releases, so each minor release has a jar of its own, which accepts all patch releases.
  */
 private[dstl] object SparkVersion extends Logging {
   private val verdict: Option[DstlException] = judge(SPARK_VERSION)
@@ -15,7 +15,7 @@ private[dstl] object SparkVersion extends Logging {
   /** @throws sparkdstl.log.error.DstlException if this jar is for another minor release */
   def check(): Unit = verdict.foreach(throw _)
 
-  /** What is wrong with a version of Spark; None if nothing is, after a warning if the jar was not compiled against it. */
+  /** The error if the jar is for another minor release than `found`; warns if the jar was compiled against another patch release. */
   private[dstl] def judge(found: String): Option[DstlException] =
     if (found != BuiltFor.Line && !found.startsWith(BuiltFor.Line + "."))
       Some(ProtocolErrors.unsupportedSpark(found, BuiltFor.Line))

@@ -69,7 +69,7 @@ private[dstl] final class Waiting extends AutoCloseable {
       !ended
     }
     if (!begins) answer.tryFailure(Ended): Unit
-    // Unlike Spark's own way of waiting this does not wrap the error, whose text is meant for the user.
+    // Spark's `ThreadUtils` would wrap the error, whose text is for the user.
     try Await.ready(answer.future, Duration.Inf)
     finally synchronized(waits -= answer): Unit
     answer.future.value.get.get

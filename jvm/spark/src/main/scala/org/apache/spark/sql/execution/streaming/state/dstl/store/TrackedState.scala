@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 
 /**
- * The local state of a store, with the task attempt that left it: nothing is built on state that was not committed. All lines of
- * Spark share it, whatever their databases are loaded and committed with.
+ * The local state of a store, with the task attempt that made it: state that was not committed is loaded again before further
+ * changes. All lines of Spark share this; the methods that load and commit a database differ.
  */
 private[store] trait TrackedState extends LocalStore { this: Logging =>
   protected final val attempts = new StateAttempts
@@ -26,9 +26,9 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
   override def drop(attempt: Long): Unit = attempts.drop(attempt)
 
   /**
-   * Loads a version, from the local state if that may be built on.
+   * Loads a version, from the local state if that may be used.
    *
-   * @param loggingId names the store in logs
+   * @param loggingId the store's name in Spark's logs
    * @param isThere   whether the local state is that version
    * @param forget    makes Spark's database forget its local state
    * @param load      makes Spark load the version
@@ -59,17 +59,17 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
     }
   }
 
-  /** To be called with each change of the store: during a load these are the replayed records. */
+  /** Called at each change of the store: during a load the changes are the replayed records. */
   protected final def noteChange(): Unit = loading.foreach(_.records += 1)
 
-  /** Notes the commit of the calling thread, and returns the task attempt that made it; None outside of tasks. */
+  /** Records the task attempt of the calling thread as the one that made the version; None outside of tasks. */
   protected final def remember(version: Long): Option[Long] = {
     val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
     attempt.foreach(attempts.remember(version, _))
     attempt
   }
 
-  /** From now on the driver's messages drop attempts that were not committed. */
+  /** Registers for the driver's messages, which drop attempts that were not committed. */
   protected final def register(): Unit =
     for (of <- store; worker <- of.worker) worker.register(of.directory, this)
 

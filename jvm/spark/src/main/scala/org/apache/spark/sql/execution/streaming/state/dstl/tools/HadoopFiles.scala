@@ -15,8 +15,8 @@ import org.apache.spark.SparkConf
 import org.apache.spark.deploy.SparkHadoopUtil
 
 /**
- * The file system of a directory, for programs outside of Java that have no client for it: called from Python over py4j. Paths
- * are relative to the directory, without one before them.
+ * The file system of a directory, for programs outside of Java that have no client for it: Python calls it over py4j. Paths are
+ * relative to the directory, without a leading slash.
  *
  * @param directory a URI
  * @param settings  of Spark, among them `spark.hadoop.` for the storage
@@ -27,37 +27,37 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
     HadoopLogStorage.withoutChecksums(new Path(directory).getFileSystem(configuration))
   private val root = fileSystem.makeQualified(new Path(directory))
 
-  /** What there is: `f` or `d`, bytes, and when it was written in milliseconds, separated by tabs; null if there is nothing. */
+  /** The type (`f` or `d`), length and modification time in milliseconds of a path, separated by tabs; null if it is missing. */
   def status(path: String): String =
     try line(fileSystem.getFileStatus(at(path)))
     catch { case _: FileNotFoundException => null }
 
-  /** A line for everything in a directory, as [[status]] has it, with the path at its end; null if there is no directory. */
+  /** A line for each entry of a directory: as from [[status]], with the path at its end; null if the directory is missing. */
   def list(path: String, recursive: Boolean): String =
     try below(at(path), recursive).map(found => s"${line(found)}\t${relative(found.getPath)}").mkString("\n")
     catch { case _: FileNotFoundException => null }
 
-  /** Opens a file. Fails with `FileNotFoundException` if there is none. */
+  /** Opens a file. Fails with `FileNotFoundException` if it is missing. */
   def open(path: String): ReadFile = {
     val status = fileSystem.getFileStatus(at(path))
     if (status.isDirectory) throw new FileNotFoundException(s"${status.getPath} is a directory")
     new ReadFile(fileSystem.open(status.getPath), status.getLen)
   }
 
-  /** Begins a file, in place of one that is there. */
+  /** Creates or replaces a file. */
   def create(path: String): FSDataOutputStream = fileSystem.create(at(path), true)
 
-  /** Creates an object as the log creates commit entries, unless there is one; returns whether it did. */
+  /** Creates an object exclusively, as the log creates commit entries; returns false if it exists. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
       HadoopLogStorage(configuration, root).perform(Create(at(path), Payload(content)))
       true
     } catch { case _: FileAlreadyExistsException => false }
 
-  /** Makes a directory, and those above it. */
+  /** Creates a directory and its parents. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
 
-  /** Deletes a file, or an empty directory; returns whether there was one. */
+  /** Deletes a file or an empty directory; returns false if it is missing. */
   def delete(path: String): Boolean = fileSystem.delete(at(path), false)
 
   private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))
@@ -77,7 +77,7 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
 /** An open file. Used by one thread at a time. */
 private[sql] final class ReadFile(stream: FSDataInputStream, val size: Long) {
 
-  /** Bytes from an offset on: fewer if the file ends before. */
+  /** Reads from an offset; fewer bytes if the file ends before. */
   def read(offset: Long, length: Int): Array[Byte] = {
     val content = new Array[Byte](math.max(0L, math.min(length.toLong, size - offset)).toInt)
     stream.readFully(offset, content)
@@ -87,7 +87,7 @@ private[sql] final class ReadFile(stream: FSDataInputStream, val size: Long) {
   def close(): Unit = stream.close()
 }
 
-/** How storage is accessed outside of any application. */
+/** The storage's configuration outside of any application. */
 private[tools] object StorageSettings {
 
   /** @param settings of Spark, among them `spark.hadoop.` for the storage */

@@ -7,17 +7,17 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 import org.apache.spark.util.{AccumulatorMetadata, AccumulatorV2, CollectionAccumulator}
 
 /**
- * Which task attempts Spark has taken. Tasks name themselves in an accumulator; Spark merges what a task's result carries
- * when, and only when, it takes that result, before the stage can end (`DAGScheduler.handleTaskCompletion`).
+ * The task attempts whose results Spark has taken. A task adds its attempt to an accumulator; Spark merges a result's accumulators
+ * if and only if it takes the result, before the stage can end (`DAGScheduler.handleTaskCompletion`).
  */
 private[dstl] final class AttemptReports(context: SparkContext) {
   private val accumulator = new CollectionAccumulator[String]
   context.register(accumulator)
 
-  /** By this tasks find the accumulator. */
+  /** The accumulator's id, by which tasks add to it. */
   def id: Long = accumulator.id
 
-  /** The attempts that were taken for `batch`, in the order in which they were. Forgets all that was reported. */
+  /** The attempts that Spark took for `batch`, in that order. Resets the accumulator. */
   def take(batch: Long): Seq[Long] = {
     val reported = accumulator.value.asScala.toVector
     accumulator.reset()
@@ -31,7 +31,7 @@ private[dstl] object AttemptReports {
   // deserialized; this one is made here, because nothing is deserialized from what a message brings.
   private val atDriverSide = PrivateField(classOf[AccumulatorV2[_, _]], "atDriverSide")
 
-  /** Adds the task's attempt to what its result will carry. To be called on the task's thread. */
+  /** Adds the attempt to its task's result. Runs on the task's thread. */
   def report(task: TaskContext, accumulator: Long, batch: Long): Unit = {
     val copy = new CollectionAccumulator[String]
     copy.metadata = AccumulatorMetadata(accumulator, None, countFailedValues = false)

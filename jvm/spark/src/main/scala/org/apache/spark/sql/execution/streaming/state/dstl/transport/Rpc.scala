@@ -19,7 +19,7 @@ import org.apache.spark.rpc._
 import org.apache.spark.util.RpcUtils
 
 /**
- * How messages travel: as tuples of JDK and Spark classes, because an executor's deserializer does not see classes from
+ * The form of messages: tuples of JDK and Spark classes, because an executor's deserializer does not see classes from
  * `spark.jars`; the message itself is bytes.
  */
 private[dstl] object Rpc {
@@ -32,7 +32,7 @@ private[dstl] object Rpc {
   /** To an executor: checkpoint root, run, message. */
   type Notice = (String, String, Array[Byte])
 
-  /** Shorter than Spark's own, because a message without an answer is sent again. */
+  /** Shorter than Spark's timeout, because the log sends a message again if it has no answer. */
   def askTimeout(env: SparkEnv): RpcTimeout = {
     val configured = RpcUtils.askRpcTimeout(env.conf)
     if (configured.duration <= AskAgainAfter) configured
@@ -46,11 +46,11 @@ private[dstl] object Rpc {
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
       .exists(_.getClass.getName == "org.apache.spark.rpc.RpcEndpointNotFoundException")
 
-  /** Exceptions travel by Java serialization too, so they must be of classes that executors' RPC sees. */
+  /** Spark serializes exceptions too, so they must be of classes that executors' RPC sees. */
   def portable(error: Throwable): Throwable = new java.io.IOException(s"${error.getClass.getName}: ${error.getMessage}")
 }
 
-/** The driver's endpoint: decodes the messages of executors, and hands them to their run. */
+/** The driver's endpoint: decodes the messages of executors, and passes them to their run. */
 private[dstl] final class DriverEndpoint(
     override val rpcEnv: RpcEnv,
     answer: (String, RunId, ToDriver) => Future[FromDriver],

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
 /** The batch of the current task. */
 private[dstl] object CurrentBatch {
 
-  /** Whether the current task makes this batch: then nothing of it is committed. */
+  /** Whether the current task belongs to this batch, which is then not committed yet. */
   def isAt(batch: Long): Boolean = get.contains(batch)
 
   def get: Option[Long] = Option(TaskContext.get())

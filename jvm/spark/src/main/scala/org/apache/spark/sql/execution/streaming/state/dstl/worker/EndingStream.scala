@@ -26,6 +26,6 @@ private[dstl] final class EndingStream(to: OutputStream)(complete: => Unit)(abor
 
 private[dstl] object EndingStream {
 
-  /** For a file that need not exist. */
+  /** A stream that discards its content, for a file that the log does not need. */
   def discarding(): EndingStream = new EndingStream(OutputStream.nullOutputStream())(())(())
 }

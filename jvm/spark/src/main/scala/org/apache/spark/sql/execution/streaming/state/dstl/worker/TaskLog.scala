@@ -16,18 +16,18 @@ import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.AttemptReports
 
 /**
- * Ties changes of stores to the Spark task that makes them: when a task attempt completes, everything it has written is handed to
- * the driver in one message; when it fails, that is dropped.
+ * Connects changes of stores with the Spark task that makes them: when a task attempt completes, one message hands over all its
+ * changes to the driver; when it fails, its changes are dropped.
  */
 private[dstl] object TaskLog extends Logging {
 
-  // Guarded by this. Entries go with their tasks.
+  // Guarded by this. The map is weak, so an entry ends with its task.
   private val tasks = new WeakHashMap[TaskContext, Map[RunWorker, TaskWriter]]
 
   /**
-   * Begins a changelog. None if no driver coordinates the run: then it is a plain file.
+   * Begins a changelog. None if no driver coordinates the run: then the changelog is a plain file.
    *
-   * @param base    the task attempt that left the local state which the changes are based on
+   * @param base    the task attempt that made the local state to which the changes apply
    * @param written called with the length of the complete changelog
    */
   def begin(run: WorkedRun, key: SegmentKey, base: Option[Long], written: Long => Unit): Option[EndingStream] =
@@ -56,7 +56,7 @@ private[dstl] object TaskLog extends Logging {
   def carryFor(worker: RunWorker, storeDirectory: String, store: SealedStore): Unit =
     current(worker).foreach(_.carryFor(storeDirectory, store))
 
-  /** The current task commits a segment that is in data files already. False if no task does. */
+  /** Adds a segment that is in data files already to the current task's changes. False if no task of the run is current. */
   def addStored(worker: Option[RunWorker], segment: SealedSegment): Boolean = {
     val writer = worker.flatMap(current)
     writer.foreach(_.addStored(segment))
@@ -114,15 +114,15 @@ private[dstl] object TaskLog extends Logging {
       FailPoints.hit("executor.after-seal", writer.batch)
     }
 
-  /** What the attempt has written is dropped, and what it left in its stores is loaded again before anything is built on it. */
+  /** Drops the attempt's changes; its stores are loaded again before further changes. */
   private def giveUp(worker: RunWorker, writer: TaskWriter): Unit = {
     writer.giveUp()
     worker.receive(ToExecutor.Drop(writer.attempt, writer.storeDirectories))
   }
 
   /**
-   * On a thread that is not a task's: Spark's files with checksums are opened and closed on a pool. The end of the task is not known
-   * there, so each segment is sealed at its end, as a separate attempt.
+   * Begins a changelog on a thread that is not a task's: Spark opens and closes files with checksums on a pool. That thread has no
+   * task whose end could seal the changes, so each segment is sealed at its end, as a separate attempt.
    */
   private def begunWithoutTask(
       run: WorkedRun,
@@ -146,6 +146,6 @@ private[dstl] object TaskLog extends Logging {
     }
   }
 
-  /** The stage's partitions are not known without a task: a large stage is assumed. */
+  /** The assumed number of a stage's partitions, which only a task has: that of a large stage. */
   private val PartitionsWithoutTask = 200
 }

@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, 
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.{ExecutorEndpoint, Rpc, RpcDriverLink}
 
 /**
- * A run as this process works for it: what it writes with, if the driver coordinates it, and what it reads with.
+ * A run in this process: its writer, if the driver coordinates the run, and its reader.
  *
  * @param worker None if no driver coordinates the run: then changelogs are plain files
  */
@@ -37,7 +37,7 @@ private[dstl] final class WorkedRun(
 
   def waiting: Waiting = resources.waiting
 
-  /** Whether no task writes for the run, nothing of it is on its way, and no store of it is loaded. */
+  /** Whether no task writes for the run, no message or upload is pending, and no store of it is loaded. */
   def isIdle: Boolean = tasks.get == 0 && worker.forall(_.isIdle)
 
   def taskBegins(): Unit = tasks.incrementAndGet(): Unit
@@ -46,7 +46,7 @@ private[dstl] final class WorkedRun(
 }
 
 /**
- * The executors' side of a process: its endpoint, and the runs that its tasks work for.
+ * The executors' side of a process: its endpoint, and the runs of its tasks.
  *
  * @param isExecutor whether the process is an executor and nothing else
  */
@@ -66,7 +66,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
   }
   if (isExecutor) watchForDecommissioning()
 
-  /** The run, with the link to its driver, which is first used when the run is. */
+  /** The run, with a link to its driver that is opened at its first use. */
   def of(checkpoint: Checkpoint, run: UUID): WorkedRun = {
     val id = RunId(checkpoint.root.toString, run)
     runs.of(id)(make(id, checkpoint))
@@ -124,7 +124,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
       options: LogOptions,
       memory: MemoryBudget
   ): LogUploader = {
-    // A process can open another uploader for a run after it has closed the first one, whose file numbers begin at one as well.
+    // A process can open a second uploader for a run, whose file numbers begin at one again.
     val instance = resources.runtime.random.nextUuid().toString.take(8)
     val writer = Writer(id.run, epoch, Utils.localCanonicalHostName(), resources.application)
     new LogUploader(
@@ -155,14 +155,14 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
 
 private object WorkerSide {
 
-  /** Before Spark's own hook, which ends an executor's threads and its RPC, and has the default priority. */
+  /** Runs before Spark's hook, which has the default priority and ends an executor's threads and RPC. */
   private val BeforeExecutorStops = ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 10
   private val DecommissionCheckMillis = 500L
 
   /** How long uploads can delay the exit of a process. */
   private val MaxExitDelayMillis = 10000L
 
-  /** Each scan of state is a run. */
+  /** Bounded, because each scan of state is a run. */
   private val RememberedIdleRuns = 64
 
   /** Length of the first fetch of a commit entry: most entries are shorter. */
