@@ -6,7 +6,7 @@ VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
 # Minor releases of Spark that there is a jar for; the default is what all else is built and tested with.
 SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
-DEFAULT_SPARK := 4.2
+DEFAULT_SPARK := $(shell sed -n 's|.*val Default.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK ?= $(DEFAULT_SPARK)
 # With the version of Scala that the Spark comes with.
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
