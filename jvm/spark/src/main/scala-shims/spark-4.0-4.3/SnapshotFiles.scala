@@ -111,7 +111,7 @@ private[dstl] final class SnapshotFiles(
       load.progress.foreach(_.fetching(missing.map(_.length).sum))
       storage.download(missing, load)
       val path = zip.toUri.getPath
-      val checksum = if (isVerified) SnapshotChecksum.of(content) else None
+      val checksum = if (isVerified) SnapshotChecksumShims.of(content) else None
       val contents = Map(path -> content) ++ checksum.map(s"$path.crc" -> _)
       val byName = downloads.map { case (file, download) => file.dfsFileName -> download }.toMap
       load.loading(LoadedSnapshot(contents, byName))(body(consistsOf))

@@ -26,9 +26,9 @@ private[store] abstract class FileManagerShims(
       of.loggingId,
       of.conf.stateStoreConf,
       fileChecksumEnabled = of.conf.fileChecksumEnabled,
-      fileChecksumThreadPoolSize = Some(TaskChecksums.Threads)
+      fileChecksumThreadPoolSize = Some(TaskChecksumShims.Threads)
     ) with SnapshotHooks {
-  TaskChecksums.onCallingThread(this)
+  TaskChecksumShims.onCallingThread(this)
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = snapshotFiles
 

@@ -20,7 +20,7 @@ private[tools] object ArrowSender {
   private val RowsInBatch = 8192
   private val BytesInBatch = 8L * 1024 * 1024
   private val Buffer = 256 * 1024
-  // The size of a batch is checked every few rows only, because a check takes as long as writing some rows.
+  // The rows between two checks of a batch's size: a check takes as long as writing some rows.
   private val RowsBetweenLooks = 256
 
   /** Sends what `each` passes to it, then ends the stream. A stream without an end is incomplete. */

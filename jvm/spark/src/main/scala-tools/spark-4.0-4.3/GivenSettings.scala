@@ -25,7 +25,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     path.getFileSystem(hadoop).makeQualified(path).toString
   }
 
-  /** For reading: the provider and the file manager write nothing. */
+  /** For reading: the file manager and this project's provider write nothing. */
   def reading(batch: StateBatch): SQLConf = {
     val conf = of(batch)
     conf.setConfString(EntryPoints.FileManagerClass, classOf[ReadOnlyFileManager].getName)

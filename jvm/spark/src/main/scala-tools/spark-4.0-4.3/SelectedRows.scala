@@ -126,7 +126,7 @@ private[tools] object SelectedRows {
     }
   }
 
-  /** Replaces functions that Spark implements by others. */
+  /** Replaces functions that Spark defines by means of others. */
   private def replaced(expression: Expression): Expression = expression.transformUp {
     case named: RuntimeReplaceable => replaced(named.replacement)
   }

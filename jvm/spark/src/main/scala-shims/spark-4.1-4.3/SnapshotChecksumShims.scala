@@ -6,7 +6,7 @@ import java.util.zip.CRC32C
 import org.apache.spark.sql.execution.streaming.checkpointing.{Checksum, ChecksumFileCreatorInfo}
 
 /** The checksum file of a snapshot's zip. Spark warns without it. */
-private[dstl] object SnapshotChecksum {
+private[dstl] object SnapshotChecksumShims {
   def of(zip: Array[Byte]): Option[Array[Byte]] = {
     val checksum = new CRC32C
     checksum.update(zip)

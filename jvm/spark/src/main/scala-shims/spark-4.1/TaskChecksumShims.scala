@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 import org.apache.spark.util.ThreadUtils
 
 /** Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. */
-private[store] object TaskChecksums {
+private[store] object TaskChecksumShims {
 
   /** The smallest number that this Spark accepts. The threads never start. */
   val Threads = 2
