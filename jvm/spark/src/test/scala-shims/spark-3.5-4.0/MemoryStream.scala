@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.runtime
 import org.apache.spark.sql.{Encoder, SparkSession}
 import org.apache.spark.sql.classic
 
-/** Made with a session, as in later lines of Spark. */
+/** Created with a session, as in later lines of Spark. */
 object MemoryStream {
   def apply[A](encoder: Encoder[A], session: SparkSession): MemoryStream[A] =
     org.apache.spark.sql.execution.streaming.MemoryStream[A](

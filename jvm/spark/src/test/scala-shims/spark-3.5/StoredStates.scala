@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 import org.apache.spark.sql.types.StructType
 
 /**
- * The state in a checkpoint, as another application sees it: this Spark has no data source for that, so stores are opened as a task
- * opens them, and their bytes are what is seen.
+ * The state in a checkpoint, as another application reads it. This Spark has no data source for state, so stores are opened as by a
+ * task, and the rows are their bytes.
  */
 object StoredStates {
 
@@ -31,7 +31,7 @@ object StoredStates {
     rows.sorted
   }
 
-  /** Some operators have one partition alone. A store that is lost looks like that: who compares with stock Spark sees it. */
+  /** Some operators have one partition only. A lost store looks the same; the comparison with stock Spark shows it. */
   private def contentIfThere(session: SparkSession, id: StateStoreId, version: Long): Seq[String] =
     try content(session, id, version)
     catch {

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import org.apache.spark.sql.streaming.OutputMode
 
-/** What Spark before 4.2 lacks, or does otherwise. */
+/** Features that Spark before 4.2 lacks, and behaviour that differs. */
 class OlderSparkSuite extends ComparisonSuite {
   override protected def master: String = "local[2,3]"
 
@@ -19,7 +19,7 @@ class OlderSparkSuite extends ComparisonSuite {
   test(
     "with stock's name and checkpoint ids a query whose first batch had tasks tried again is refused when it restarts"
   ) {
-    // Spark notes the changes of both attempts as what the state consists of, and replays both itself.
+    // Spark records the changes of both attempts as part of the state, and replays both.
     val operator = Operator("totals", WrongAtFirst.totals, OutputMode.Update())
     val playing = new Playing(operator, inFormat(2, below).head, directory.resolve("lineage/checkpoint"))
     FailingAfterSeal.failed.set(0)

@@ -37,7 +37,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     complete(query)
   }
 
-  /** Runs a batch, and removes the directories in which nothing is. */
+  /** Runs a batch, and removes empty directories. */
   private def copied(): Assertion = {
     run(1)
     removeEmptyDirectories()
@@ -86,7 +86,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     copied()
     val error = messages(intercept[Exception](StoredStates.read(reader(None), checkpoint.toString, Map.empty)))
     assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
-    // A task that is tried again does not pass either.
+    // A second attempt of the task fails as well.
     assert(partitions == Set("0"))
   }
 
@@ -127,7 +127,7 @@ private object CopiedCheckpointSuite {
   val Keys = 100
 }
 
-/** A local file system that can refuse to create the directories of partitions but the first. */
+/** A local file system that can refuse to create the directories of all partitions except the first. */
 class ReadOnlyFileSystem extends RawLocalFileSystem {
   override def getScheme: String = "readonly"
   override def getUri: java.net.URI = java.net.URI.create("readonly:///")

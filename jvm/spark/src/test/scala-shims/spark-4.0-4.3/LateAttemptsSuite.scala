@@ -9,13 +9,13 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.CurrentBatch
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout}
 
 /**
- * A late task of the batch before takes a store whose newest task has committed and not sealed yet: then the local state is the
- * late task's, and so is the snapshot that is made of it.
+ * A late task of the previous batch takes a store whose newest task has committed but not sealed: then the local state is the late
+ * task's, and so is a snapshot of it.
  */
 class LateAttemptsSuite extends QuerySuite with Patience {
   private val stores = 2
 
-  // Both batches' tasks are there at once.
+  // The tasks of both batches run at the same time.
   override protected def master: String = "local[4]"
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
@@ -32,7 +32,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
     super.afterEach()
   }
 
-  test("a seal carries no snapshot of what a late attempt has put in the place of the sealed state") {
+  test("a seal carries no snapshot of state that a late attempt has replaced") {
     val materializations = DstlEnvironment.get.resources.materializations
     val unfinished = materializations.started.value - StateStores.uploadedSnapshots
     val input = numbers()
@@ -48,7 +48,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
       // Not all keys: the values of the others would be those of the snapshot.
       input.addData(0 until 4)
       eventually(assert(LateAttempts.committed.get() == stores))
-      // What is uploaded from here on is the late attempts'.
+      // Later uploads are those of the late attempts.
       eventually(assert(materializations.started.value - StateStores.uploadedSnapshots == unfinished))
       val before = StateStores.uploadedSnapshots
       LateAttempts.late.start()
@@ -69,17 +69,17 @@ class LateAttemptsSuite extends QuerySuite with Patience {
   }
 }
 
-/** What the late attempts and those that they come between share with the test. */
+/** The state that the late attempts, the attempts of the next batch and the test share. */
 object LateAttempts {
 
-  /** The late attempts make this batch again, during the one after it. */
+  /** The batch that the late attempts run again, during the next one. */
   val LateBatch = 1
 
   @volatile private var isBegun = false
   private val waiting = ConcurrentHashMap.newKeySet[Long]()
   @volatile var maySeal = new CountDownLatch(0)
 
-  /** How many tasks of the batch have committed their store. */
+  /** The number of the batch's tasks that have committed their store. */
   val committed = new AtomicInteger
   @volatile var late = new Thread
 
@@ -90,7 +90,7 @@ object LateAttempts {
     isBegun = true
   }
 
-  /** Lets all tasks continue. */
+  /** Releases all tasks. */
   def end(): Unit = {
     isBegun = false
     maySeal.countDown()
@@ -99,7 +99,7 @@ object LateAttempts {
 
   def collect(rows: DataFrame, batch: Long): Unit = {
     rows.collect(): Unit
-    // Made here, it has the properties of the batch.
+    // Created on this thread, it has the properties of the batch.
     if (batch == LateBatch) late = new Thread(() => { rows.collect(); () }, "late attempts")
   }
 
@@ -112,7 +112,7 @@ object LateAttempts {
     val context = TaskContext.get()
     val isLate = isBegun && CurrentBatch.isAt(LateBatch)
     if (isBegun && waiting.add(context.taskAttemptId())) {
-      // Listeners run last come first: the store is committed then, and what was committed is not sealed.
+      // Listeners run in reverse order: at this point the store is committed and its changes are not sealed.
       context.addTaskCompletionListener[Unit] { (_: TaskContext) =>
         if (!isLate) committed.incrementAndGet(): Unit
         maySeal.await(60, TimeUnit.SECONDS): Unit

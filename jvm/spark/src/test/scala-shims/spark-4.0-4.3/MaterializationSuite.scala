@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.StreamingQuery
 
-/** Snapshots in the background: they come into commit entries, are loaded from there, and let the log go. */
+/** Snapshots in the background: commit entries hold them, loads read them from there, and the log before them is deleted. */
 class MaterializationSuite extends QuerySuite with Patience {
   private val stores = 3
 
@@ -51,7 +51,7 @@ class MaterializationSuite extends QuerySuite with Patience {
     }
   }
 
-  /** Does `body` with a query that is stopped afterwards. */
+  /** Runs `body` with a query that is stopped afterwards. */
   private def counting[T](done: Int = 0)(body: Counting => T): T = {
     val counting = new Counting(done)
     try body(counting)
@@ -64,7 +64,7 @@ class MaterializationSuite extends QuerySuite with Patience {
 
   private def dataFiles: Set[String] = files().filter(_.matches("dstl/data/.*\\.log")).map(_.stripPrefix("dstl/")).toSet
 
-  /** What the first `batches` batches lead to. */
+  /** The state after the first `batches` batches. */
   private def expected(batches: Int): Set[Row] = (0 until batches).flatMap(0 until 100 + _).groupBy(_ % 40).map {
     case (key, of) => Row(key, of.size.toLong)
   }.toSet
@@ -82,7 +82,7 @@ class MaterializationSuite extends QuerySuite with Patience {
       assert(held.nonEmpty && held.flatMap(_.files).toSet.subsetOf(dataFiles))
       val done = LoggedBatches.entries(checkpoint).size
       assert(state() == expected(done))
-      // From each alone, with the log after it, to the newest batch.
+      // The newest state is rebuilt from each snapshot alone and the log after it.
       held.map(_.key.version).distinct.foreach { version =>
         val from = held.filter(_.key.version == version).map(_.key.partition)
         from.foreach { partition =>
@@ -131,10 +131,10 @@ class MaterializationSuite extends QuerySuite with Patience {
     }
 
   test("retention deletes the log below the second newest snapshot, and older snapshots") {
-    // With which Spark itself would be content with one.
+    // Spark alone would retain one snapshot.
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
     val counting = new Counting
-    // Once each store has had two, at any time.
+    // Each store has had two snapshots by now.
     var fewest = Int.MaxValue
     def look(): Unit = {
       val kept = snapshots.groupBy(_.storeDirectory).values.map(_.size)
@@ -199,7 +199,7 @@ class MaterializationSuite extends QuerySuite with Patience {
     } finally counting.query.stop()
   }
 
-  test("once the log is switched off snapshots are whole without it, as stock Spark wants them") {
+  test("snapshots that are made after the log is switched off are complete in plain files") {
     counting()(_.feedUntilHeld(above = 0))
     val done = LoggedBatches.entries(checkpoint).size
     spark.conf.set(option("enabled"), "false")
@@ -236,13 +236,13 @@ class MaterializationSuite extends QuerySuite with Patience {
           assert(metrics("completed") >= count)
         }
       }
-      // A later snapshot names what an earlier one has uploaded, under the name that it had then.
+      // A later snapshot names files that an earlier one uploaded, by their earlier names.
       val listed = indexes.flatMap(index => index.entries.filter(_.key.kind == SegmentKind.SnapshotFile).map(_.key))
       assert(listed.size > listed.distinct.size, names)
     } finally query.stop()
   }
 
-  test("a store that comes back to the process fetches what it lacks, and what is damaged") {
+  test("a store that returns to a process fetches its missing and damaged files") {
     val progress = DstlEnvironment.get.resources.recoveryProgress
     val kept = DstlEnvironment.get.resources.sstCache
     def restart(done: Int): (Long, Long) = {
@@ -257,7 +257,7 @@ class MaterializationSuite extends QuerySuite with Patience {
     val first = new Counting
     try {
       first.feedUntilHeld(above = 0)
-      // A store hears with its next seal that its snapshot is held.
+      // The answer to its next seal tells a store that an entry holds its snapshot.
       eventually {
         first.feed()
         assert(kept.bytes > before)
@@ -265,11 +265,11 @@ class MaterializationSuite extends QuerySuite with Patience {
     } finally first.query.stop()
     StateStores.close()
     spark.conf.set(option("materialize.replayCost"), "0")
-    // Some may not have heard that theirs was held.
+    // Some stores may not have that answer yet.
     restart(entries): Unit
     val (fetched, local) = restart(entries)
     assert(fetched == 0 && local > 0)
-    // What is kept on the disk is damaged.
+    // Damages the files in the local cache.
     val names = indexes.flatMap(_.entries).map(_.key).flatMap(_.snapshotFile)
     val links = for {
       store <- 0 until stores

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
-/** Whatever Spark's readers do with a checkpoint that is only read, it stays as it is. */
+/** The file manager with which Spark's readers change nothing in a checkpoint. */
 class ReadOnlyFileManagerSuite extends AnyFunSuite {
   private def store(): LocalPath = {
     val directory = Files.createTempDirectory("read-only").resolve("state/0/0")
@@ -18,7 +18,7 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
 
   private def everything(directory: LocalPath): Seq[String] = directory.toFile.list().sorted.toSeq
 
-  test("writes and new directories reach no storage") {
+  test("a read-only file manager passes no write and no new directory to storage") {
     val directory = store()
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
@@ -32,7 +32,7 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
     assert(Files.readString(directory.resolve("1.changelog")) == "changes")
   }
 
-  test("deletions and replacements are refused") {
+  test("a read-only file manager refuses deletions and replacements") {
     val directory = store()
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)

@@ -5,19 +5,19 @@ import java.nio.file.Files
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
-/** What the first batch after a restart asks of storage for its stores, counted. */
+/** Counts the requests to storage by the first batch after a restart. */
 class RestartRequestsSuite extends QuerySuite with Patience {
   private val partitions = 5
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2,
     "spark.sql.shuffle.partitions" -> partitions.toString,
-    // It asks in the background, now and then.
+    // Maintenance sends requests in the background.
     "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
     option("upload.retryPolicy") -> "none"
   )
 
-  /** Runs `batches` more batches of a query with `confs`, and what `after` does after each while it still runs. */
+  /** Runs `batches` more batches of a query with `confs`; runs `after` after each of them while the query runs. */
   private def run(done: Int, batches: Int, confs: (String, String)*)(after: Int => Unit): Unit = {
     startSpark(confs: _*)
     CountingFileSystem.reset()

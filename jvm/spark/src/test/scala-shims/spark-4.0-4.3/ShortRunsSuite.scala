@@ -8,7 +8,7 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
-/** A query that commits one batch per run: its log stays as short as that of a query that runs on. */
+/** A query that commits one batch per run: its log is as short as that of a continuous query. */
 @nowarn("cat=deprecation")
 class ShortRunsSuite extends QuerySuite {
   private val retained = sys.props.get("sparkdstl.retained").fold(2)(_.toInt)
@@ -32,7 +32,7 @@ class ShortRunsSuite extends QuerySuite {
           )
           .trigger(trigger).start()
         query.awaitTermination()
-        // As for a query that is started by a scheduler: its next run is another process.
+        // A scheduler starts each run of such a query in another process.
         StateStores.close()
         val entries = LoggedBatches.entries(checkpoint)
         assert(entries.last == run && entries.size <= retained + 5, entries)

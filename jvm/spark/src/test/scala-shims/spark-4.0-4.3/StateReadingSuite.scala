@@ -9,7 +9,7 @@ class StateReadingSuite extends ComparisonSuite {
   private val join = Operator("join", Joins.join("full_outer"), readsBoth = true)
   private val snapshots = Operator.totals.copy(
     name = "totals with snapshots",
-    // Stores that are unloaded make their snapshots part of commits.
+    // A store that is unloaded after each batch makes its snapshots part of commits.
     configuration = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
@@ -26,14 +26,14 @@ class StateReadingSuite extends ComparisonSuite {
     playing
   }
 
-  /** The same read of the same query's state, kept by stock Spark and in the log. */
+  /** The same read of the same query's state, with stock Spark and with the log. */
   private def sameFor(
       operator: Operator,
       contenders: Seq[Contender]
   )(reads: (SparkSession, LocalPath) => Seq[Any]): Unit = {
     val results = contenders.map { contender =>
       val playing = play(operator, contender)
-      // A session that has not run the query, and has no configurations of a contender: the checkpoint tells all.
+      // A session that has not run the query and has no contender's configuration: only the checkpoint is read.
       Seq(playing.session, session(contender)).map(reads(_, playing.checkpoint))
     }
     assert(results.head.head.forall(_ != Nil), "nothing is read, so the comparison shows nothing")

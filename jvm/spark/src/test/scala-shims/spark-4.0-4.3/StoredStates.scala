@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import org.apache.spark.sql.SparkSession
 
-/** The state in a checkpoint, as another application sees it. */
+/** The state in a checkpoint, as another application reads it. */
 object StoredStates {
 
   /** @param options those of the state data source */

@@ -6,8 +6,8 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming._
 
 /**
- * transformWithState gives what it gives with stock Spark, across a restart. Spark accepts no provider of another name
- * than its own for it, so its state comes to the log through the file manager alone.
+ * transformWithState has the same results as with stock Spark, across a restart. Spark accepts only its own provider's name for it,
+ * so only the file manager writes its state to the log.
  */
 class TransformWithStateSuite extends ComparisonSuite {
   import Processors._
@@ -37,7 +37,7 @@ class TransformWithStateSuite extends ComparisonSuite {
       OutputMode.Append(),
       state = Seq(variable("open"), Map("readRegisteredTimers" -> "true"))
     ),
-    // What is left of a state's life differs from run to run, so the expired state is not compared.
+    // The rest of a state's time to live differs from run to run, so state that expires is not compared.
     Operator(
       "state with a time to live",
       transform(_, new Expiring, TimeMode.ProcessingTime()),
@@ -63,7 +63,7 @@ class TransformWithStateSuite extends ComparisonSuite {
       val first = new Playing(before, contender, checkpoint)
       first.play(batches.take(2))
       val second = new Playing(after, contender, checkpoint)
-      // A new source: what the first run has read of its input is not in this one's.
+      // A new source, which lacks the input that the first run has read.
       batches.take(2).foreach(second.add)
       second.play(batches.drop(2))
       (first.output, second.output, second.readState(variable("total")), checkpoint)
@@ -76,7 +76,7 @@ class TransformWithStateSuite extends ComparisonSuite {
   }
 
   if (!SparkFacts.TakesAnyProviderForVariables)
-    test("with our provider's name Spark refuses the operator, naming the provider") {
+    test("Spark refuses transformWithState on the provider of this project, and names the provider") {
       val checkpoint = directory.resolve("refused")
       val error = failure(new Playing(operators.head, ours, checkpoint).play(batches.take(1)))
       assert(error.contains("UNSUPPORTED_FEATURE.STORE_BACKEND_NOT_SUPPORTED_FOR_TWS"), error)
@@ -193,7 +193,7 @@ object Processors {
     }
   }
 
-  /** Sums up, from a state that is given at the start. */
+  /** Adds to sums in an initial state. */
   class FromInitialState extends StatefulProcessorWithInitialState[String, Event, (String, Long), (String, Long)] {
     import implicits._
     @transient private var total: ValueState[Long] = _
@@ -224,7 +224,7 @@ object Processors {
     }
   }
 
-  /** Counts on from what [[Totals]] has left, and sums up. */
+  /** Continues the counts of [[Totals]], and adds sums. */
   class WiderTotals extends StatefulProcessor[String, Event, Sums] {
     import implicits._
     @transient private var total: ValueState[WiderTotal] = _

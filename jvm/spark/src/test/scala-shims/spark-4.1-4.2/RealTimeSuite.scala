@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-/** Before 4.3, Spark admits no stateful operator. */
+/** Before 4.3 Spark refuses stateful operators in real-time mode. */
 class RealTimeSuite extends RealTimeBehaviour {
   test("real-time mode is refused for stateful queries, in Spark's words") {
     Seq(stock, ours).foreach { contender =>

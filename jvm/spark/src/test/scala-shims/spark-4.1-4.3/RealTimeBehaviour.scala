@@ -10,7 +10,7 @@ import org.apache.spark.sql.{ForeachWriter, Row}
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.streaming.OutputMode
 
-/** Real-time mode gives what it gives with stock Spark, as far as a line of Spark has it for stateful queries. */
+/** Real-time mode has the same results as with stock Spark, in lines that have it for stateful queries. */
 abstract class RealTimeBehaviour extends ComparisonSuite {
   // All stages of a batch run at once.
   override protected def master: String = "local[6]"

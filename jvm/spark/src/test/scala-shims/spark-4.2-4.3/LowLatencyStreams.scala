@@ -4,7 +4,7 @@ import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStreamBase
 
-/** Spark's input for tests of real-time mode, in a form that no line of Spark changes. */
+/** Spark's input for tests of real-time mode, in the same form for all lines. */
 object LowLatencyStreams {
   def of(session: SparkSession): MemoryStreamBase[Event] =
     new LowLatencyMemoryStream[Event](0, session, 1)(Encoders.product[Event])

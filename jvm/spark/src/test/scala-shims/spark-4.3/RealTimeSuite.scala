@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-/** From 4.3 on Spark runs the stages of a stateful query side by side, and wants its own provider by name. */
+/** Spark 4.3 runs the stages of a stateful query at the same time, and accepts only its own provider's name. */
 class RealTimeSuite extends RealTimeBehaviour {
   test("real-time mode refuses our provider by name, in Spark's words") {
     val error = failure(realTime(ours, checked = true, fresh("real-time")): Unit)

@@ -18,14 +18,14 @@ import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 
-/** What the compared queries read. */
+/** An event of the input of the compared queries. */
 final case class Event(key: String, value: Int, at: Timestamp)
 
 object Event {
   def apply(key: String, value: Int, second: Int): Event = Event(key, value, new Timestamp(second * 1000L))
 }
 
-/** A way to keep state: who does it, and the SQL configurations that make it so. */
+/** A way to keep state: its name, and the SQL configurations that select it. */
 final case class Contender(name: String, configuration: Map[String, String]) {
   def and(more: (String, String)*): Contender = copy(configuration = configuration ++ more)
 
@@ -42,7 +42,7 @@ final class Inputs(val session: SparkSession) {
   def events: DataFrame = left.toDF().withWatermark("at", "10 seconds")
 }
 
-/** What a query did: the rows that each batch gave to the sink, sorted, and the state in the end, one set for each view. */
+/** A query's outcome: the sorted rows that the sink got from each batch, and the state at the end, one set for each view. */
 final case class Outcome(batches: Map[Long, Seq[String]], state: Seq[Seq[String]])
 
 /**
@@ -119,7 +119,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   /** The place of a new checkpoint. */
   protected def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
-  /** What an operator gives with stock Spark or another contender, restarted before the last batch. */
+  /** The outcome of an operator with stock Spark or another contender, restarted before the last batch. */
   protected def expectedOf(operator: Operator, contender: Contender = stock): Outcome =
     new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
 
@@ -132,7 +132,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
     session
   }
 
-  /** Runs the query with every contender at the same time, and expects of each what the first one does. */
+  /** Runs the query with every contender at the same time, and expects the outcome of the first from each. */
   protected def compare(
       operator: Operator,
       contenders: Seq[Contender],
@@ -157,7 +157,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   /**
    * One query of one contender, over as many runs as wanted.
    *
-   * @param uri names the checkpoint where its path is not enough
+   * @param uri names the checkpoint if its path is not enough
    */
   protected final class Playing(
       operator: Operator,
@@ -174,7 +174,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
 
     def start(trigger: Trigger = Trigger.ProcessingTime(0)): StreamingQuery = start(trigger, _ => ())
 
-    /** @param afterwards is done with each batch after its rows were taken */
+    /** @param afterwards called with each batch after its rows were taken */
     def start(afterwards: DataFrame => Unit): StreamingQuery = start(Trigger.ProcessingTime(0), afterwards)
 
     private def start(trigger: Trigger, afterwards: DataFrame => Unit): StreamingQuery = {
@@ -186,17 +186,17 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
         .option("checkpointLocation", location).foreachBatch(sink).start()
     }
 
-    /** Gives the query some batches and stops it. */
+    /** Runs some batches of the query and stops it. */
     def play(input: Seq[(Seq[Event], Seq[Event])]): Unit = {
       val query = start()
       try input.foreach(feed(query, _))
       finally query.stop()
     }
 
-    /** Runs what an earlier run has begun or left. */
+    /** Runs a batch that an earlier run has begun, and input that it has not processed. */
     def catchUp(): Unit = complete(start())
 
-    /** Gives the query one batch. */
+    /** Runs one batch of the query. */
     def feed(query: StreamingQuery, batch: (Seq[Event], Seq[Event])): Unit = {
       // Under this lock no batch begins, so both streams' events are in the same one.
       execution(query).withProgressLocked(add(batch))
@@ -214,15 +214,15 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
       Outcome(output, operator.state.map(readState))
     }
 
-    /** Whether Spark's own readers know the format of the checkpoint. */
+    /** Whether Spark's readers support the format of the checkpoint. */
     val isReadable: Boolean =
       SparkFacts.ReadableFormats.contains(contender.configuration.getOrElse(formatKey, "1").toInt)
 
-    /** What Spark's own readers show of the outcome. */
+    /** The state as Spark's readers return it. */
     def readable(outcome: Outcome): Outcome =
       if (isReadable) outcome else outcome.copy(state = outcome.state.map(_ => Nil))
 
-    /** Nothing where the state is not readable. */
+    /** Empty if the state is not readable. */
     def readState(options: Map[String, String]): Seq[String] =
       if (!isReadable) Nil
       else StoredStates.read(session, location, options)
@@ -240,7 +240,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   /** All files below a directory, as paths relative to it. */
   protected def files(below: LocalPath): Seq[String] = LocalFiles.below(below)
 
-  /** What a query fails with when it is given a batch. */
+  /** The error with which a batch of the query fails. */
   protected def failure(playing: => Unit): String = messages(intercept[Exception](playing))
 }
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.functions._
 /** Ways in and out of the log, and the versions of Spark's checkpoint format. */
 class CompatibilitySuite extends QuerySuite {
 
-  /** Three batches of ten values each; returns how many values there have been. */
+  /** Runs three batches of ten values each; returns the number of values so far. */
   private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
     val query = start(counts(input), name)
     try Seq.range(0, 3).foreach { batch =>
@@ -34,7 +34,7 @@ class CompatibilitySuite extends QuerySuite {
     for (
       (what, limit) <- Seq("segment" -> ("inline.maxSegmentSize" -> "0"), "batch" -> ("inline.maxBatchSize" -> "100"))
     )
-      test(s"what exceeds the inline limit of a $what is uploaded and survives restarts, format version $version") {
+      test(s"changes above the inline limit of a $what are uploaded and survive restarts, format version $version") {
         configure(formatKey -> version, option(limit._1) -> limit._2)
         val input = numbers()
         run(input, run(input, 0, "first"), "second"): Unit
@@ -140,7 +140,7 @@ class CompatibilitySuite extends QuerySuite {
   }
 
   test("stock Spark continues from commit entries with our note") {
-    // The provider class is pinned in the checkpoint by Spark, so this query has stock Spark's from the start.
+    // Spark records the provider's class in the checkpoint, so this query starts with stock Spark's.
     stock()
     spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
     spark.conf.set(option("commit.mode"), "sync")
@@ -153,7 +153,7 @@ class CompatibilitySuite extends QuerySuite {
     assert(LoggedBatches.index(checkpoint, 5).isEmpty)
   }
 
-  test("the progress of a query tells what the log did") {
+  test("the progress of a query contains the metrics of the log") {
     val input = numbers()
     val query = start(counts(input), "measured")
     try {

@@ -5,7 +5,7 @@ import java.nio.file.{Files, Paths}
 
 import sparkdstl.testing.FaultyFileSystem
 
-/** What a query says at its start when it is configured wrongly. */
+/** The errors of a query with a wrong configuration. */
 class ConfigurationSuite extends QuerySuite {
   private def failureWith(conf: (String, String)*): String = {
     configure(conf: _*)
@@ -48,7 +48,7 @@ class ConfigurationSuite extends QuerySuite {
   test("a base path that another query was only started with by mistake can be cleared as the error says") {
     val base = directory.resolve("log").toString
     val mistaken = directory.resolve("mistaken").toString
-    // A batch without the base path, and a start with it in which there is nothing to do.
+    // A batch without the base path, and a start with it that has no batch to run.
     run(Map.empty[String, String], mistaken, 1 to 10)
     run(Map(option("basePath") -> base), mistaken, Nil)
     assert(files(directory.resolve("log")) == Seq("owner.json"))
@@ -70,7 +70,7 @@ class ConfigurationSuite extends QuerySuite {
   test("a read-only storage for the log fails the batch, naming the object") {
     val hadoop = FaultyFileSystem.configure(spark.sparkContext.hadoopConfiguration)
     hadoop.set(FaultyFileSystem.FailRatio, "1.0")
-    // Another test may have left one that fails less.
+    // Another test may have cached a file system that fails less.
     hadoop.setBoolean("fs.faulty.impl.disable.cache", true)
     configure(option("upload.nextAttemptDelay") -> "1ms", option("commit.timeout") -> "2s")
     val error = failureWith(option("basePath") -> s"faulty://$directory/log")

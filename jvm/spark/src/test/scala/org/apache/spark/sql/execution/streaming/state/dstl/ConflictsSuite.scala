@@ -9,7 +9,7 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.LogLayout
 import sparkdstl.testing.FaultyFileSystem
 
-/** Files that only one driver may create: a driver that finds its own has created it, one that finds another's fails with its run and host. */
+/** Files that only one driver may create: a driver that finds another driver's file fails with that driver's run and host. */
 class ConflictsSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -47,7 +47,7 @@ class ConflictsSuite extends ComparisonSuite {
     } finally query.stop()
   }
 
-  /** As another driver does at its start: the highest epoch's content with its own name in it. */
+  /** Claims an epoch as another driver does at its start: with the highest epoch's content and its own name. */
   private def claimAsAnother(at: LocalPath, run: UUID, host: String): Unit = {
     val epochs = files(at.resolve("dstl/epochs")).flatMap(LogLayout.parseEpoch)
     if (epochs.isEmpty) throw new FileNotFoundException(s"$at claims no epoch")

@@ -12,8 +12,8 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
 
 /**
- * When the SparkContext stops, every wait for the log ends: the query fails within seconds, by name where its own thread waits
- * for the log, and no thread stays behind. Where it waits for a job of Spark the error is Spark's.
+ * When the SparkContext stops, every wait for the log ends: the query fails within seconds and leaves no thread. The error is the
+ * log's if the query's own thread waits for the log, and Spark's if it waits for a job.
  */
 class ContextStopSuite extends QuerySuite with Patience {
   import ContextStopSuite._
@@ -42,7 +42,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     super.afterEach()
   }
 
-  /** A query of a context that was stopped cannot be stopped any more. */
+  /** Closes only the stores of a stopped context, whose queries cannot be stopped. */
   override protected def stopSpark(): Unit = if (spark.sparkContext.isStopped) StateStore.stop() else super.stopSpark()
 
   /** A running count of keys. */
@@ -65,7 +65,7 @@ class ContextStopSuite extends QuerySuite with Patience {
 
   private def awaitStall(): Unit = eventually { assert(GatedFileSystem.waitingRequests >= 1); () }
 
-  /** The context stops while storage is silent. */
+  /** Stops the context while storage does not answer. */
   private def endOf(query: StreamingQuery): String = {
     spark.stop()
     failureOf(query)

@@ -10,8 +10,8 @@ class DamageSuite extends QuerySuite {
   private val uploads = option("inline.maxSegmentSize") -> "0"
 
   /**
-   * Runs batches 0 to 3, damages stored files, and returns the first line of the error of a restart; then undoes the damage and
-   * continues the query.
+   * Runs batches 0 to 3, damages an object, and returns the first line of a restart's error; then repairs the object and
+   * continues.
    */
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
     stopSpark()
@@ -43,7 +43,7 @@ class DamageSuite extends QuerySuite {
   private def dataFile(): LocalPath =
     checkpoint.resolve("dstl/data").resolve(files(checkpoint.resolve("dstl/data")).filterNot(_.endsWith(".crc")).head)
 
-  /** Replaces a file's content, or removes it; what is returned restores it, with its checksums by Hadoop. */
+  /** Replaces a file's content, or removes it; the result restores it with Hadoop's checksums. */
   private def change(file: LocalPath)(edit: Array[Byte] => Option[Array[Byte]]): () => Unit = {
     val checksums = file.resolveSibling(s".${file.getFileName}.crc")
     val saved = Seq(file, checksums).filter(Files.exists(_)).map(each => each -> Files.readAllBytes(each))

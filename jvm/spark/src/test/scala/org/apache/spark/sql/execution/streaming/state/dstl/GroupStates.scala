@@ -21,7 +21,7 @@ object GroupStates {
       .mapGroupsWithState[Total, (String, Long, Long)](GroupStateTimeout.NoTimeout)(added).toDF("key", "count", "sum")
   }
 
-  /** The same, once a key has had no event for a while; then it is forgotten. */
+  /** The same, emitted once a key has had no event for some time; then its state is removed. */
   def flatMap(events: DataFrame): DataFrame = {
     val session = events.sparkSession
     import session.implicits._

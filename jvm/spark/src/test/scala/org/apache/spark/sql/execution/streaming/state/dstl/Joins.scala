@@ -20,6 +20,6 @@ object Joins {
     )
   }
 
-  /** Both sides' state, as the state data source shows it. */
+  /** The state of both sides, as the state data source returns it. */
   val state: Seq[Map[String, String]] = Seq("left", "right").map(side => Map("joinSide" -> side))
 }

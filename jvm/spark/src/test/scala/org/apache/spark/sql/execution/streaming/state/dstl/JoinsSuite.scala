@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl
 
-/** Stream-stream joins of every kind in every state format give what they give with stock Spark, across a restart. */
+/** Stream-stream joins of every kind in every state format have the same results as with stock Spark, across a restart. */
 class JoinsSuite extends ComparisonSuite {
 
   /** Formats 1 and 2 have four stores a partition, 3 and 4 one store with column families; 4 scans and deletes ranges. */
@@ -21,7 +21,7 @@ class JoinsSuite extends ComparisonSuite {
     compare(operator(version, kind), inFormat(checkpointFormat, stock, ours, below)): Unit
   }
 
-  test("state format version 1 is refused by Spark, and with the state in the log in the same words") {
+  test("Spark refuses state format version 1 with the same error whether or not the state is in the log") {
     SparkFacts.RefusedInJoinFormat1.foreach { kind =>
       val errors = Seq(stock, ours, below).map { contender =>
         val playing = new Playing(operator(1, kind), contender, directory.resolve(s"${contender.name}-1-$kind"))

@@ -51,7 +51,7 @@ abstract class LocalSpark extends AnyFunSuite {
       .map(e => s"${e.getClass.getName}: ${e.getMessage}").mkString("\n")
 }
 
-/** Waits of a minute at most, for what other threads do. */
+/** Waits up to a minute for other threads. */
 trait Patience extends Eventually {
   override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(20, Millis))
 }

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.format.{CommitEntry, EntryInspection, LogFileIndex, LogLayout}
 import sparkdstl.log.storage.ObjectTail
 
-/** What the commit entries of a checkpoint say of the log. */
+/** The contents of a checkpoint's commit entries. */
 object LoggedBatches {
 
   /** The batches whose entries carry state. */

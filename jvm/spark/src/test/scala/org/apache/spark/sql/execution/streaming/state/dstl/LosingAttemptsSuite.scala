@@ -16,8 +16,7 @@ import org.apache.spark.sql.functions.{expr, udf}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
 /**
- * Attempts that have sealed and whose driver has promised to keep what they sealed, and that fail afterwards: what they left
- * is in no state and in no snapshot.
+ * Attempts that fail after the driver has accepted their seal: their changes are in no state and in no snapshot.
  */
 class LosingAttemptsSuite extends ComparisonSuite with Patience {
   override protected def master: String = "local[2,3]"
@@ -71,7 +70,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     }
   }
 
-  // Stock Spark has the flaws that these are about, so it takes no part in them.
+  // Stock Spark fails with such attempts, so only this project's provider runs with them.
   test("the attempt that is committed is the one that Spark took, though later ones have sealed the same store") {
     val expected = compare(operator, Seq(stock, ours)).map(_._2).head
     val wanted = new Playing(operator, stock, expected).readState(Map.empty)
@@ -93,7 +92,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
   )
 
   if (SparkFacts.JoinFormats.contains(3))
-    test("the snapshot that is part of a commit is that of the attempt that counts") {
+    test("a snapshot that is part of a commit is that of the winner") {
       // It adds column families, which no changelog tells of, so every attempt at its first batch makes a snapshot.
       val at = directory.resolve("forced/checkpoint")
       val playing = new Playing(join, inFormat(1, ours).head, at)
@@ -122,7 +121,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     }
 
   if (SparkFacts.JoinFormats.contains(3))
-    test("with checkpoint ids the entry holds the snapshot and files of the attempt that counts alone") {
+    test("an entry with checkpoint ids holds the snapshot and files of the winner only") {
       val at = directory.resolve("forced-ids/checkpoint")
       val playing = new Playing(join, inFormat(2, ours).head, at)
       val query = playing.start(wrongOnceMore(_))
@@ -164,7 +163,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
       val query = playing.start()
       try batches.foreach { batch =>
           playing.feed(query, batch)
-          // Not after the last: nothing must come that would replace a snapshot which should not be there.
+          // Not after the last batch: a later snapshot could replace a wrong one.
           if (batch != batches.last) FailingAfterSeal.maintain()
           // A store that is loaded once more for a second attempt may make it part of the commit.
           if (isLogged && batch == batches(1))
@@ -177,7 +176,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     }
     assert(if (isLogged) hasSnapshot(at) else files(at).exists(_.endsWith(".zip")), "there is no snapshot")
     assert(playing.readState(Map.empty) == wanted)
-    // From each snapshot alone: the newest state needs no changelog then.
+    // From each snapshot alone, because the newest state needs no changelog then.
     assert(batches.indices.forall { batch =>
       !playing.readState(Map("batchId" -> batch.toString)).exists(_.contains(WrongAtFirst.Wrong.toString))
     })
@@ -214,18 +213,18 @@ object WrongAtFirst {
   }
 }
 
-/** What the plugin does to the tasks of this process. */
+/** The plugin's effects on the tasks of this process. */
 object FailingAfterSeal {
   @volatile var failing = false
   @volatile var maintaining = false
 
-  /** All attempts, not the first ones alone. */
+  /** Applies to all attempts, not only to first ones. */
   @volatile var always = false
   val failed = new AtomicInteger
 
   def isMeant(task: TaskContext): Boolean = failing && (always || task.attemptNumber() == 0)
 
-  /** Does what Spark's maintenance does for every store that is loaded, on a thread that is no task's. */
+  /** Runs Spark's maintenance of every loaded store, on a thread that is not a task's. */
   def maintain(): Unit = {
     val thread = new Thread(() => StateStores.maintain(), "maintaining")
     thread.start()

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.OutputMode
 
-/** One process takes any number of stateful queries, whose stores stay loaded. */
+/** One process runs many stateful queries, whose stores stay loaded. */
 class ManyQueriesSuite extends QuerySuite {
   private val queries = if (sys.env.contains("SPARK_DSTL_TEST_WHOLE")) 300 else 70
 

@@ -9,7 +9,7 @@ import com.codahale.metrics.Gauge
 import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.source.Source
 
-/** What a process says of its log to Spark's metrics system. */
+/** The log's metrics in Spark's metrics system. */
 class MetricsSuite extends ComparisonSuite {
   private def sources: Seq[Source] = SparkEnv.get.metricsSystem.getSourcesByName("dstl")
 
@@ -40,7 +40,7 @@ class MetricsSuite extends ComparisonSuite {
     }
   }
 
-  test("one source a process, and the documentation has its figures and no others") {
+  test("a process has one metrics source, with exactly the metrics that the documentation lists") {
     new Playing(
       Operator.totals,
       ours,

@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path => LocalPath}
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.{CountingFileSystem, LocalFiles}
 
-/** A checkpoint is where it is put: moved, copied, or with its log on another storage. */
+/** Checkpoints that are moved or copied, or have their log on another storage. */
 class MovedCheckpointSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -20,7 +20,7 @@ class MovedCheckpointSuite extends ComparisonSuite {
     val state = first.readState(Map.empty)
     move(before, after)
     val second = new Playing(operator, contender, after)
-    // Its input begins anew in this process; the checkpoint says how much of it has been read.
+    // Its input is new in this process; the checkpoint records how much of it was read.
     batches.take(2).foreach(second.add)
     assert(second.readState(Map.empty) == state, "what was moved is not readable")
     second.play(batches.drop(2))

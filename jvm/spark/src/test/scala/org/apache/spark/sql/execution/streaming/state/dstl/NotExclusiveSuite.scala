@@ -4,7 +4,7 @@ import org.apache.spark.sql.streaming.StreamingQueryException
 
 import sparkdstl.testing.LookingFirstFileSystem
 
-/** Queries on storage whose client looks for an object and then replaces it. */
+/** Queries on storage whose client checks for an object and then overwrites it. */
 class NotExclusiveSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -17,7 +17,7 @@ class NotExclusiveSuite extends ComparisonSuite {
     new Playing(operator, contender, at, Some(s"${LookingFirstFileSystem.Scheme}://$at"))
   }
 
-  test("a query warns once a run of what is not guaranteed, and its state is right across a restart") {
+  test("a query on storage without exclusive creation warns once per run, and its state survives a restart") {
     val expected = expectedOf(operator)
     val query = playing(ours)
     val said = Warnings.during {

@@ -4,7 +4,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
-/** Every stateful operator but transformWithState gives what it gives with stock Spark, across a restart. */
+/** Every stateful operator except transformWithState has the same results as with stock Spark, across a restart. */
 class OperatorsSuite extends ComparisonSuite {
   private val update = OutputMode.Update()
   private val complete = OutputMode.Complete()
@@ -97,7 +97,7 @@ class OperatorsSuite extends ComparisonSuite {
 
   for {
     (operators, input) <- Seq((aggregations ++ others ++ formats, batches), (chains, longer))
-    // The checkpoint's format is a matter of how a store is committed, not of which operator it belongs to.
+    // The checkpoint's format concerns the commit of a store, which is the same for all operators.
     (operator, index) <- operators.zipWithIndex
     format = 1 + index % 2
   } test(s"${operator.name} is the same with the state in the log, checkpoint format version $format") {

@@ -22,7 +22,7 @@ class PackagesSuite extends AnyFunSuite {
     assert(sources.size > 6 && PackageCycles.in(sources) == Map.empty)
   }
 
-  test("only classes that Spark creates look the environment up") {
+  test("only classes that Spark creates access the environment") {
     val files = sources.iterator.filter(_._1 != s"$Ours.tools").filter(_._1 != Ours).flatMap(_._2)
     assert(!files.exists(_.contains("DstlEnvironment.get")))
   }

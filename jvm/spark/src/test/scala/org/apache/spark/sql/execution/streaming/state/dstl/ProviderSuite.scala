@@ -5,7 +5,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBStateStoreProvider}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 
-/** What a query's stores are, and what it says of them: when its state is in the log, and when it is not. */
+/** A query's stores and its messages about them, with and without its state in the log. */
 class ProviderSuite extends ComparisonSuite {
   private val operator = Operator.totals
   private val hdfsBacked = ours.and(providerKey -> classOf[HDFSBackedStateStoreProvider].getName).named("default")
@@ -24,7 +24,7 @@ class ProviderSuite extends ComparisonSuite {
       assert(stores.nonEmpty && stores.forall(identity))
       val metrics = query.lastProgress.stateOperators.head.customMetrics.asScala
       assert(LogMetrics.all.map(_.name).filterNot(metrics.contains) == Nil)
-      // Every one of Spark's is there too, such as this one of RocksDB's own.
+      // Spark's own metrics are there too, such as this one of RocksDB.
       assert(metrics.contains("rocksdbGetCount") && metrics("dstlSegments") == 2 * SparkFacts.ChangelogFiles, metrics)
     } finally query.stop()
   }
@@ -45,7 +45,7 @@ class ProviderSuite extends ComparisonSuite {
     assert(files(at).forall(!_.startsWith("dstl/data")))
   }
 
-  test("the log is claimed when a batch was written to it, and not otherwise") {
+  test("a query logs that its state is in the log only if a batch is written there") {
     val claim = "(?s).*(keeps the state|[1-9][0-9]* segments durable).*"
     val past = Warnings.ofTheLogDuring(new Playing(operator, hdfsBacked, fresh("past")).play(batches))
     assert(past.nonEmpty && !past.exists(_.matches(claim)), past)

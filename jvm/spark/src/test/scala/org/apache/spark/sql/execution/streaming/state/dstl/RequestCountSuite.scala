@@ -11,17 +11,16 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 
 /**
- * What a batch costs in requests, counted at a file system that publishes an object when its stream is closed and creates
- * exclusively.
+ * Counts the requests of a batch at a file system that publishes an object when its stream is closed and creates exclusively.
  */
 class RequestCountSuite extends QuerySuite {
   import RequestCountSuite._
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2,
-    // Maintenance is not what is counted here: it asks in the background, now and then.
+    // The count excludes maintenance, which sends requests in the background.
     "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
-    // Nor are hedges, which a busy machine makes necessary and which are one request more each.
+    // The count excludes hedges, each of which is one more request and which a busy machine causes.
     option("upload.retryPolicy") -> "none"
   )
 
@@ -95,7 +94,7 @@ class RequestCountSuite extends QuerySuite {
       }
     }
 
-  // Where local state does not stay, nothing goes without durable state.
+  // Without local state between batches each batch needs durable state.
   if (SparkFacts.KeepsLocalState)
     test("without durable state a batch costs as many object writes, and reads in addition") {
       val without = requests(Measured(format = 1, operators = 1, partitions = 4), floor)

@@ -4,7 +4,7 @@ import java.nio.file.{Files, Path => LocalPath}
 
 import org.apache.hadoop.fs.Path
 
-/** A query continues after the deletion of commit entries as it does with stock Spark. */
+/** After the deletion of commit entries a query continues as with stock Spark. */
 class RollbackSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -18,7 +18,7 @@ class RollbackSuite extends ComparisonSuite {
 
   private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
 
-  // Without any commit entry stock Spark itself has no checkpoint id to continue from, so there is no second version of this.
+  // Without any commit entry stock Spark has no checkpoint id to continue from, so this test has format 1 only.
   for (contender <- Seq(ours, uploading, below))
     test(
       s"with all commit entries purged by the query's own log, the newest batch runs again on the state before it: " +
@@ -42,9 +42,9 @@ class RollbackSuite extends ComparisonSuite {
     test(s"deleting the newest entries is a rollback to the batch before them: ${contender.name}") {
       val at = fresh("back")
       val first = new Playing(operator, contender, at)
-      // What is deleted here must leave no trace: these batches are not those that come in their place.
+      // The deleted batches differ from those that replace them, so a trace of them shows.
       first.play(Seq(batches.head, batches(2), batches(2)))
-      // Nor must the caches of this process.
+      // The caches of this process may hold no trace of them either.
       operator.state.foreach(first.readState(_): Unit)
       delete(at, "commits/2", "offsets/2", "commits/1", "offsets/1")
       val second = new Playing(operator, contender, at)
@@ -58,7 +58,7 @@ class RollbackSuite extends ComparisonSuite {
       assert(outcome == second.readable(expected))
     }
 
-  test("commit entries are listed the oldest first, whatever the order in which storage lists them") {
+  test("commit entries are listed in ascending order on storage that lists in any order") {
     val commits = Files.createDirectories(fresh("listed").resolve("commits"))
     (40 to 0 by -1).foreach(batch => Files.writeString(commits.resolve(batch.toString), "v1\n{}"))
     val path = new Path(commits.toString)

@@ -10,7 +10,7 @@ import sparkdstl.testing.LocalFiles
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.StreamingQuery
 
-/** Queries of one process that meet: who reads a checkpoint takes nothing from who writes it. */
+/** Queries of one process on one checkpoint: a reader does not affect the writer. */
 class SharedProcessSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -88,7 +88,7 @@ class SharedProcessSuite extends ComparisonSuite {
       first.feed(before, batches(1))
       val second = new Playing(operator, ours, at)
       batches.take(2).foreach(second.add)
-      // Spark stops a query whose checkpoint is wanted by another one of the same process.
+      // Spark stops a query if another one of the same process starts on its checkpoint.
       second.play(batches.drop(2))
       assert(!before.isActive)
       assert(first.output ++ second.output == expected.batches)

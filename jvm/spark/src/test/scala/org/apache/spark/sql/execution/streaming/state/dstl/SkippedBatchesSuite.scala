@@ -11,13 +11,13 @@ import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.streaming.{DataStreamWriter, Trigger}
 
 /**
- * Sinks that know a batch by its number do not execute one whose output they have. The commit entry is what says that a batch
- * is committed, and a driver may die between the two.
+ * Sinks that identify a batch by its number skip one whose output they have. A driver can die between the sink's commit and the
+ * commit entry, which commits the batch.
  */
 class SkippedBatchesSuite extends ComparisonSuite {
   private val lines = Seq("a b", "b c", "a d", "d e")
 
-  /** A file a batch, in their order. */
+  /** One file for each batch, in order. */
   private def add(input: LocalPath, number: Int): Unit = {
     val file = Files.write(input.resolve(s"$number.txt"), lines(number).replace(' ', '\n').getBytes(UTF_8))
     Files.setLastModifiedTime(file, FileTime.fromMillis(1000L * (number + 1))): Unit
@@ -41,7 +41,7 @@ class SkippedBatchesSuite extends ComparisonSuite {
     session.read.text(place.output.toString).collect().map(_.getString(0)).sorted.toSeq
 
   for (contender <- Seq(stock, ours))
-    test(s"a file sink skips a batch that it has, whose state is there afterwards: ${contender.name}") {
+    test(s"a batch that a file sink skips changes the state: ${contender.name}") {
       val own = session(contender)
       val place = new Place(contender.name)
       def toFiles(): Unit = run(own, place)(_.format("text").option("path", place.output.toString))
@@ -53,8 +53,8 @@ class SkippedBatchesSuite extends ComparisonSuite {
       assert(written(own, place) == Seq("a", "b", "c", "d", "e"))
     }
 
-  // Stock Spark fails it: it takes it for a batch that was looked at in part.
-  test("foreachBatch need not look at a batch that it has seen") {
+  // Stock Spark fails the batch as one that was executed in part.
+  test("a foreachBatch function may skip a batch that it has processed before") {
     val own = session(ours)
     val place = new Place("seen")
     val seen = new ConcurrentHashMap[Long, Seq[String]]

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.BuiltFor
 
-/** What tests expect of Spark itself, where its lines differ. */
+/** Behaviour of Spark that differs between its lines. */
 object SparkFacts {
 
   private val line = BuiltFor.Line.split('.').map(_.toInt)
@@ -12,18 +12,18 @@ object SparkFacts {
   /** State formats of joins. */
   val JoinFormats: Seq[Int] = if (since(4, 2)) 2 to 4 else if (since(4, 1)) 2 to 3 else 1 to 2
 
-  /** Which joins in state format 1 are refused. */
+  /** The joins that Spark refuses in state format 1. */
   val RefusedInJoinFormat1: Seq[String] = if (since(4, 1)) Seq("inner", "left_outer") else Seq("left_outer")
 
-  /** As what a join in state format 1 is refused. */
+  /** A pattern of the error for a refused join in state format 1. */
   val RefusalOfJoinFormat1: String =
     if (since(4, 2)) ".*version:? 1.*"
     else "\\[INTERNAL_ERROR\\] The Spark SQL phase planning failed.*|.*version 1 - correctness issue.*"
 
-  /** Whether it loads an older snapshot where the newest cannot be used, if it is configured so. */
+  /** Whether Spark can be configured to load an older snapshot if the newest cannot be used. */
   val RepairsSnapshots: Boolean = since(4, 2)
 
-  /** Whether `transformWithState` takes state store providers of any name. */
+  /** Whether `transformWithState` accepts state store providers of any name. */
   val TakesAnyProviderForVariables: Boolean = !since(4, 2)
 
   /** Files of a store in a batch, checkpoint format 1: the changelog, and in 4.1 the checksum file that is for format 2 alone later. */
@@ -38,9 +38,9 @@ object SparkFacts {
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = since(4, 1)
 
-  /** Whether snapshots go to the log, rather than into files of Spark's. */
+  /** Whether snapshots go to the log, not into Spark's files. */
   val LogsSnapshots: Boolean = since(4, 0)
 
-  /** Whether it has a data source for states. */
+  /** Whether Spark has a data source for state. */
   val HasStateSource: Boolean = since(4, 0)
 }

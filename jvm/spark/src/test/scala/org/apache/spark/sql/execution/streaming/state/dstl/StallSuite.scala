@@ -5,7 +5,7 @@ import java.nio.file.Files
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
 
-/** Storage that answers no request for a while: the batch waits, and then completes as any other. */
+/** Storage that answers no request for some time: the batch waits, and then completes. */
 class StallSuite extends ComparisonSuite with Patience {
   private val operator = Operator.totals
 
@@ -25,7 +25,7 @@ class StallSuite extends ComparisonSuite with Patience {
       ("changes are uploaded while tasks run", "/dstl/data/", uploading),
       ("the commit entry is created", "/commits/1$", ours)
     )
-  ) test(s"a query lives through a stall that begins when $what") {
+  ) test(s"a query survives a stall that begins when $what") {
     val checkpoint = fresh("stalled")
     val playing = new Playing(operator, contender, checkpoint, Some(s"gated://$checkpoint"))
     val query = playing.start()

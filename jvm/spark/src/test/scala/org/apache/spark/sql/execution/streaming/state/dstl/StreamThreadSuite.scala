@@ -10,7 +10,7 @@ class StreamThreadSuite extends AnyFunSuite {
   private val id = new UUID(1, 1)
   private val run = new UUID(2, 2)
 
-  test("the run is read from a query thread's name, whatever the query is called") {
+  test("the name of a query thread contains the run, for any name of the query") {
     Seq("", "name ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
       assert(StreamThread.queryIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(DrivenQuery(
         id,
@@ -20,7 +20,7 @@ class StreamThreadSuite extends AnyFunSuite {
     assert(StreamThread.queryIn("main").isEmpty)
   }
 
-  test("other threads drive no run") {
+  test("a thread that is not a query's drives no run") {
     assert(StreamThread.query.isEmpty)
   }
 }

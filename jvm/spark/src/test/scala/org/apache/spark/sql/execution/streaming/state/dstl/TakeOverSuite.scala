@@ -3,8 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import java.nio.file.Files
 
 /**
- * Checkpoints that change hands between stock Spark and the log, for operators with one and with several stores; and
- * checkpoint format versions that change in between.
+ * Checkpoints that queries continue with stock Spark and with the log in turn, for operators with one and with several stores, and
+ * with changes of the checkpoint format version.
  */
 class TakeOverSuite extends ComparisonSuite {
   private val join =
@@ -26,7 +26,7 @@ class TakeOverSuite extends ComparisonSuite {
       inFormat(version, stock, ours.and(changelogKey -> "true"), below) match {
         case Seq(stockSpark, provider, fileManager) =>
           val wanted = expectedOf(operator, stockSpark)
-          // Spark pins the provider's class in the checkpoint, so stock's stays with ours configured too.
+          // Spark records the provider's class in the checkpoint, so it keeps stock's although ours is configured.
           Seq(provider, fileManager).foreach { contender =>
             val (playing, outcome) = handOver(operator, stockSpark, contender)
             assert(outcome == wanted, contender.name)
@@ -77,7 +77,7 @@ class TakeOverSuite extends ComparisonSuite {
     val playing = new Playing(Operator.totals, ours, fresh("no-jar"))
     playing.play(batches.take(2))
     val offsets = playing.checkpoint.resolve("offsets/1")
-    // As it is for a Spark that has not the jar: the class that the checkpoint names is not there.
+    // As for a Spark without the jar, which lacks the class that the checkpoint names.
     val pinned = classOf[DstlStateStoreProvider].getName
     Files.writeString(offsets, Files.readString(offsets).replace(pinned, s"$pinned.Absent"))
     Files.deleteIfExists(playing.checkpoint.resolve("offsets/.1.crc"))
@@ -88,16 +88,16 @@ class TakeOverSuite extends ComparisonSuite {
 
   private val snapshots = Operator.totals.copy(
     name = "totals with a snapshot of each version",
-    // Stores that are unloaded make their snapshots part of commits.
+    // A store that is unloaded after each batch makes its snapshots part of commits.
     configuration = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )
 
-  // As of 4.2.0 Spark refuses all of these; should a later one allow some, ours must as well.
+  // Spark 4.2.0 refuses all of these. If a later one allows some, this project's provider must as well.
   for (operator <- Seq(Operator.totals, snapshots); (from, to) <- Seq((1, 2), (2, 1)))
-    test(s"${operator.name}: from checkpoint format version $from to $to it is as with stock Spark") {
+    test(s"${operator.name}: a change of checkpoint format version from $from to $to behaves as in stock Spark") {
       val outcomes = Seq(stock, ours).map { contender =>
         inFormat(from, contender) ++ inFormat(to, contender) match {
           case Seq(before, after) =>
@@ -107,7 +107,7 @@ class TakeOverSuite extends ComparisonSuite {
         }
       }
       info(s"stock Spark: ${outcomes.head.fold(identity, _ => "continues")}")
-      // Where stock Spark trips over the snapshots' names, ours says what is the matter.
+      // Stock Spark fails on the snapshots' names; this project's provider names the cause.
       val named = outcomes.head.left.map(_ => "DSTL_OTHER_CHECKPOINT_FORMAT")
       assert(outcomes(1) == outcomes.head || outcomes(1) == named)
     }

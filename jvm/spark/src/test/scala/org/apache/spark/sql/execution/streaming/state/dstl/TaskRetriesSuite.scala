@@ -6,7 +6,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
-/** A task that fails after it has committed its store leaves nothing: the attempt that succeeds counts. */
+/** A task attempt that fails after the commit of its store changes no state: the winner's changes do. */
 class TaskRetriesSuite extends ComparisonSuite {
   // Two slots, and up to three attempts for each task.
   override protected def master: String = "local[2,3]"
@@ -52,7 +52,7 @@ class TaskRetriesSuite extends ComparisonSuite {
   }
 }
 
-/** A count of which the first attempt of each task keeps a wrong one, commits it and fails. */
+/** A count for which the first attempt of each task commits a wrong value and fails. */
 object FailingOnce {
   val Wrong = 987654
 

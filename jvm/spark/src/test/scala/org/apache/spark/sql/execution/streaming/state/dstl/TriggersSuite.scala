@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.runtime.AsyncProgressTrackingMic
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.Trigger
 
-/** Each way to trigger batches, and to unload stores between them, gives what it gives with stock Spark. */
+/** Each trigger, and stores that are unloaded between batches, have the same results as with stock Spark. */
 class TriggersSuite extends ComparisonSuite {
   private val operator = Operator.totals
 
@@ -62,7 +62,7 @@ class TriggersSuite extends ComparisonSuite {
           .option("checkpointLocation", checkpoint.toString)
           .foreachBatch { (batch: DataFrame, id: Long) =>
             val kept = batch.persist()
-            // User code may name its own jobs; the run is known by other means.
+            // User code may change the job group, which does not affect how the run is found.
             own.sparkContext.setJobGroup("mine", "my own jobs")
             seen.add((id, kept.count())): Unit
             seen.add((id, kept.agg(sum("count")).head().getLong(0))): Unit

@@ -12,18 +12,18 @@ import org.apache.logging.log4j.core.config.{Configurator, Property}
 object Warnings {
   private val OwnLoggers = Seq("sparkdstl", "org.apache.spark.sql.execution.streaming.state.dstl")
 
-  /** What is logged as a warning or worse while `run` runs, by whichever thread. */
+  /** All warnings and errors that any thread logs while `run` runs. */
   def during(run: => Unit): Seq[String] =
     events(_.getLevel.isMoreSpecificThan(Level.WARN))(run).map(_.getMessage.getFormattedMessage)
 
-  /** What the log's own classes say while `run` runs, at INFO or above. */
+  /** The messages of the log's classes at INFO or above while `run` runs. */
   def ofTheLogDuring(run: => Unit): Seq[String] = {
     Configurator.setLevel(OwnLoggers.head, Level.INFO)
     try events(isOwn)(run).map(_.getMessage.getFormattedMessage)
     finally Configurator.setLevel(OwnLoggers.head, Level.WARN)
   }
 
-  /** Errors that the log's classes log while `run` runs, or that others log because of one of them, with their stack traces. */
+  /** Errors from the log's classes, or caused by them, that are logged while `run` runs, with their stack traces. */
   def errorsOfTheLogDuring(run: => Unit): Seq[String] =
     events(_.getLevel.isMoreSpecificThan(Level.ERROR))(run).map(text).filter(error =>
       OwnLoggers.exists(error.contains(_))

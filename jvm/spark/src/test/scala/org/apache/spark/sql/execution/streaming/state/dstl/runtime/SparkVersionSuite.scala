@@ -13,20 +13,20 @@ class SparkVersionSuite extends AnyFunSuite {
     (verdict, warnings)
   }
 
-  test("the Spark that the jar was compiled against is taken as it is") {
+  test("a jar accepts the Spark that it was compiled against, without a warning") {
     assert(org.apache.spark.SPARK_VERSION == BuiltFor.Version)
     assert(judged(BuiltFor.Version) == (None, Nil))
     assert(DstlRelease.mismatch() == null)
   }
 
-  test("another minor release of Spark is refused, with the jar to take") {
+  test("a jar refuses another minor release of Spark, and names the jar for that") {
     Seq("3.4.3", "4.20.0", "5.0.0", s"${BuiltFor.Line}0.1").foreach { version =>
       val error = SparkVersion.judge(version).get.getMessage
       assert(error.contains(s"runs in Spark $version") && error.contains(s"for Spark ${BuiltFor.Line}"), error)
     }
   }
 
-  test("another patch release is taken with a warning") {
+  test("a jar accepts another patch release with a warning") {
     val version = s"${BuiltFor.Line}.99"
     val (verdict, warnings) = judged(version)
     assert(
