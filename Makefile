@@ -3,12 +3,12 @@
 PYTHON ?= python3
 export PYTHON
 VERSION := $(shell sed -n 's|^ThisBuild / version := "\(.*\)"|\1|p' build.sbt)
-# Minor releases of Spark that there is a jar for; the default is what all else is built and tested with.
+# The minor releases of Spark with a jar, from the table of lines. Everything else is built and tested with the default.
 SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 DEFAULT_SPARK := $(shell sed -n 's|.*val Default.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK ?= $(DEFAULT_SPARK)
-# With the version of Scala that the Spark comes with.
+# The version of Scala of that Spark's distribution.
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
 JAR_NAME = spark-dstl-spark$(1)_$(or $(SCALA),$(call SCALA_VERSION,$(1)))-$(VERSION).jar
 DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
@@ -25,7 +25,7 @@ PYTHON_TREES := $(wildcard python/hatch_build.py python/src python/tests python/
 SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
 VENV := .venv/bin
 PACKAGING := $(CURDIR)/.build/packaging/bin
-# The environment with the Spark that is asked for; the default's is the development environment.
+# The environment with the chosen Spark; that of the default is the development environment.
 OF_SPARK = $(if $(filter $(DEFAULT_SPARK),$(SPARK)),.venv,.build/spark-$(SPARK))
 
 PROMETHEUS := v0.316.0
@@ -180,7 +180,7 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
 
-# Another Spark, and otherwise what the development environment has; applyInPandasWithState of older PySparks fails with its pyarrow.
+# Another Spark with the packages of the development environment, except pyarrow: applyInPandasWithState of older PySparks fails with it.
 .build/spark-%/ready: project/SparkLine.scala .venv/ready | python
 	@$(PYTHON) -m venv --clear .build/spark-$*
 	@echo "Installing PySpark $(call SPARK_VERSION,$*) into .build/spark-$*"

@@ -1,14 +1,14 @@
 import Tooling._
 
-// The Spark that is built for; what concerns no Spark is built once, with what the default line brings.
+// The Spark line to build for. Projects without Spark are built once, with the libraries of the default line.
 val line = SparkLine.chosen
 val hadoopVersion = "3.5.0"
-// What Spark brings.
+// The version in Spark's distribution.
 val jacksonVersion = "2.21.2"
 
 ThisBuild / version := "0.1.0"
 ThisBuild / organization := "sparkdstl"
-// The oldest that a supported Spark comes with: what concerns no Spark is compiled once, and runs in all of them.
+// The oldest Scala 2.13 of a Spark line with Scala 2.13: projects without Spark are compiled once and run in all lines.
 ThisBuild / scalaVersion := "2.13.16"
 ThisBuild / javacOptions ++= Seq("--release", "17")
 ThisBuild / scalacOptions ++= Seq(
@@ -24,13 +24,13 @@ ThisBuild / scalacOptions ++= Seq(
 )
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
-// Two forked test JVMs at a time: the machine this must pass on has two cores, and one leaves a fifth of them idle.
+// Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
 Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))
 
 val scalatest = "org.scalatest" %% "scalatest" % "3.2.19" % Test
 val scalacheck = "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
 
-// What Spark itself passes to its JVMs on Java 17 (JavaModuleOptions), needed when tests start Spark in-process.
+// The options that Spark passes to its JVMs on Java 17 (JavaModuleOptions): tests start Spark in their own process.
 val openedPackages = Seq(
   "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio",
   "java.util java.util.concurrent java.util.concurrent.atomic jdk.internal.ref",
@@ -43,7 +43,7 @@ val sparkModuleOptions = openedPackages.map(pkg => s"--add-opens=java.base/$pkg=
   "-Dio.netty.tryReflectionSetAccessible=true"
 )
 
-/** The log itself. It sees Hadoop's FileSystem API and a logging facade, no Spark: the build refuses any. */
+/** The log. It depends on Hadoop's FileSystem API and a logging facade; the build fails if it depends on Spark. */
 lazy val log = (project in file("jvm/log"))
   .settings(
     name := "spark-dstl-log",
@@ -64,7 +64,7 @@ lazy val log = (project in file("jvm/log"))
     noSparkOnClassPath
   )
 
-/** A deterministic world in which the log's own classes run, and what must hold in it. */
+/** A deterministic simulation that runs the log's own classes, and checks their invariants. */
 lazy val sim = (project in file("jvm/sim"))
   .dependsOn(log)
   .settings(
@@ -80,7 +80,7 @@ lazy val sim = (project in file("jvm/sim"))
     Compile / run / fork := true
   )
 
-/** The same world around a log that has flaws, each behind a switch: what the simulation finds of them is what it is worth. */
+/** The same simulation with flaws in the log, each behind a switch: measures which of them the simulation finds. */
 lazy val flaws = (project in file("jvm/flaws"))
   .settings(
     name := "spark-dstl-sim-flaws",
@@ -90,7 +90,7 @@ lazy val flaws = (project in file("jvm/flaws"))
     Compile / sourceGenerators += flawedSources.taskValue,
     Compile / unmanagedSourceDirectories += (sim / Compile / scalaSource).value,
     Compile / unmanagedResourceDirectories += (sim / Compile / resourceDirectory).value,
-    // What is generated is not formatted.
+    // Generated sources are not formatted.
     Compile / scalafmt / unmanagedSourceDirectories := Seq((Compile / scalaSource).value),
     Compile / run / fork := true
   )
@@ -103,10 +103,10 @@ lazy val spark = (project in file("jvm/spark"))
     libraryDependencies ++= Seq(scalatest, scalacheck),
     ofSparkLine,
     sparkJars,
-    // Tests of jvm/log bring another.
+    // The tests of jvm/log depend on another version.
     dependencyOverrides ++= Seq("api", "runtime").map(of => "org.apache.hadoop" % s"hadoop-client-$of" % line.hadoop),
     Compile / sourceGenerators += sparkBuiltFor.taskValue,
-    // Half of the suites each, in processes of their own, both at a time; within each one after another.
+    // Two processes at a time run half of the suites each, one suite after another.
     Test / parallelExecution := true,
     Test / testGrouping := {
       val options = (Test / forkOptions).value
@@ -116,19 +116,19 @@ lazy val spark = (project in file("jvm/spark"))
         Tests.Group(s"half ${half + 1}", suites, Tests.SubProcess(options))
       }
     },
-    // Tests run many small queries once each: compiling for a long life costs more than it gives.
+    // Tests run many small queries once each: the second compiler costs more time than it saves.
     Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
-      // The default for one level is full after a minute of tests, and then nothing is compiled any more.
+      // The default for one level is full after a minute of tests, and compilation stops then.
       "-XX:ReservedCodeCacheSize=512m",
       "-Dspark.hadoop.fs.file.impl=sparkdstl.testing.PlainLocalFileSystem",
       "-Dspark.hadoop.fs.AbstractFileSystem.file.impl=sparkdstl.testing.PlainLocalFs"
     ),
     assembly / assemblyJarName := jarName("spark-dstl", version.value),
-    // Spark itself brings it.
+    // Spark's distribution has them.
     assembly / assemblyExcludedJars := (Compile / unmanagedJars).value,
     assembly / assemblyOption := (assembly / assemblyOption).value.withIncludeScala(false),
     assembly / test := {},
-    // End-to-end tests take failing file systems from here, so it carries the log's test classes as well.
+    // End-to-end tests use failing file systems of jvm/log's tests, so the jar contains those classes too.
     Test / packageBin / mappings := {
       val own = (Test / packageBin / mappings).value
       val names = own.map(_._2).toSet
@@ -147,13 +147,13 @@ lazy val bench = (project in file("jvm/bench"))
     Test / javaOptions ++= sparkModuleOptions
   )
 
-/** What users get from a Maven repository: one jar with both modules, their sources and their documentation. */
+/** The artifacts for a Maven repository: one jar with both modules, their sources and their documentation. */
 lazy val published = (project in file("jvm/published"))
   .settings(
     name := s"spark-dstl-${line.suffix}",
     description := "A durable short-term log for the state of Spark Structured Streaming queries",
     licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
-    // Spark itself brings both.
+    // Spark's distribution has Scala's library and Spark.
     autoScalaLibrary := false,
     libraryDependencies += "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
     libraryDependencies ++= sparkOnMavenCentral,
@@ -168,10 +168,10 @@ lazy val published = (project in file("jvm/published"))
     publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
   )
 
-/** The connector to S3 of that line's Hadoop, for tests. There is nothing in it but what it depends on, and nothing of it is shipped. */
+/** The connector to S3 of the line's Hadoop, for tests. It has dependencies only, and is not shipped. */
 lazy val s3a = (project in file("jvm/s3a")).settings(StorageJars.connectorSettings(SparkLine.chosen.hadoop))
 
-/** An HDFS in a process of its own, for tests. Nothing of it is shipped. */
+/** An HDFS in its own process, for tests. It is not shipped. */
 lazy val storage = (project in file("jvm/storage"))
   .settings(
     name := "spark-dstl-storage",
@@ -219,7 +219,7 @@ lazy val root = (project in file("."))
     )
   )
 
-/** The version that log files name as their writer's, and that the jar says it has. */
+/** The version that log files record for their writer, and that the jar reports. */
 lazy val softwareVersion = Def.task {
   val file = (Compile / sourceManaged).value / "sparkdstl" / "log" / "SoftwareVersion.scala"
   IO.write(
@@ -232,20 +232,20 @@ lazy val softwareVersion = Def.task {
   Seq(file)
 }
 
-/** How jars are called, which say for which Spark they are. */
+/** Names of jars, which contain the Spark line. */
 def jarName(of: String, version: String): String = s"$of-${line.suffix}_${line.scalaBinary}-$version.jar"
 
-/** What concerns no Spark is built once, and once more for a line with an older Scala. */
+/** Projects without Spark are built once, and once more for a line with an older Scala. */
 lazy val ofScala: Seq[Def.Setting[_]] = if (line.hasOldScala) oldScala else if (line.isOther) otherScala else Nil
 
-/** For an older Scala 2.13, which has other warnings, and takes a release as an argument of its own. */
+/** For an older Scala 2.13, which has other warnings, and takes the release as a separate argument. */
 lazy val otherScala: Seq[Def.Setting[_]] = Seq(
   target := line.target(baseDirectory.value),
   scalaVersion := line.scala,
   scalacOptions := scalacOptions.value.filterNot(Set("-Werror", "-release:17")) ++ Seq("-release", "17")
 )
 
-/** For a Scala that lacks some of what the sources use, and has fewer warnings. Whether they are clean, the newer one says. */
+/** For a Scala that lacks features of the sources, and has fewer warnings: the newer Scala checks for warnings. */
 lazy val oldScala: Seq[Def.Setting[_]] = Seq(
   target := line.target(baseDirectory.value),
   scalaVersion := line.scala,
@@ -258,18 +258,18 @@ lazy val oldScala: Seq[Def.Setting[_]] = Seq(
     OldScala.withImports((Test / sources).value, (Test / sourceManaged).value / "old-scala", isShipped = false)
 )
 
-/** Builds for a line of Spark apart from those for others, with what differs between lines. */
+/** The target, Scala and version-specific sources of the Spark line. */
 lazy val ofSparkLine: Seq[Def.Setting[_]] = Seq(
   target := line.target(baseDirectory.value),
   scalaVersion := line.scala,
   Compile / unmanagedSourceDirectories ++= line.directories(baseDirectory.value, "main"),
   Test / unmanagedSourceDirectories ++= line.directories(baseDirectory.value, "test"),
-  // Formats are those of all lines.
+  // The sources of all lines are formatted.
   Compile / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "main" * "scala*").get,
   Test / scalafmt / unmanagedSourceDirectories := (baseDirectory.value / "src" / "test" * "scala*").get
 ) ++ ofScala
 
-/** Spark as it is compiled against: it is never part of what is built. */
+/** The Spark to compile against. It is not part of any jar. */
 lazy val sparkJars: Seq[Def.Setting[_]] =
   if (line.fromPyPI) Seq(Compile / unmanagedJars := PySpark.jars(line.version, streams.value.log))
   else Seq(libraryDependencies ++= sparkOnMavenCentral)
@@ -277,7 +277,7 @@ lazy val sparkJars: Seq[Def.Setting[_]] =
 lazy val sparkOnMavenCentral: Seq[ModuleID] =
   if (line.fromPyPI) Nil else Seq("org.apache.spark" %% "spark-sql" % line.version % Provided)
 
-/** What the jar says it was compiled against. */
+/** Generates the Spark version that the jar was compiled against. */
 lazy val sparkBuiltFor = Def.task {
   val directory = (Compile / sourceManaged).value / "org/apache/spark/sql/execution/streaming/state/dstl/runtime"
   val file = directory / "BuiltFor.scala"
@@ -295,7 +295,7 @@ lazy val sparkBuiltFor = Def.task {
   Seq(file)
 }
 
-/** A copy of the log's sources with the flaws that are listed. */
+/** Generates a copy of the log's sources with the listed flaws. */
 lazy val flawedSources = Def.task {
   FlawedSources.write(
     FlawedSources.read((baseDirectory.value * "*.txt").get),

@@ -6,7 +6,7 @@ import sbt._
  * A copy of the log's sources in which each flaw of a list stands beside the line that it replaces, behind a switch.
  *
  * A list is a text file. A line that ends in `.scala` names the file, below the root of the log's packages, for the flaws that
- * follow. A flaw takes three lines: its name and what is wrong; the source line as it is, without indentation, with the
+ * follow. A flaw takes three lines: its name and description; the source line without indentation, with the
  * expression to replace between « and »; and the expression that replaces it.
  * {{{
  * coordinator/Barrier.scala

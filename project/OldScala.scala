@@ -3,21 +3,21 @@ import java.nio.charset.StandardCharsets.UTF_8
 import sbt._
 
 /**
- * The sources are written in Scala 2.13. For Scala 2.12 each file gets one import more, of what that version's library lacks, in
- * the line of its package clause: so the lines of errors are those of the file.
+ * The sources are written in Scala 2.13. For Scala 2.12 each file gets an import of what that version's library lacks, in the line
+ * of its package clause, so that line numbers in errors stay the same.
  */
 object OldScala {
   private val Imports = "; import scala.collection.compat._; import sparkdstl.compat._"
   private val Package = """(?m)^package [a-zA-Z0-9_.]+$""".r
 
-  // There it is lazy if it is asked of an iterator, and still changes if it is asked of a buffer.
+  // In Scala 2.12 the result is lazy for an iterator, and changes with a buffer.
   private val Refused = """\.to(Seq|IndexedSeq)\b""".r
 
   /**
-   * Copies of the Scala files below `directory`, and whatever else there is as it is. Fails if one of them has what compiles with Scala
-   * 2.12 and means something else.
+   * Copies the Scala files below `directory` with the import, and other files unchanged. Fails if a file has code that compiles with
+   * Scala 2.12 and means something else.
    *
-   * @param isShipped whether that is looked for
+   * @param isShipped whether to check for such code
    */
   def withImports(sources: Seq[File], directory: File, isShipped: Boolean): Seq[File] = {
     val (written, others) = sources.distinct.partition(isWrittenForNewer)

@@ -3,7 +3,7 @@ import java.util.Properties
 import sbt._
 import sbt.Keys._
 
-/** What a POM says of those who publish, from project/publisher.properties; what is empty there is left out. */
+/** The publisher's part of a POM, from project/publisher.properties; empty properties are left out. */
 object Publisher {
   val settings: Seq[Def.Setting[_]] = {
     val properties = new Properties
@@ -13,7 +13,7 @@ object Publisher {
       organization := value("namespace").getOrElse((ThisBuild / organization).value),
       homepage := value("homepage").map(url),
       scmInfo := value("repository").map(address => ScmInfo(url(address), s"scm:git:$address.git")),
-      // sbt wants an address with each.
+      // sbt requires an address with each.
       developers :=
         (for (name <- value("developer"); email <- value("email"); page <- value("homepage"))
           yield Developer(name, name, email, url(page))).toList,

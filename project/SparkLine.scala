@@ -1,7 +1,7 @@
 import sbt._
 
 /**
- * A minor release of Spark that there is a build for, and what that is compiled against.
+ * A minor release of Spark with a build, and the versions that it is compiled against.
  *
  * @param name     such as `4.2`
  * @param version  the patch release that is compiled against
@@ -22,13 +22,13 @@ final case class SparkLine(
   /** Such as `2.13`. */
   def scalaBinary: String = scala.split('.').take(2).mkString(".")
 
-  /** Whether its Scala is older than what the sources are written in. */
+  /** Whether its Scala is older than that of the sources. */
   def hasOldScala: Boolean = scalaBinary == "2.12"
 
-  /** Whether it is built for the Scala that it does not come with first. */
+  /** Whether it is built for its other Scala. */
   def isOther: Boolean = other.contains(scala)
 
-  /** As it is part of the names of jars. */
+  /** Its part of the names of jars. */
   def suffix: String = s"spark$name"
 
   /**
@@ -44,12 +44,12 @@ final case class SparkLine(
 
   private def order: (Int, Int) = SparkLine.order(name)
 
-  /** Where a project builds for this line: apart, so that another line neither recompiles it nor mixes with it. */
+  /** A project's target directory for this line. Lines have separate ones, so that building one does not recompile another. */
   def target(base: File): File =
     if (this == SparkLine.Default) base / "target"
     else base / "target" / (if (isOther) s"${suffix}_$scalaBinary" else suffix)
 
-  /** The same with the Scala of that binary version. */
+  /** The same line with the Scala of that binary version. */
   def withScala(binary: String): SparkLine = (scala +: other.toSeq).find(_.startsWith(s"$binary.")) match {
     case Some(version) => copy(scala = version)
     case None =>
@@ -74,7 +74,7 @@ object SparkLine {
     case _ => sys.error(s"a line of Spark cannot be $line: it must be a major and a minor version, as 4.2")
   }
 
-  /** The one that is built: `project/sbt -Dspark.line=4.3`, `-Dspark.line=3.5 -Dspark.scala=2.13`. */
+  /** The line to build: `project/sbt -Dspark.line=4.3`, `-Dspark.line=3.5 -Dspark.scala=2.13`. */
   val chosen: SparkLine = {
     val name = sys.props.getOrElse("spark.line", Default.name)
     val line = all.find(_.name == name).getOrElse(

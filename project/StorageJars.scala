@@ -8,7 +8,7 @@ object StorageJars {
 
   private val S3a = config("s3a").hide
 
-  /** The connector to Azure, and what its TLS cannot be loaded without. */
+  /** The connector to Azure, with the libraries that its TLS needs. */
   private val Abfs = config("abfs").hide
   private val toAzure = (hadoopVersion: String) =>
     Seq(
@@ -16,7 +16,7 @@ object StorageJars {
       ("org.wildfly.openssl" % "wildfly-openssl" % "2.1.4.Final" % Abfs).intransitive()
     )
 
-  /** What every Spark has on its class path already. */
+  /** Libraries that every Spark has on its class path. */
   private val sparkHas =
     Seq(
       "org.slf4j",
@@ -33,14 +33,14 @@ object StorageJars {
     ("org.apache.hadoop" % "hadoop-aws" % hadoopVersion % S3a).intransitive() +:
       (hadoopVersion match {
         case "3.5.0" =>
-          // Stock Spark's best file manager on S3, to compare with. There is none of 4.2 on Maven Central.
+          // Stock Spark's best file manager on S3, for comparisons. Maven Central has none for 4.2.
           ("org.apache.spark" % "spark-hadoop-cloud_2.13" % "4.1.2" % S3a).intransitive() +:
             ("software.amazon.s3.analyticsaccelerator" % "analyticsaccelerator-s3" % "1.3.1" % S3a).intransitive() +:
             ofSdk2("2.35.4")
         case "3.4.2" => ofSdk2("2.29.52")
-        // Built with 2.24.6, of which there is the bundle alone.
+        // Built with 2.24.6, which exists as a bundle only.
         case "3.4.1" => ofSdk2("2.24.8")
-        // It looks for classes of DynamoDB's, in which it once kept what it had written.
+        // It loads classes of DynamoDB, which earlier versions used for their metadata.
         case "3.3.4" =>
           modules("com.amazonaws", "1.12.262", Seq("s3", "sts", "dynamodb").map(of => s"aws-java-sdk-$of"))
         case other => sys.error(s"it is not known which AWS SDK the S3 connector of Hadoop $other needs")
@@ -53,7 +53,7 @@ object StorageJars {
     (organization % name % version % S3a).excludeAll(sparkHas.map(ExclusionRule(_)): _*)
   }
 
-  /** For the Hadoop of the chosen line of Spark; Azure's for the default one alone. */
+  /** For the Hadoop of the chosen Spark line; Azure's connector for the default line only. */
   def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = {
     val isDefault = hadoopVersion == SparkLine.Default.hadoop
     Seq(
@@ -74,9 +74,9 @@ object StorageJars {
     serverJars := replace("hdfs", (Runtime / fullClasspathAsJars).value.files)
   )
 
-  /** Makes a directory of the cache hold these files and no others; a second run copies nothing. */
+  /** Makes a directory of the cache hold exactly these files; a second run copies nothing. */
   private def replace(name: String, files: Seq[File]): Unit = {
-    // As Python and the shell have it: to Java, home is what stands in the list of users.
+    // As in Python and the shell: Java takes the home directory from the list of users instead.
     val home = sys.env.get("HOME").map(file).getOrElse(Path.userHome)
     val cache = sys.env.get("SPARK_DSTL_CACHE").map(file).getOrElse(home / ".cache" / "spark-dstl")
     val directory = cache / "jars" / name

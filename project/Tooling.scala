@@ -4,7 +4,7 @@ import java.nio.file.{Files, StandardCopyOption}
 import sbt._
 import sbt.Keys._
 
-/** Tasks behind the Makefile's targets: each is what one target needs, so that it costs one start of sbt. */
+/** The tasks of the Makefile's targets: one for each target, so that a target starts sbt once. */
 object Tooling {
   val jar = taskKey[File]("Builds the users' jar, puts it into target/ and a copy into the Python package")
   val testJar = taskKey[File]("Packs the test classes of both modules, for end-to-end tests, into target/")
@@ -13,7 +13,7 @@ object Tooling {
   val checkDocs = taskKey[Unit]("Fails if a file generated from the options or the error conditions is out of date")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
 
-  /** Copies `built` to each of `copies`, in one step each: a reader sees the old jar or the new one. */
+  /** Copies `built` to each of `copies` atomically: a reader gets the old jar or the new one. */
   def publishJar(built: File, copies: File*): File = {
     copies.foreach { copy =>
       val temporary = copy.getParentFile / s"${copy.getName}.tmp"

@@ -16,7 +16,7 @@ import org.apache.hadoop.util.functional.RemoteIterators
 /**
  * An HDFS of three datanodes on the loopback interface: `MiniHdfs <directory> <port> <port of WebHDFS>`.
  *
- * Says `ready` once files can be written, then does what its standard input says, one command a line, answered by
+ * Prints `ready` once files can be written, then runs the commands in its standard input, one per line, and answers each with
  * `done <command>`; ends with its input. Commands: `restart-namenode`, `enter-safe-mode`, `leave-safe-mode`,
  * `stop-datanode`, `stop-datanodes` (all of them), `restart-datanodes` (all that were stopped), `list-open-files`, which says
  * `open <path>` of each that is being written, and `expire-leases`, which takes files from writers that are silent.
@@ -51,7 +51,7 @@ object MiniHdfs {
 
   private def configuration(): Configuration = {
     val made = new HdfsConfiguration()
-    // A file that a dead writer left open is another's after seconds, not after minutes.
+    // Another writer can take over a dead writer's open file after seconds, not after minutes.
     made.setLong("dfs.namenode.lease-recheck-interval-ms", 500)
     made.setInt("dfs.heartbeat.interval", 1)
     made.setInt("dfs.namenode.heartbeat.recheck-interval", 1000)
