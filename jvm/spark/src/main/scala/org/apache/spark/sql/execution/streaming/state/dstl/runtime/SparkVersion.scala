@@ -15,7 +15,7 @@ private[dstl] object SparkVersion extends Logging {
   /** @throws sparkdstl.log.error.DstlException if this jar is for another minor release */
   def check(): Unit = verdict.foreach(throw _)
 
-  /** The error if the jar is for another minor release than `found`; warns if the jar was compiled against another patch release. */
+  /** The error if the jar is for another minor release than `found`; warns about another patch release. */
   private[dstl] def judge(found: String): Option[DstlException] =
     if (found != BuiltFor.Line && !found.startsWith(BuiltFor.Line + "."))
       Some(ProtocolErrors.unsupportedSpark(found, BuiltFor.Line))
