@@ -13,11 +13,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{ExecutorLink, RunId, ToExecutor}
 
 /**
- * The driver's wait between the end of a batch's tasks and its commit entry: until everything that the batch's attempts
- * sealed is durable.
+ * The driver's wait between the end of a batch's tasks and its commit entry: until the changes of the selected attempts are
+ * durable.
  *
- * Executors that still hold something are requested to upload it at once, again and again until all is settled: one that
- * does not answer may still upload. What it holds is lost only when Spark reports the loss of the executor.
+ * The barrier repeats its flush request to executors that hold changes until all stores are settled. Changes count as lost only
+ * when an upload fails or Spark reports the loss of the executor, not when an executor does not answer.
  */
 private[coordinator] final class Barrier(
     run: RunId,
@@ -30,10 +30,11 @@ private[coordinator] final class Barrier(
   private val ended = Promise[Throwable]()
 
   /**
-   * Takes no more seals for the batch, and selects its winners. Losers drop their local state.
+   * Closes the batch to further seals, selects its winners, and sends the losers' executors the request to drop their local
+   * state.
    *
-   * @param ids the state store checkpoint ids that the commit entry names
-   * @param reported attempts whose results Spark has taken, in the order in which it did
+   * @param ids state store checkpoint ids in the commit entry
+   * @param reported attempts whose results Spark has accepted, in order
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
     val closing = ledger.close(batch, ids, reported)
@@ -45,9 +46,9 @@ private[coordinator] final class Barrier(
   }
 
   /**
-   * The segments of the closed batch, once all are durable.
+   * Completes with the segments of the closed batch once all are durable.
    *
-   * Fails with DSTL_LOST_CHANGES if something is lost, and with DSTL_COMMIT_TIMEOUT if it is not durable in time.
+   * Fails with DSTL_LOST_CHANGES if changes are lost, and with DSTL_COMMIT_TIMEOUT if they are not durable in time.
    */
   def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
     val settled = ledger.whenSettled
@@ -70,7 +71,7 @@ private[coordinator] final class Barrier(
     }
   }
 
-  /** The run ends: each wait fails with `error`. */
+  /** Fails the current wait and later ones with `error`. */
   def end(error: Throwable): Unit = ended.trySuccess(error): Unit
 
   private def requestFlush(settled: Future[Unit]): Unit = {

@@ -6,9 +6,9 @@ import sparkdstl.log.transport.BarrierReport
 private[coordinator] object BarrierReports {
 
   /**
-   * How the barrier of `batch` went, whose entry was written. Snapshots of earlier versions are not part of it.
+   * The report of the barrier of `batch`, without the segments of snapshots of earlier versions.
    *
-   * @param logBytes how large the log is with the entry
+   * @param logBytes size of the log with the entry
    */
   def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long, logBytes: Long): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)
@@ -28,12 +28,12 @@ private[coordinator] object BarrierReports {
     )
   }
 
-  /** Bytes that an entry adds to the log, with the changes that it names in data files. */
+  /** Bytes that an entry adds to the log, with its changes in data files. */
   def size(entry: EncodedEntry): Long =
     entry.payload.length + entry.index.entries.iterator.filterNot(_.key.kind.isOfSnapshot).flatMap(_.parts)
       .filter(_.file.nonEmpty).map(_.length.toLong).sum
 
-  /** Without the files that an earlier snapshot of the store has brought: these have its version. */
+  /** The segments of new snapshots, without files of earlier snapshots, which have a lower version. */
   private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {
     val zips = ofSnapshots.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot)
       .map(zip => zip.storeDirectory -> zip.version).toSet

@@ -12,12 +12,12 @@ import sparkdstl.log.request.Deadline
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * @param waitMillis until all that it carries or names was durable
- * @param writeMillis from then on, until it was created
+ * @param waitMillis until all segments were durable
+ * @param writeMillis from then until the entry was created
  */
 private[coordinator] final case class WrittenEntry(entry: EncodedEntry, waitMillis: Long, writeMillis: Long)
 
-/** Commits one batch after another: waits at the barrier, creates the entry, and adds it to the view of the log. */
+/** Commits batches: waits at the barrier, creates the entry, and adds it to the view. */
 private[coordinator] final class BatchCommit(
     state: GuardedState,
     ledger: AttemptLedger,
@@ -42,7 +42,7 @@ private[coordinator] final class BatchCommit(
     written.andThen { case Failure(_) => metrics.failed() }
   }
 
-  /** The entry exists. */
+  /** Updates ledger, view and metrics after the entry was created. */
   def committed(batch: Long, written: WrittenEntry): Unit = {
     import written._
     val unused = ledger.committed(batch)

@@ -10,24 +10,24 @@ final class CommitMetrics extends MetricGroup("commits") {
   private final val Remembered = 500
   private val commits = counter("count")
 
-  /** Batches that could not be committed, or whose commit is unknown. */
+  /** Batches whose commit failed or has an unknown outcome. */
   private[coordinator] val failed = counter("failures")
 
-  /** Task attempts whose changes were not taken. */
+  /** Seals that were refused. */
   private[coordinator] val refused = counter("refusedSeals")
 
-  /** Of commit entries, with Spark's part. */
+  /** Bytes of commit entries, with Spark's part. */
   private val entryBytes = counter("entryBytes")
 
-  /** Of segments in commit entries. */
+  /** Bytes of segments in commit entries. */
   private val inlineBytes = counter("inlineBytes")
 
-  /** Of segments in data files that commit entries name. */
+  /** Bytes of segments in data files. */
   private val uploadedBytes = counter("uploadedBytes")
   private val waits = latencies("barrierWait", Remembered, 50, 99)
   private val writes = latencies("entryWrite", Remembered, 50, 99)
 
-  /** Rounds of retention that could not delete something; it is retried. */
+  /** Rounds of retention that failed and are retried. */
   private[coordinator] val deletionFailed = counter("failedDeletions")
 
   private[coordinator] def committed(report: BarrierReport): Unit = {

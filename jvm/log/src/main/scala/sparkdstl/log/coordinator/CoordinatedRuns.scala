@@ -7,21 +7,21 @@ import scala.concurrent.Future
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
 /**
- * The runs that a driver coordinates: at most one on a checkpoint. A run is here from when its own query began it until it
- * ends; no request changes that. Thread-safe.
+ * The runs that a driver coordinates: at most one per checkpoint. A query adds its run at the start and removes it at the end;
+ * no message of an executor does. Thread-safe.
  */
 final class CoordinatedRuns {
   import CoordinatedRuns._
 
   private val runs = new AtomicReference(Runs())
 
-  /** The run is the current one on its checkpoint from now on. The one before is returned, and has ended. */
+  /** Makes the run the current one on its checkpoint, and returns the previous one, which is removed. */
   def begin(run: RunCoordinator): Option[RunCoordinator] = {
     val before = runs.getAndUpdate(of => of.ended(of.on(run.id.root).map(_.id)).began(run))
     before.on(run.id.root)
   }
 
-  /** The run has ended. */
+  /** Removes the run and returns it. */
   def end(id: RunId): Option[RunCoordinator] =
     runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
 
@@ -30,7 +30,7 @@ final class CoordinatedRuns {
 
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector
 
-  /** Answers an executor for the run that it names. */
+  /** Answers a message of an executor. */
   def answer(from: String, id: RunId, message: ToDriver): Future[FromDriver] = {
     val now = runs.get
     now.current(id) match {
@@ -40,13 +40,13 @@ final class CoordinatedRuns {
     }
   }
 
-  /** An executor was lost. */
+  /** Reports the loss of an executor to all runs. */
   def executorLost(executor: String, reason: String): Unit = all.foreach(_.executorLost(executor, reason))
 }
 
 private object CoordinatedRuns {
 
-  /** Late tasks of older ones are answered that no driver coordinates them. */
+  /** Late tasks of older runs get the answer [[FromDriver.NotCoordinated]]. */
   private val RememberedRuns = 1000
 
   private final case class Runs(byRoot: Map[String, RunCoordinator] = Map.empty, lastEnded: Vector[RunId] = Vector()) {

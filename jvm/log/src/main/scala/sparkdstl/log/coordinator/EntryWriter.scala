@@ -11,10 +11,10 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, Deadline, Outcome, QueryStorage}
 
 /**
- * Creates a commit entry: the one write that decides whose batch it is. Where storage does not create exclusively, entries are
- * read before and after.
+ * Creates commit entries: the one write that decides which run commits a batch. If storage does not create exclusively, the
+ * writer also reads the newest entries before and after.
  *
- * @param listEvery one entry in so many lists all snapshots
+ * @param listEvery see [[RunLimits]]
  */
 private[coordinator] final class EntryWriter(
     storage: QueryStorage,
@@ -27,14 +27,14 @@ private[coordinator] final class EntryWriter(
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** The state store checkpoint ids that the entry names, as Spark wrote it. */
+  /** The state store checkpoint ids in the content that Spark wrote. */
   def checkpointIds(batch: Long, content: Array[Byte]): Set[String] =
     SparkEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 
   /**
-   * Creates the entry of `batch`. A future that fails with DSTL_COMMIT_UNKNOWN means that it is unknown whether the entry counts;
-   * with [[sparkdstl.log.error.FencedException]], that it does not: another driver's batches do. With anything else the entry
-   * does not exist and never will.
+   * Creates the entry of `batch`. If the future fails with DSTL_COMMIT_UNKNOWN, it is unknown whether the batch is committed;
+   * with [[sparkdstl.log.error.FencedException]], another driver has committed it. With any other error the entry does not
+   * exist and never will.
    *
    * @param content the entry as Spark wrote it
    */
@@ -59,8 +59,8 @@ private[coordinator] final class EntryWriter(
     } yield entry
 
   /**
-   * The id of the entry that the one of `batch` is built on. An entry that appeared after this run had claimed its epoch is
-   * another driver's: it has committed beside this run, whose claim fences another batch.
+   * The id of the entry before `batch`. An entry that is not in the view was created by another driver after this run's claim:
+   * the run is fenced.
    */
   private def entryBefore(batch: Long): Future[Option[UUID]] = {
     val view = state.get.view
@@ -71,7 +71,7 @@ private[coordinator] final class EntryWriter(
     }
   }
 
-  /** Once the entry is there, an error means that it is unknown whether it counts. */
+  /** Reads the entry after its creation. If that fails, it is unknown whether the batch is committed. */
   private def readAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =
     refuseIfReplaced(batch + 1, entry.index.link.map(_.entry)).recoverWith {
       case fenced: FencedException => Future.failed(fenced)
@@ -93,7 +93,7 @@ private[coordinator] final class EntryWriter(
     }
   }
 
-  /** Fails unless the entry below `batch` is the one that we know. */
+  /** Fails unless the entry below `batch` has the id `known`. */
   private def refuseIfReplaced(batch: Long, known: Option[UUID]): Future[Unit] =
     if (known.isEmpty) Future.unit
     else entries.read(batch - 1).flatMap {

@@ -31,7 +31,7 @@ private[coordinator] final class ExecutorAnswers(
     case uploaded: ToDriver.Uploaded => Future.successful(seals.uploaded(from, uploaded))
     case ToDriver.Bypass(why) =>
       val isFirst = state.modify(of => (of.copy(bypassed = true), !of.bypassed))
-      if (isFirst) logger.warn(s"Nothing of ${id.root} goes to the log: $why")
+      if (isFirst) logger.warn(s"State changes of ${id.root} bypass the log: $why")
       Future.successful(FromDriver.Noted)
     case ToDriver.Release(lowest) =>
       state.change(lowest.foldLeft(_) { case (view, (store, version)) => view.releasedBelow(store, version) })

@@ -8,16 +8,15 @@ import sparkdstl.log.coordinator.view.{GuardedState, Restart}
 import sparkdstl.log.runtime.{RepeatedReport, Timer}
 
 /**
- * Watches a query that was started again until its first batch is committed: a restart that takes long is reported in the
- * driver's log, every ten seconds, with the number of stores that tasks have come to.
+ * Logs the progress of a restarted query every ten seconds until its first commit: the number of stores that tasks have opened.
  *
- * @param query names it in logs
+ * @param query the name of the query in logs
  */
 private[coordinator] final class RestartWatch(query: String, state: GuardedState, timer: Timer) {
   private val logger = LoggerFactory.getLogger(classOf[RestartWatch])
   private val reports: RepeatedReport = new RepeatedReport(timer)(() => report())
 
-  /** A task has come to the store. */
+  /** Records that a task has opened the store. */
   def reached(storeDirectory: String): Unit = {
     val begins = state.modify { of =>
       val restart = of.restart.map(known =>
@@ -35,7 +34,7 @@ private[coordinator] final class RestartWatch(query: String, state: GuardedState
     case Some(Restart(stores, awaited, Some(sinceNanos))) =>
       val seconds = TimeUnit.NANOSECONDS.toSeconds(timer.nowNanos - sinceNanos)
       logger.info(
-        s"$query is being restarted for $seconds s: tasks have come to ${stores - awaited.size} of $stores stores"
+        s"$query has been restarting for $seconds s: tasks have opened ${stores - awaited.size} of $stores stores"
       )
     case _ => reports.end()
   }

@@ -16,11 +16,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport._
 
 /**
- * The driver's side of one run of one query: a state machine of its phases. It takes seals from tasks, commits batches, and
- * deletes what no version needs. [[RunFactory]] begins it.
+ * The driver's side of one run of one query: a state machine of its phases. It accepts seals from tasks, commits batches, and
+ * deletes unneeded objects. [[RunFactory]] begins it.
  *
- * When [[commit]] succeeds, the state that the batch leads to can be rebuilt from storage alone. When it fails with anything
- * but DSTL_COMMIT_UNKNOWN, this run has not committed the batch, and never will.
+ * If [[commit]] succeeds, the state after the batch can be rebuilt from storage alone. If it fails with any condition but
+ * DSTL_COMMIT_UNKNOWN, this run has not committed the batch and never will.
  */
 final class RunCoordinator private[coordinator] (
     val id: RunId,
@@ -38,52 +38,52 @@ final class RunCoordinator private[coordinator] (
 
   def epoch: Long = view.epoch
 
-  /** Whether storage has refused, at the start, to create an object a second time. */
+  /** Whether storage creates exclusively, according to the trial at the start. */
   def createsExclusively: Boolean = state.get.exclusive
 
-  /** The number of commit entries that this run knows. */
+  /** The number of commit entries in the view. */
   def retainedEntries: Int = view.entries.size
 
-  /** Bytes of these, with the changes that they name in data files. */
+  /** Bytes of the log; see [[LogView.bytes]]. */
   def retainedBytes: Long = view.bytes
 
-  /** Stores that no task has used since the query was started again; 0 once a batch was committed. */
+  /** The number of stores that no task has opened since the restart of the query; 0 after the first commit. */
   def awaitedStores: Int = state.get.restart.fold(0)(_.awaited.size)
 
-  /** Directories of the stores that the newest entry with a log has changed. */
+  /** Directories of the stores that the newest entry with segments has changed. */
   def stores: Set[String] = view.stores.toSet
 
-  /** The last batch that this run knows to be committed; -1 if there is none. */
+  /** The last committed batch in the view; -1 if there is none. */
   def lastCommitted: Long = view.newest
 
-  /** How the newest barrier went. */
+  /** The report of the newest barrier. */
   def barrier: Option[BarrierReport] = state.get.barrier
 
-  /** Whether `commits/<batch>` is known not to exist, unless another driver has taken over. */
+  /** Whether the view shows that `commits/<batch>` does not exist. Another driver may have created it. */
   def knowsAbsent(batch: Long): Boolean = {
     val now = state.get
     now.phase == RunPhase.Running && batch > now.view.newest
   }
 
-  /** Whether tasks have sealed anything for `batch`. */
+  /** Whether there are seals for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
 
-  /** Whether it commits batches: no commit has failed, and it was not ended. Otherwise its view may be outdated. */
+  /** See [[sparkdstl.log.coordinator.view.RunState.isAtWork]]. */
   def isAtWork: Boolean = state.get.isAtWork
 
-  /** Answers an executor. Does not throw. */
+  /** Answers a message of an executor. Does not throw. */
   def answer(from: String, message: ToDriver): Future[FromDriver] =
     try answers.to(from, message)
     catch { case NonFatal(error) => Future.failed(error) }
 
-  /** An executor was lost, and with it what it had not uploaded. */
+  /** Marks the segments that a lost executor has not uploaded as lost. */
   def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
 
   /**
-   * Commits a batch: everything its tasks sealed becomes durable, then the commit entry is created.
+   * Commits a batch: waits until its changes are durable, then creates the commit entry.
    *
    * @param content the commit entry as Spark wrote it
-   * @param reported task attempts whose results Spark has taken for this batch, in the order in which it did
+   * @param reported task attempts of this batch whose results Spark has accepted, in order
    */
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val done = Promise[Unit]()
@@ -103,9 +103,9 @@ final class RunCoordinator private[coordinator] (
   }
 
   /**
-   * Spark, or a user, requests the deletion of `commits/<batch>`. Completes when the entry is gone, or when the request is
-   * noted: an entry that is still needed is deleted later. The newest entry is deleted at once, after the commit that is under way,
-   * which is a rollback, and the run ends. Fails unless [[isAtWork]].
+   * Requests the deletion of `commits/<batch>`. Completes when the entry is deleted or the request is recorded: retention
+   * deletes it when no store needs it. Deleting the newest entry is a rollback: it takes effect at once, after a commit that is
+   * under way, and ends the run. Fails unless [[isAtWork]].
    */
   def deleteEntry(batch: Long): Future[Unit] = {
     val before = state.modify { of =>
@@ -137,7 +137,7 @@ final class RunCoordinator private[coordinator] (
     case Failure(error) => close().transform(_ => Failure(error))
   }
 
-  /** Ends the run: it commits no more, and deletes what is not needed a last time. Completes when its requests have ended. */
+  /** Ends the run: refuses commits, and runs a last round of retention. Completes when the run's requests have ended. */
   def close(): Future[Unit] = {
     val before = state.modify { of =>
       (if (of.isAtWork) of.copy(phase = RunPhase.Closing, restart = None) else of, of)
@@ -152,18 +152,18 @@ final class RunCoordinator private[coordinator] (
     } yield ()
   }
 
-  /** The entry exists: whatever fails from here on, the batch is committed. */
+  /** Updates the view after the entry was created. A failure here does not undo the commit. */
   private def committedNow(batch: Long, written: WrittenEntry): Unit =
     try {
       batches.committed(batch, written)
       cleanup.committed()
     } catch {
-      case NonFatal(error) => logger.warn(s"Batch $batch of ${id.root} is committed; what follows has failed", error)
+      case NonFatal(error) => logger.warn(s"Batch $batch of ${id.root} is committed, but the work after the commit has failed", error)
     }
 
   private def failed(error: Throwable): Unit = {
     val unknown = DstlException.conditionOf(error).contains("DSTL_COMMIT_UNKNOWN")
-    // After an unknown commit nothing may be deleted that it may have named; after another driver's, nothing at all.
+    // The run deletes nothing any more: an entry of unknown outcome may name the files, or another driver's may.
     state.update(_.copy(phase = if (unknown) RunPhase.Broken else RunPhase.Ended, restart = None)): Unit
     ledger.end()
   }

@@ -18,9 +18,9 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
 
 /**
- * A run that is to begin.
+ * The parameters of a new run.
  *
- * @param accumulator the number of the accumulator in which tasks name their attempts
+ * @param accumulator the id of the accumulator in which tasks report their attempts
  */
 final case class RunSetup(
     run: UUID,
@@ -31,10 +31,10 @@ final case class RunSetup(
     limits: RunLimits = RunLimits()
 )
 
-/** What a driver has once, for all its runs. */
+/** The resources that all runs of a driver share. */
 final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, metrics: CommitMetrics)
 
-/** Begins runs: claims an epoch, and assembles the coordinator around what was found. */
+/** Begins runs: claims an epoch, and assembles the coordinator. */
 object RunFactory {
   private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
 

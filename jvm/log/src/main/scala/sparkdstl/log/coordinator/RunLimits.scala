@@ -3,13 +3,13 @@ package sparkdstl.log.coordinator
 import sparkdstl.log.coordinator.view.RetentionLimits
 
 /**
- * Sizes that bound what a run does at once and what it keeps. Not for users to choose.
+ * Internal limits of a run. Users cannot set them.
  *
  * @param retention of one round of retention
- * @param listEvery one commit entry in so many lists all snapshots, and those after it continue its list
- * @param fencingRuns the claims of so many runs are kept: more are not expected to be paused at the same time
- * @param carriedBytes of snapshots that a commit entry takes from the seals of its batch, if the query has few stores
- * @param fetchLength how many bytes of an entry's end are fetched to know its index: enough for some thousand segments
+ * @param listEvery one commit entry in so many lists all snapshots; the others continue its list
+ * @param fencingRuns the number of claims that are kept: the maximum of runs that can be paused at the same time
+ * @param carriedBytes inline bytes of carried snapshots per commit entry, for a query with few stores
+ * @param fetchLength bytes of an entry's end that are fetched for its index: enough for some thousand segments
  */
 final case class RunLimits(
     retention: RetentionLimits = RetentionLimits(),

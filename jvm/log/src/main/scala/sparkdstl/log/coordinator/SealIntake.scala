@@ -9,9 +9,9 @@ import sparkdstl.log.format.{SegmentKind, SegmentPart}
 import sparkdstl.log.transport.{FromDriver, RunId, SealedSegment, ToDriver}
 
 /**
- * Takes what tasks seal into the ledger, and keeps the data files of their snapshots. Thread-safe.
+ * Adds the seals of tasks to the ledger, and protects the data files of their snapshots from deletion. Thread-safe.
  *
- * @param carriedBytes of carried snapshots that a commit entry takes, if there are few stores
+ * @param carriedBytes inline bytes of carried snapshots per commit entry, for a query with few stores
  */
 private[coordinator] final class SealIntake(
     id: RunId,
@@ -24,7 +24,7 @@ private[coordinator] final class SealIntake(
 
   private final val CarriedBytesPerStore = 128L
 
-  /** Takes a seal, if the driver does. */
+  /** Accepts or refuses a seal. */
   def take(from: String, seal: ToDriver.Seal): FromDriver =
     if (!state.get.isAtWork) FromDriver.Superseded
     else {
@@ -41,11 +41,11 @@ private[coordinator] final class SealIntake(
         case FromDriver.Accepted(_, notTaken) =>
           val gone = missing.toVector.collect { case (Some(store), files) => store -> files.toVector.sorted }
           FromDriver.Accepted(state.get.barrier, notTaken ++ gone ++ unneeded(view, outdated))
-        // As when a query is stopped: two messages of one executor may overtake each other.
+        // When a query is stopped, a withdrawal may overtake the seal.
         case AttemptLedger.Withdrawn => AttemptLedger.Withdrawn
         case refused: FromDriver.Refused =>
           metrics.refused()
-          // Spark drops the error with which a killed task fails.
+          // Spark discards the error of a killed task.
           logger.warn(
             ProtocolErrors.sealRefused(seal.attempt, seal.batch, id.run, refused.reason, refused.stale).getMessage +
               s" It is on executor $from."
@@ -61,13 +61,16 @@ private[coordinator] final class SealIntake(
   def uploaded(from: String, message: ToDriver.Uploaded): FromDriver =
     answerToUnknown(message.results.filterNot { case (ticket, result) => ledger.uploaded(from, ticket, result) })
 
-  /** An entry holds that snapshot of the store already, or a later one: it need not be carried again. */
+  /** Whether an entry holds the same or a later snapshot of the store. */
   private def hasNewer(view: LogView, store: String, segments: Vector[SealedSegment]): Boolean =
     view.snapshotsOf(store).lastOption.exists(held =>
       segments.exists(of => of.key.kind == SegmentKind.Snapshot && of.key.version <= held.key.version)
     )
 
-  /** Files of outdated snapshots that their executor discards. Entries may name them all, for other snapshots in the same files. */
+  /**
+   * By store, the files of outdated snapshots that their executor discards: those that no entry names; or all of them, if
+   * entries name all, but only for other snapshots in the same files.
+   */
   private def unneeded(
       view: LogView,
       outdated: Map[String, Vector[SealedSegment]]
@@ -80,10 +83,10 @@ private[coordinator] final class SealIntake(
     }
 
   /**
-   * From now on the data files of the seal's snapshots are not deleted until the batch is committed.
+   * Protects the data files of the seal's snapshots from deletion until the batch is committed.
    *
    * @param carried snapshots, by store
-   * @return files that may be gone, by store, or None for what is part of the commit
+   * @return files that may have been deleted, by store of a carried snapshot, or None for a snapshot that is part of the commit
    */
   private def promised(
       seal: ToDriver.Seal,
@@ -99,16 +102,16 @@ private[coordinator] final class SealIntake(
   }
 
   /**
-   * The query waits while a commit entry is written. So an entry takes a bounded number of bytes of snapshots, and the rest
-   * comes with later seals. The bound grows with the number of stores, as the entry itself does.
+   * Bounds the inline bytes of carried snapshots per entry, because the query waits while the entry is written; later seals
+   * carry the rest. The bound grows with the number of stores, as the entry does.
    */
   private def carriedLimit(view: LogView): Long = math.max(carriedBytes, view.stores.size * CarriedBytesPerStore)
 
   private def filesOf(segments: Vector[SealedSegment]): Set[String] = segments.iterator.flatMap(_.files).toSet
 
   /**
-   * Uploads with unknown tickets are reported for a second time, or belong to a batch that was committed without them. Their
-   * executor discards the latter: the files may hold what a batch under way needs.
+   * Answers a report with unknown tickets. Such an upload was reported before, or its batch was committed without it. In the
+   * second case the executor discards it, because its file may also hold changes of a batch under way.
    */
   private def answerToUnknown(results: Vector[(Long, Either[String, SegmentPart])]): FromDriver = {
     val now = state.get

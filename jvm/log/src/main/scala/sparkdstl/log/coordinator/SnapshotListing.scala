@@ -6,16 +6,15 @@ import sparkdstl.log.coordinator.view.GuardedState
 import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
 
 /**
- * Brings the snapshots that existed at the start of the run into the view: read with the first request, and again after a
- * failure.
+ * Adds the snapshots that existed at the start of the run to the view: on the first call, and again after a failure.
  *
- * @param newest the newest entry at the start, which needs no second read
+ * @param newest the newest entry at the start, which was read already
  */
 private[coordinator] final class SnapshotListing(state: GuardedState, entries: EntryReader, newest: EntryFound)(implicit
     executor: ExecutionContext
 ) {
 
-  /** Completes when the view has them. */
+  /** Completes when the view has the snapshots. */
   def known(): Future[Unit] = {
     val reading = Promise[Unit]()
     val (underWay, begins) = state.modify { of =>

@@ -109,8 +109,8 @@ object Branches {
   /** Parts of log lines, and which branch they show. */
   private[world] val ofLines: Vector[(String, String)] = Vector(
     "that earlier runs left uncommitted" -> "sweep-deletes",
-    "Could not delete what earlier runs left in" -> "sweep-fails",
-    "stays until the entry of batch" -> "sweep-blocked",
+    "Could not delete uncommitted files of earlier runs in" -> "sweep-fails",
+    "until the entry of batch" -> "sweep-blocked",
     "a later round tries again" -> "round-fails",
     "was deleted while its query is running" -> "newest-deleted-under-a-run",
     "does not create objects exclusively" -> "storage-not-exclusive",

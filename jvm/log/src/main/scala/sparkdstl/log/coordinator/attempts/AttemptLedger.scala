@@ -7,13 +7,13 @@ import sparkdstl.log.format.{CommittedSegment, SegmentKey, SegmentKind, SegmentP
 import sparkdstl.log.transport.{FromDriver, SealedSegment, ToDriver}
 
 /**
- * The seals of one run's task attempts, for batches that are not committed yet, and the state of their segments.
+ * The seals of one run's task attempts for uncommitted batches, and the states of their segments.
  *
- * A batch takes seals until [[close]]; then attempts are chosen for its stores, and [[whenSettled]] completes when all that
- * was chosen is durable or lost. Seals and withdrawals may be repeated. The cost of a report does not depend on the number of
+ * A batch takes seals until [[close]], which chooses attempts for its stores; [[whenSettled]] completes when all chosen
+ * segments are durable or lost. Seals and withdrawals are idempotent. The cost of a report does not depend on the number of
  * stores. Thread-safe.
  *
- * @param budget for the inline bytes held here
+ * @param budget of inline bytes
  */
 private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   import AttemptLedger._
@@ -23,20 +23,20 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private val tickets = mutable.HashMap.empty[String, mutable.HashMap[Long, HeldSegment]] // by executor
   private var closedBatch = -1L
   private var chosen: Option[Chosen] = None
-  // Attempts that may be part of a commit which has not ended well, and of the last one.
+  // The attempts of a commit that has not succeeded (yet), and those of the last commit.
   private var undecided: Option[(Long, Set[Long])] = None
   private var committedBy = Map.empty[String, Long]
   private var committedAttempts = Set.empty[Long]
   private var committedBatch = -1L
 
   /**
-   * Takes an attempt's seal, and as many of the snapshots that it carries as fit.
+   * Takes an attempt's seal, and as many of its carried snapshots as fit.
    *
-   * @param carriedLimit inline bytes of carried snapshots in a batch, at most: the query waits while its entry is written
+   * @param carriedLimit the maximum of inline bytes of carried snapshots in a batch
    */
   def seal(executor: String, seal: ToDriver.Seal, carriedLimit: Long): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
-    // Of a segment that was written twice the last counts.
+    // If a segment was written twice, the last one counts.
     val latest = seal.segments.reverseIterator.distinctBy(_.key).toVector.reverse
     val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
     if (known.exists(_.withdrawn)) Withdrawn
@@ -56,9 +56,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Takes back the seals of an attempt for a batch, later ones included.
+   * Withdraws the seals of an attempt for a batch, later ones included.
    *
-   * @return whether they may be part of a commit: the batch is closed and this attempt was chosen
+   * @return whether the seals may be part of a commit: the batch is closed and the attempt was chosen
    */
   def withdraw(attempt: Long, batch: Long): Boolean = synchronized {
     val mayBeCommitted = undecided.exists { case (of, attempts) => of == batch && attempts(attempt) } ||
@@ -76,9 +76,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * An upload has ended; may be reported twice.
+   * Records the end of an upload. Idempotent.
    *
-   * @return whether the ticket is known; else its batch is forgotten
+   * @return whether the ticket is known: its batch is not committed yet
    */
   def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Boolean = {
     val (isKnown, settled) = synchronized {
@@ -90,7 +90,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     isKnown
   }
 
-  /** What the executor had not yet uploaded is lost, unless a report still arrives. */
+  /** Marks all segments that the executor has not uploaded as lost. A late report can still make them durable. */
   def executorLost(executor: String, reason: String): Unit = {
     val settled = synchronized {
       val segments = tickets.get(executor).fold(Vector.empty[HeldSegment])(_.valuesIterator.toVector.distinct)
@@ -100,15 +100,15 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     settled.foreach(_.trySuccess(()))
   }
 
-  /** Whether anything was sealed for `batch`. */
+  /** Whether there are seals for `batch`. */
   def hasSeals(batch: Long): Boolean =
     synchronized(batches.get(batch).exists(_.attempts.valuesIterator.exists(a => !a.withdrawn && a.segments.nonEmpty)))
 
   /**
-   * Takes no more seals for `batch`, and chooses attempts for its stores.
+   * Closes `batch` to further seals, and chooses attempts for its stores.
    *
-   * @param ids the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
-   * @param reported attempts whose results Spark has taken, in the order in which it did
+   * @param ids state store checkpoint ids in the commit entry; empty in a checkpoint without ids
+   * @param reported attempts whose results Spark has accepted, in order
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Closing = synchronized {
     closedBatch = math.max(closedBatch, batch)
@@ -125,10 +125,10 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     Closing(losers, ids -- sealedIds)
   }
 
-  /** Executors that still have to upload something of what was chosen. */
+  /** Executors that hold chosen segments which are not uploaded. */
   def holders: Set[String] = synchronized(chosen.iterator.flatMap(_.unsettled).flatMap(_.holders).toSet)
 
-  /** Completes as soon as every store of the closed batch is settled. */
+  /** Completes when every store of the closed batch is settled. */
   def whenSettled: Future[Unit] = {
     val (promise, isSettled) = synchronized((chosen.get.settled, chosen.get.unsettled.isEmpty))
     if (isSettled) promise.trySuccess(()): Unit
@@ -139,7 +139,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def unsettled: Vector[String] =
     synchronized(chosen.iterator.flatMap(_.unsettled).map(_.store).toVector.distinct)
 
-  /** The segments for the commit entry, or the lost stores, and why. To be called once all is settled. */
+  /** The segments for the commit entry, or the lost stores with reasons. Called after [[whenSettled]] has completed. */
   def result: Either[Vector[(String, String)], Vector[CommittedSegment]] = synchronized {
     val choices = chosen.get.choices
     val lost = choices.filter(_.durable.isEmpty).map(choice => choice.store -> choice.whyLost)
@@ -153,9 +153,9 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * The closed batch is committed. Forgets it and all before it.
+   * Records the commit of the closed batch. Forgets it and all earlier ones.
    *
-   * @return data files that attempts named which are not part of it
+   * @return data files named by attempts that are not part of the commit
    */
   def committed(batch: Long): Set[String] = synchronized {
     val durable = winners
@@ -170,7 +170,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     forget(batch) -- used -- batches.valuesIterator.flatMap(_.files)
   }
 
-  /** Forgets the batches up to `batch`, and returns the data files that they named. */
+  /** Forgets the batches up to `batch`, and returns their data files. */
   def forget(batch: Long): Set[String] = synchronized {
     closedBatch = math.max(closedBatch, batch)
     chosen = None
@@ -178,7 +178,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     drop(batches.keysIterator.filter(_ <= batch).toVector)
   }
 
-  /** The run has ended: releases all bytes, and keeps which attempts may be part of a commit. */
+  /** Ends the run: releases all bytes, and refuses seals. Withdrawals are still answered. */
   def end(): Unit = synchronized {
     chosen = None
     closedBatch = Long.MaxValue
@@ -199,8 +199,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Whether it was built on a local state that is not known to be the committed one: another attempt's commit has replaced it,
-   * or the batch that left it was never committed.
+   * Whether the segment was built on a local state that may differ from the committed one: another attempt was committed, or
+   * the batch of the local state was not.
    */
   private def isStale(batch: Long, segment: SealedSegment): Boolean =
     segment.base.exists { base =>
@@ -208,21 +208,21 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
 
   /**
-   * Takes those carried snapshots of the attempt's stores for which there is room. A part of the room is for those that have
-   * waited longer: tasks seal in much the same order in each batch, and the last would never find room. Lock held.
+   * Takes as many carried snapshots of the attempt's stores as fit. A part of the limit is reserved for snapshots that have
+   * waited longer: tasks seal in a similar order in each batch, so snapshots of the last task would never fit. Lock held.
    */
   private def takeCarried(seal: ToDriver.Seal, limit: Long): Attempt = {
     val batch = batches.getOrElseUpdate(seal.batch, new Batch)
     val attempt = batch.attempts.getOrElseUpdate(seal.attempt, new Attempt)
     def isLocal(store: String) = seal.segments.exists(of => of.base.nonEmpty && of.key.storeDirectory == store)
-    // Files of earlier snapshots keep their versions, so the highest is the zip's.
+    // Files of earlier snapshots keep their versions, so the zip has the highest.
     def versionOf(segments: Vector[SealedSegment]) = segments.iterator.map(_.key.version).max
     seal.carried.groupBy(_.key.storeDirectory).toVector.sortBy(of => versionOf(of._2)).foreach {
       case (store, segments) =>
         val inlineBytes = HeldSegment.inlineBytes(segments.flatMap(_.parts))
         val waited = math.max(0L, seal.batch - versionOf(segments))
         val fits = batch.carriedBytes == 0 || batch.carriedBytes + inlineBytes <= limit - limit / (waited + 2)
-        // Changes that are based on a state from storage prove nothing of what the executor had before.
+        // Only changes that are based on the local state prove that its earlier versions were committed.
         if (isLocal(store) && !attempt.carried.contains(store) && fits && budget.tryAcquire(inlineBytes)) {
           batch.carriedBytes += inlineBytes
           attempt.carried += store -> segments
@@ -240,10 +240,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private def winners: Vector[(String, Candidate)] =
     chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
 
-  /**
-   * Carried snapshots of stores whose changes are committed by the attempt that carried them, without the files that are part of
-   * the commit as well. Most batches have none. Lock held.
-   */
+  /** The carried snapshots of the winners, without files that are part of the commit otherwise. Lock held. */
   private def carriedBy(winners: Vector[(String, Candidate)]): Vector[CommittedSegment] = {
     val carriers = chosen.flatMap(of => batches.get(of.batch)).iterator.flatMap(_.attempts)
       .filter(_._2.carried.nonEmpty).toMap
@@ -259,7 +256,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
   }
 
-  /** The promise of the closed batch, if these segments were the last that it waited for. Lock held. */
+  /** The promise of the closed batch, if its last unsettled store has just been settled. Lock held. */
   private def nowSettled(changed: Iterable[HeldSegment]): Option[Promise[Unit]] = chosen.flatMap { of =>
     val wasSettled = of.unsettled.isEmpty
     changed.iterator.flatMap(_.choice).filter(_.isSettled).foreach(of.unsettled -= _)
@@ -285,18 +282,18 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
 private[coordinator] object AttemptLedger {
 
-  /** The answer to the seal of an attempt that was given up meanwhile. */
+  /** The answer to the seal of a withdrawn attempt. */
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**
-   * @param losers executor, attempt and store directory of what was sealed and not chosen
-   * @param missingIds checkpoint ids named by the entry for which nothing was sealed
+   * @param losers executor, attempt and store directory of seals that were not chosen
+   * @param missingIds checkpoint ids in the entry without a sealed segment
    */
   final case class Closing(losers: Vector[(String, Long, String)], missingIds: Set[String])
 
   private final class Batch {
     val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
-    // Of carried snapshots, inline, those of attempts that were withdrawn included.
+    // Inline bytes of carried snapshots, of withdrawn attempts too.
     var carriedBytes = 0L
 
     def segments: Iterator[HeldSegment] = attempts.valuesIterator.flatMap(_.segments.valuesIterator)
@@ -309,11 +306,11 @@ private[coordinator] object AttemptLedger {
 
   private final class Attempt {
     val segments = mutable.LinkedHashMap.empty[SegmentKey, HeldSegment]
-    // By store directory: finished snapshots of earlier versions.
+    // Finished snapshots of earlier versions, by store directory.
     var carried = Map.empty[String, Vector[SealedSegment]]
     var withdrawn = false
 
-    // Of carried snapshots: their executor does not know whether they were taken.
+    // Files of carried snapshots: a withdrawn attempt's executor has no answer whether they were taken.
     var withdrawnFiles = Vector.empty[String]
 
     def dropCarried(): Vector[SealedSegment] = {

@@ -4,10 +4,10 @@ import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
 /**
- * One segment that one task attempt has sealed, and its state. Guarded by the ledger that holds it.
+ * A segment sealed by a task attempt, and its state. Guarded by the ledger.
  *
- * @param attempt the task attempt; negative where a thread without a task has sealed it
- * @param executor that holds what is not durable
+ * @param attempt the task attempt; negative for a thread without a task
+ * @param executor that holds the segment's bytes until they are durable
  */
 private[coordinator] final class HeldSegment(
     val key: SegmentKey,
@@ -19,10 +19,10 @@ private[coordinator] final class HeldSegment(
   /** The store's directory. */
   def store: String = key.storeDirectory
 
-  /** The tickets under which its executor reports. */
+  /** The tickets of its pending uploads. */
   val tickets: Vector[Long] = sealedParts.collect { case SealedPart.Pending(ticket, _) => ticket }
 
-  /** The choice that depends on it, once its batch is closed. */
+  /** The choice that has it as a candidate, after the batch was closed. */
   var choice: Option[StoreChoice] = None
 
   private var parts = sealedParts
@@ -32,28 +32,28 @@ private[coordinator] final class HeldSegment(
 
   def state: SealState = current
 
-  /** Its bytes that the driver holds. */
+  /** Its bytes in the driver's memory. */
   def inlineBytes: Long = HeldSegment.inlineBytes(parts)
 
-  /** Data files that are known to hold some of it. */
+  /** Data files that hold parts of it, as far as reported. */
   def files: Iterator[String] =
     parts.iterator.collect { case SealedPart.Stored(part) => part }.flatMap(_.file) ++
       places.valuesIterator.flatMap(_.file)
 
-  /** The upload of that ticket is durable. */
+  /** Records that the upload of a ticket is durable. */
   def place(ticket: Long, part: SegmentPart): Unit = {
     places += ticket -> part
     if (places.size == tickets.size && current != SealState.Withdrawn) become(SealState.Durable)
   }
 
-  /** It is lost if it is not durable, unless a report still arrives. */
+  /** Marks it as lost unless it is durable. A late report can still make it durable. */
   def lose(reason: String): Unit =
     if (current == SealState.Sealed || current == SealState.Lost) {
       why = reason
       become(SealState.Lost)
     }
 
-  /** It does not count. Its bytes are released. */
+  /** Withdraws it and drops its inline bytes. */
   def withdraw(): Unit = {
     become(SealState.Withdrawn)
     parts = parts.filter { case _: SealedPart.Inline => false; case _ => true }
@@ -61,7 +61,7 @@ private[coordinator] final class HeldSegment(
 
   def whyLost: String = why
 
-  /** Where all of it is; it must be durable. */
+  /** The places of all its parts. Requires that it is durable. */
   def placed: Vector[Either[Array[Byte], SegmentPart]] = HeldSegment.placed(parts, places)
 
   private def become(state: SealState): Unit = current = SealState.next(current, state)
@@ -69,7 +69,7 @@ private[coordinator] final class HeldSegment(
 
 private[coordinator] object HeldSegment {
 
-  /** Where parts are: inline, or in data files. `uploaded` has the places of those that are pending, by ticket. */
+  /** The places of parts: inline or in data files. `uploaded` has the places of pending parts, by ticket. */
   def placed(
       parts: Vector[SealedPart],
       uploaded: Map[Long, SegmentPart]

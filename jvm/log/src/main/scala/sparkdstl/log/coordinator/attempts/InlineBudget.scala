@@ -3,7 +3,7 @@ package sparkdstl.log.coordinator.attempts
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * Bounds the bytes of small segments that a driver holds, over all its queries. Thread-safe.
+ * Bounds the bytes of small segments in a driver's memory, over all its queries. Thread-safe.
  *
  * @param maxBytes the budget
  */
@@ -18,6 +18,6 @@ final class InlineBudget(maxBytes: Long) {
 
   def release(bytes: Long): Unit = used.addAndGet(-bytes): Unit
 
-  /** Bytes held now. */
+  /** Acquired bytes. */
   def inUse: Long = used.get
 }

@@ -1,20 +1,20 @@
 package sparkdstl.log.coordinator.attempts
 
 /**
- * The state of one segment that one task attempt sealed. Every change goes through [[SealState.next]], which refuses
- * illegal ones.
+ * The state of a segment sealed by a task attempt. Every transition goes through [[SealState.next]], which refuses illegal
+ * ones.
  */
 private[coordinator] sealed abstract class SealState(val name: String)
 
 private[coordinator] object SealState {
 
-  /** Sealed, and not all of it is durable yet. */
+  /** Sealed, but not yet durable. */
   case object Sealed extends SealState("sealed")
 
-  /** The driver or data files hold all of it. */
+  /** All of it is inline or in data files. */
   case object Durable extends SealState("durable")
 
-  /** Its executor was lost, or could not upload it. A late report can still make it durable. */
+  /** Its executor was lost, or an upload failed. A late report can still make it durable. */
   case object Lost extends SealState("lost")
 
   /** The task has withdrawn it. */

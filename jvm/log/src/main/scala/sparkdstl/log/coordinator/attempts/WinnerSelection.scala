@@ -2,22 +2,25 @@ package sparkdstl.log.coordinator.attempts
 
 import sparkdstl.log.format.SegmentKind
 
-/** What one attempt has sealed of a store. */
+/** The seal of one attempt for a store. */
 private[coordinator] final case class Candidate(attempt: Long, segments: Vector[HeldSegment]) {
   def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
 }
 
-/** The attempts that may count for a store, or for one segment of it; the last is preferred. Once settled, it stays settled. */
+/**
+ * The attempts of which one counts for a store, or for one segment of it; the last is preferred. A settled choice stays
+ * settled.
+ */
 private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
 
-  /** The one that counts, if any does. */
+  /** The attempt that counts: the last one whose segments are all durable. */
   def durable: Option[Candidate] = candidates.reverseIterator.find(_.isDurable)
 
-  /** Whether no report can change which one counts. */
+  /** Whether no further report can change [[durable]]. */
   def isSettled: Boolean =
     candidates.last.isDurable || candidates.forall(_.segments.forall(_.state != SealState.Sealed))
 
-  /** Executors that have something left to upload. */
+  /** Executors that hold segments which are not uploaded. */
   def holders: Iterator[String] =
     candidates.iterator.flatMap(_.segments).filter(_.state == SealState.Sealed).map(_.executor)
 
@@ -25,19 +28,19 @@ private[coordinator] final class StoreChoice(val store: String, val candidates: 
     candidates.reverseIterator.flatMap(_.segments).find(_.state == SealState.Lost).fold("it was withdrawn")(_.whyLost)
 }
 
-/** The winner rule: selects, for each store of a batch, the attempts whose changes can be committed. Pure. */
+/** The winner rule: selects the attempts whose changes are committed, for each store of a batch. Pure. */
 private[coordinator] object WinnerSelection {
 
   /**
    * @param choices of all stores
-   * @param losers executor, attempt and store directory of what was sealed and is certain not to be committed
+   * @param losers executor, attempt and store directory of seals that cannot be committed any more
    */
   final case class Result(choices: Vector[StoreChoice], losers: Vector[(String, Long, String)])
 
   /**
-   * @param sealedBy by store, what attempts have sealed of it, in the order in which they did
-   * @param ids the state store checkpoint ids that the commit entry names; empty if there are none in this checkpoint
-   * @param reported attempts whose results Spark has taken, in the order in which it did
+   * @param sealedBy by store, the seals of its attempts in order of arrival
+   * @param ids state store checkpoint ids in the commit entry; empty in a checkpoint without ids
+   * @param reported attempts whose results Spark has accepted, in order
    */
   def of(sealedBy: Seq[(String, Vector[Candidate])], ids: Set[String], reported: Seq[Long]): Result = {
     val order = reported.zipWithIndex.toMap
@@ -46,9 +49,8 @@ private[coordinator] object WinnerSelection {
   }
 
   /**
-   * The seal of a task counts as a whole. Without a known task, each segment was sealed alone and is selected alone: a
-   * changelog and its checksum sibling come from different attempts. The same holds with checkpoint ids, of which each names one
-   * segment.
+   * Selects the seal of a task as a whole. Without a known task each segment is sealed and selected alone: a changelog and its
+   * checksum sibling may come from different attempts. With checkpoint ids, each id selects one segment.
    */
   private def choicesOf(
       store: String,
@@ -67,7 +69,7 @@ private[coordinator] object WinnerSelection {
     else Vector(new StoreChoice(store, ofTasks.sortBy(_.attempt)))
   }
 
-  /** A file of a snapshot has no checkpoint id, but belongs to what its attempt has sealed with it. */
+  /** Whether an id in the entry selects the segment. A file of a snapshot has no id; the id of its zip decides. */
   private def isNamedBy(ids: Set[String], of: Candidate)(segment: HeldSegment): Boolean =
     if (segment.key.kind == SegmentKind.SnapshotFile)
       of.segments.exists(zip => zip.key.kind == SegmentKind.Snapshot && zip.key.checkpointId.exists(ids))

@@ -16,13 +16,13 @@ import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.{Read, Replace}
 
 /**
- * Marks a configured base path as one checkpoint's. Two queries, or a checkpoint and its copy, would each delete what the other
- * needs. A log inside the checkpoint needs no mark.
+ * Marks a configured base path as the log of one checkpoint: two queries, or a checkpoint and its copy, would delete each
+ * other's files. A log inside the checkpoint needs no mark.
  *
- * The mark names the query, and the path of its checkpoint when it last began a run. A checkpoint at another path has been
- * moved if there is none at the old path, and copied if there is.
+ * The mark holds the id of the query, and the path of its checkpoint at the start of the last run. If the path differs, the
+ * checkpoint was copied if it still exists at the old path, and moved otherwise.
  *
- * @param checkpointAt the storage that holds another checkpoint
+ * @param checkpointAt returns the storage of another checkpoint
  */
 final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageClient) {
   private val logger = LoggerFactory.getLogger(classOf[BasePathOwner])
@@ -34,7 +34,7 @@ final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageCl
   private val file = location.file("owner.json")
   private val here = location.root.toString
 
-  /** Fails if the base path belongs to another checkpoint or cannot be written to. */
+  /** Creates or checks the mark. Fails if the base path belongs to another checkpoint or cannot be written to. */
   def claim(): Future[Unit] =
     if (location.configuredBase.isEmpty) Future.unit
     else queryId(location.root).flatMap {

@@ -14,9 +14,9 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 
 /**
- * The claims on storage of one checkpoint, for a run. A claim never changes, so each is read once. Thread-safe.
+ * The claims of one checkpoint on storage. A claim never changes, so a run reads each once. Thread-safe.
  *
- * @param kept how many claims stay at most
+ * @param kept the maximum number of claims that stay
  */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
   import storage.location
@@ -25,7 +25,7 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
   /** The entries that the claims on storage fence; see [[ListedClaims.fences]]. Fails if a claim cannot be read. */
   def fences(): Future[Set[Long]] = read().map { case (listed, of) => listed.fences(of.claims, of.view.epoch) }
 
-  /** Deletes claims of lower epochs that fence nothing, and what trials of storage have left. */
+  /** Deletes obsolete claims, and objects that trials of exclusive creation have left. */
   def deleteObsolete(): Future[Unit] = read().flatMap { case (listed, of) =>
     val obsolete = listed.obsolete(of.claims, of.view.epoch, kept)
     val marks = listed.ended.filter(epoch => obsolete.contains(epoch) || !listed.claimed.contains(epoch))
@@ -34,7 +34,7 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
     storage.delete(Nil, names.map(new Path(location.epochs, _)))
   }
 
-  /** The names on storage, and the state with the claims behind them. */
+  /** The listed names, and the state with the claims that were read. */
   private def read(): Future[(ListedClaims, RunState)] =
     for {
       listed <- Claims.list(storage)
@@ -53,14 +53,14 @@ object Claims {
   private val EndMark = "ended\n".getBytes(UTF_8)
 
   /**
-   * Marks that nothing will be created under the claim of `epoch`: its run has ended, and so have its requests. Always succeeds:
-   * without the mark the claim stays longer than it must.
+   * Marks the run of `epoch` as ended, without requests under way. Always succeeds: without the mark the claim only stays
+   * longer than necessary.
    */
   private[coordinator] def end(storage: QueryStorage, epoch: Long): Future[Unit] =
     storage.create(new Path(storage.location.epochs, LogLayout.endOfEpoch(epoch)), EndMark)
       .transform(_ => Success(()))(storage.runtime.executor)
 
-  /** Run and host of the newest claim, for the error of a fenced driver. None if they are unknown; never fails. */
+  /** Run and host of the newest claim, for the error of a fenced driver; None if they are unknown. Never fails. */
   def newest(storage: QueryStorage): Future[Option[(UUID, String)]] = {
     implicit val executor: ExecutionContext = storage.runtime.executor
     val newest = for {

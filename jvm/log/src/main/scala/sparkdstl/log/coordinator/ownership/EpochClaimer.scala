@@ -11,23 +11,23 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, QueryStorage}
 
 /**
- * What a run has found and claimed.
+ * The result of claiming an epoch.
  *
  * @param newest the newest commit entry
- * @param exclusive whether storage creates objects exclusively, as a trial has shown
+ * @param exclusive whether storage creates exclusively, according to a trial
  */
 private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryFound, exclusive: Boolean)
 
 /**
- * Claims an epoch for a run, and reads what is committed. Changes nothing that another run relies on, so it can be done
- * while one is at work.
+ * Claims an epoch for a run, and lists the commit entries. Changes no object that another run relies on, so it is safe while
+ * another run is at work.
  *
- * The claim names the batch that the run would commit first, and holds only if a listing that was begun after it still ends with
- * the batch before: otherwise another run has committed meanwhile, and the next epoch is claimed. See [[Claim]].
+ * The claim names the first batch that the run would commit. It is valid only if a listing that begins after it still ends with
+ * the batch before; otherwise another run has committed, and the claimer claims the next epoch. See [[Claim]].
  */
 private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: EntryReader, run: UUID, host: String) {
 
-  /** How often a run claims anew because another one has committed a batch meanwhile, before it ends as fenced. */
+  /** The number of repeated claims after commits of other runs, before the run ends as fenced. */
   private final val Tries = 10
 
   import storage.{checkpoint, location, timeoutMillis}
@@ -63,7 +63,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       case Creation.Ours => Future.successful(number)
     }
 
-  /** The claim holds if the newest entry is still the one that it follows. */
+  /** Accepts the claim if the newest entry is still the one that it follows. */
   private def check(
       epoch: Long,
       last: Option[Long],

@@ -6,7 +6,7 @@ import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
 import sparkdstl.log.request.QueryStorage
 
-/** Deletes what the log no longer needs: on request, after each commit, and a last time at the end of the run. */
+/** Deletes unneeded objects of the log: on request, after each commit, and at the end of the run. */
 private[coordinator] final class Cleanup(
     storage: QueryStorage,
     state: GuardedState,
@@ -16,10 +16,10 @@ private[coordinator] final class Cleanup(
 ) {
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** Something may have become unneeded. */
+  /** Begins a round of retention if there is work. */
   def request(): Unit = rounds.request()
 
-  /** A batch was committed. */
+  /** Begins a round of retention, and the sweep, after a commit. */
   def committed(): Unit = {
     rounds.request()
     if (state.get.exclusive) sweep.request()
@@ -32,7 +32,7 @@ private[coordinator] final class Cleanup(
       gone
     }
 
-  /** Another round, after the one that is under way. */
+  /** Runs another round of retention after the current one. */
   def lastRound(): Future[Unit] =
     for {
       _ <- rounds.underWay
@@ -40,7 +40,7 @@ private[coordinator] final class Cleanup(
       _ <- rounds.underWay
     } yield ()
 
-  /** Nothing of this run can take effect any more, unless the outcome of its last commit is unknown. */
+  /** Marks the claim of the run as ended, unless the outcome of its last commit is unknown. */
   def endClaim(): Future[Unit] = {
     val isFirst = state.modify { of =>
       val isFirst = of.phase == RunPhase.Ended && !of.claimEnded

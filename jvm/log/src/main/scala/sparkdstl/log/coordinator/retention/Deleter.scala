@@ -9,7 +9,7 @@ import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
-/** Deletes commit entries and data files from storage, as plans say. It decides nothing. */
+/** Deletes commit entries and data files from storage according to a plan. */
 final class Deleter(storage: QueryStorage, entries: EntryReader) {
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
@@ -20,7 +20,7 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
   /**
    * Deletes the entry of `batch` if it is the newest on storage, with those that [[RollbackPlan]] adds.
    *
-   * @param requested entries whose deletion was requested before
+   * @param requested entries whose deletion was requested earlier
    * @return the deleted entries
    */
   def rollBack(batch: Long, requested: Set[Long]): Future[Vector[Long]] =
@@ -34,9 +34,9 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
     }
 
   /**
-   * Deletes the entry of `batch` of a checkpoint on which no run is at work, for tools and for Spark's purges of a query that
-   * has ended. Without a run it is unknown which entries are still needed. So only what is requested from the newest entry
-   * down is deleted, as in a rollback; the next run's retention deletes the rest. Entries without segments go at once.
+   * Deletes the entry of `batch` of a checkpoint without a run, for tools and for Spark's purges after the end of a query.
+   * Without a run it is unknown which entries are still needed. So, as in a rollback, requested entries are only deleted from
+   * the newest one down; the retention of the next run deletes the rest. Entries without segments are deleted at once.
    *
    * @return the requests that remain
    */
@@ -47,13 +47,13 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
     case _ => delete(Set.empty, Seq(batch)).map(_ => requested - batch)
   }
 
-  /** One after another, so that a stop in between leaves a checkpoint that is whole. */
+  /** Deletes entries one after another, so that an interrupted deletion leaves a consistent checkpoint. */
   private def oneByOne(batches: Vector[Long]): Future[Vector[Long]] =
     batches.foldLeft(Future.unit)((before, batch) => before.flatMap(_ => delete(Set.empty, Seq(batch)))).map(_ =>
       batches
     )
 
-  /** Whether Spark has begun the batch: whether it has an entry in `offsets/`. */
+  /** Whether the batch has an entry in `offsets/`: Spark has begun it. */
   private def isBegun(batch: Long): Future[Boolean] = {
     val path = new Path(location.root, s"offsets/$batch")
     storage.read(path, ReadTail(path, 1)).map(_.nonEmpty)

@@ -17,11 +17,11 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StoredObject
 
 /**
- * Deletes what runs of lower epochs left behind: data files that no commit entry names, unfinished files beside them, and
- * claims that fence nothing. Once for each run.
+ * Deletes files of runs of lower epochs, once per run: data files that no commit entry names, unfinished files, and obsolete
+ * claims.
  *
- * Begins only after a commit entry of this run exists. Before that, a paused predecessor may still commit the batch and name
- * its files; afterwards no run of lower epoch can: the entry that it would have to create exists.
+ * The sweep begins after the first commit of this run. Before it, a paused predecessor may still commit the batch and name its
+ * files; afterwards storage refuses the entry of any run of a lower epoch.
  */
 private[coordinator] final class OrphanSweep(
     storage: QueryStorage,
@@ -35,7 +35,7 @@ private[coordinator] final class OrphanSweep(
   import storage.{location, runtime}
   private implicit val executor: ExecutionContext = runtime.executor
 
-  /** A batch was committed: the sweep begins unless it is done, under way, blocked, or has just failed. */
+  /** Begins the sweep after a commit, unless it is done, under way, blocked, or has just failed. */
   def request(): Unit = {
     val begins = state.modify { of =>
       val failures = of.sweep match {
@@ -53,14 +53,14 @@ private[coordinator] final class OrphanSweep(
             SweepState.Done
           case Failure(damaged: DamagedEntry) =>
             logger.warn(
-              s"What earlier runs left in ${location.base} stays until the entry of batch ${damaged.batch} is deleted: it is " +
+              s"Uncommitted files of earlier runs stay in ${location.base} until the entry of batch ${damaged.batch} is deleted: it is " +
                 s"unknown which data files it names. ${damaged.getCause.getMessage}"
             )
             SweepState.BlockedBy(damaged.batch)
           case Failure(error) =>
             val delay = math.min(FirstDelayMillis << math.min(failures, 10), LongestDelayMillis)
             logger.warn(
-              s"Could not delete what earlier runs left in ${location.base}; the next try is in $delay ms",
+              s"Could not delete uncommitted files of earlier runs in ${location.base}; the next try is in $delay ms",
               error
             )
             SweepState.Due(failures + 1, runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(delay))
@@ -70,7 +70,7 @@ private[coordinator] final class OrphanSweep(
     )
   }
 
-  /** @return how many data files were deleted */
+  /** @return the number of deleted files */
   private def sweep(): Future[Int] =
     for {
       orphans <- orphanedDataFiles()
@@ -93,7 +93,7 @@ private[coordinator] final class OrphanSweep(
   private def nameOf(path: Path): String =
     s"${LogLayout.DataDirectory}/${path.getParent.getName}/${path.getName}"
 
-  /** Data files that any entry on storage names. An entry that is deleted meanwhile needs none. */
+  /** The data files that entries on storage name. */
   private def namedFiles(): Future[Set[String]] =
     storage.batches().flatMap(_.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
       before.flatMap(named =>

@@ -18,9 +18,9 @@ import sparkdstl.log.request.QueryStorage
 /**
  * Deletes the entries and data files that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.
  *
- * Before a round deletes anything it lists the claims of other runs, so that entries which fence a paused run stay. A round
- * that leaves nothing to do is followed by a pause, so that a query with quick batches does not list for each of them. A
- * later round retries what failed.
+ * A round first lists the claims of other runs, so that entries which fence a paused run stay. A round that completes all work
+ * is followed by a pause, so that a query with quick batches does not list for each of them. A later round retries failed
+ * deletions.
  *
  * @param failures counts rounds that failed
  */
@@ -37,7 +37,7 @@ private[coordinator] final class RetentionRounds(
   import storage.runtime
   private implicit val executor: ExecutionContext = runtime.executor
 
-  /** Something has changed: a round begins if there is something to do. */
+  /** Begins a round if there is work, or schedules it for the end of the pause. */
   def request(): Unit = {
     val ended = Promise[Unit]()
     val begins = state.modify { of =>
@@ -58,7 +58,7 @@ private[coordinator] final class RetentionRounds(
     }
   }
 
-  /** The round that is under way. */
+  /** Completes at the end of the current round. */
   def underWay: Future[Unit] = state.get.round match {
     case RoundState.UnderWay(ended) => ended
     case _ => Future.unit
@@ -80,7 +80,7 @@ private[coordinator] final class RetentionRounds(
         case Failure(error) =>
           failures()
           logger.warn(
-            s"Could not delete what ${storage.location.root} no longer needs; a later round tries again",
+            s"Could not delete unneeded objects of ${storage.location.root}; a later round tries again",
             error
           )
       }
@@ -102,7 +102,7 @@ private[coordinator] final class RetentionRounds(
       if (left && (delete.nonEmpty || plan.read.exists(!unreadable(_)))) Progress else Done
     }
 
-  /** Reads what other runs have changed on storage: their claims, and which of their entries remain. */
+  /** Updates the view with the changes of other runs: their claims, and their remaining entries. */
   private def refresh(): Future[Unit] = {
     val hasForeign = state.get.view.hasForeign
     for {
@@ -114,7 +114,7 @@ private[coordinator] final class RetentionRounds(
     }: Unit
   }
 
-  /** Reads entries, some at a time, and returns those that could not be read. */
+  /** Reads entries, a few at a time, and returns those that could not be read. */
   private def readAll(batches: Vector[Long]): Future[Set[Long]] =
     batches.grouped(ReadsAtOnce).foldLeft(Future.successful(Set.empty[Long])) { (before, some) =>
       before.flatMap(failed => Future.sequence(some.map(read)).map(failed ++ _.flatten))
@@ -133,7 +133,7 @@ private[coordinator] final class RetentionRounds(
       Success(Some(batch))
   }
 
-  /** Cheap, where [[hasWork]] examines each store. */
+  /** A cheap check before [[hasWork]], which examines each store. */
   private def mayHaveWork(view: LogView): Boolean = view.unneeded.nonEmpty || view.requested.exists(!view.fences(_))
 
   private def hasWork(view: LogView): Boolean = view.unneeded.nonEmpty || !RetentionPlan.of(view, limits).isEmpty
@@ -145,7 +145,7 @@ private object RetentionRounds {
   private sealed trait RoundEnd
   private case object NoWork extends RoundEnd
 
-  /** There is more to do. */
+  /** The round has made progress, and work is left. */
   private case object Progress extends RoundEnd
   private case object Done extends RoundEnd
 

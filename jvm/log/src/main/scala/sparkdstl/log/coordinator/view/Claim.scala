@@ -6,17 +6,15 @@ import java.util.UUID
 import scala.util.Try
 
 /**
- * What a run writes into the object that claims its epoch.
+ * The content of the object by which a run claims its epoch.
  *
- * The claim is also a fence. A run that was paused, for however long, can only try to create the entry that follows the last
- * one it knows. If it has committed nothing, that is `first` of its own claim. Otherwise the run that took over has committed
- * that batch, as its first one, and it is `first` of that run's claim. So the entry that a claim names as its first is not deleted
- * while the claim exists, and the paused run finds it taken.
+ * A claim also fences paused runs. A paused run that resumes tries to create the entry after the last one in its view: `first`
+ * of its own claim if it has committed nothing, else `first` of the claim of the run that replaced it. Retention keeps the
+ * entry `first` while the claim exists, so storage refuses the create of the paused run.
  *
- * @param first the batch whose entry the run would create first
- * @param follows
- *   the epoch of the run that has written the entry before it, and may be paused; 0 if there is no such entry, -1 if stock Spark
- *   wrote it
+ * @param first the first batch that the run would commit
+ * @param follows the epoch of the run that wrote the entry before `first`, which may be paused; 0 without such an entry, -1 if
+ *   stock Spark wrote it
  */
 final case class Claim(run: UUID, host: String, first: Long, follows: Long) {
   def bytes: Array[Byte] = s"claim $run $host $first $follows\n".getBytes(UTF_8)
@@ -34,11 +32,11 @@ object Claim {
 }
 
 /**
- * The names in the directory of claims.
+ * The objects in the directory of claims.
  *
- * @param claimed epochs that are claimed
- * @param ended epochs whose runs have ended with nothing under way
- * @param trials names of objects with which runs have tried how storage creates, with their epochs
+ * @param claimed the claimed epochs
+ * @param ended epochs whose runs have ended, without requests under way
+ * @param trials epoch and name of each object of a trial of exclusive creation
  */
 private[coordinator] final case class ListedClaims(
     claimed: Vector[Long],
@@ -47,11 +45,11 @@ private[coordinator] final case class ListedClaims(
 ) {
 
   /**
-   * The entries that claims fence: those that a run which has committed nothing would create, and those that the run before
-   * would.
+   * The batches whose entries claims fence: the first batch of each run that may be at work and has committed nothing, and of
+   * each run whose predecessor may be paused.
    *
-   * @param claims by epoch; None for one that was deleted or that another release has written
-   * @param own epoch of this run, which has created its own
+   * @param claims by epoch; None for a claim that was deleted or has the format of another release
+   * @param own the epoch of this run, which counts as a run that has committed
    */
   def fences(claims: Map[Long, Option[Claim]], own: Long): Set[Long] = {
     val hasCommitted = claims.valuesIterator.flatten.map(_.follows).toSet + own
@@ -60,10 +58,7 @@ private[coordinator] final case class ListedClaims(
     }.toSet
   }
 
-  /**
-   * Claims of lower epochs that fence nothing: nothing can be created under them, nor by the runs before them. And all but the
-   * newest `kept`.
-   */
+  /** Claims of lower epochs that can be deleted: those whose run and predecessor have ended, and all but the newest `kept`. */
   def obsolete(claims: Map[Long, Option[Claim]], own: Long, kept: Int): Vector[Long] = {
     val unneeded = claimed.filter { epoch =>
       ended(epoch) && claims.get(epoch).flatten.exists(claim => !mayBePaused(claim.follows))

@@ -2,7 +2,7 @@ package sparkdstl.log.coordinator.view
 
 import sparkdstl.log.format.LogLayout
 
-/** What names a data file. */
+/** A reference to data files, which keeps them on storage. */
 private[coordinator] sealed trait Namer
 
 private[coordinator] object Namer {
@@ -10,16 +10,16 @@ private[coordinator] object Namer {
   /** The commit entry of a batch. */
   final case class Entry(batch: Long) extends Namer
 
-  /** Snapshots that a task attempt has sealed for a batch which is not committed yet. */
+  /** The snapshots that a task attempt has sealed for an uncommitted batch. */
   final case class Seal(batch: Long, attempt: Long) extends Namer
 }
 
 /**
- * Which data files are named, and by what. An unchanged SST file is named by one snapshot after another, so its data file can be
- * deleted only with the last of them. Immutable.
+ * The data files that commit entries and seals name. Successive snapshots name the data file of an unchanged SST file, so the
+ * file can be deleted only with the last of them. Immutable.
  *
- * A file without a name can be named for the first time by the executor that has uploaded it, unless it was released for
- * deletion meanwhile. Executors number their files; so the highest released number of each executor is enough to tell.
+ * An executor may name a file that it has uploaded, unless the file was released for deletion. Executors number their files, so
+ * the highest released number of each executor identifies the released files.
  */
 private[coordinator] final class FileNames private (
     names: Map[Namer, Set[String]],
@@ -34,7 +34,7 @@ private[coordinator] final class FileNames private (
   /** The files that `by` names. */
   def of(by: Namer): Set[String] = names.getOrElse(by, Set.empty)
 
-  /** `by` names these files, in addition to those that it has named before. */
+  /** Adds files that `by` names. */
   def name(by: Namer, files: Set[String]): FileNames =
     if (files.isEmpty) this
     else new FileNames(
@@ -43,7 +43,7 @@ private[coordinator] final class FileNames private (
       releasedUpTo
     )
 
-  /** `by` names nothing any more. */
+  /** Removes `by`. */
   def forget(by: Namer): FileNames =
     if (!names.contains(by)) this
     else new FileNames(
@@ -55,12 +55,12 @@ private[coordinator] final class FileNames private (
       releasedUpTo
     )
 
-  /** All seals of batches up to `batch` name nothing any more. */
+  /** Removes all seals of batches up to `batch`. */
   def forgetSeals(batch: Long): FileNames =
     names.keysIterator.collect { case seal: Namer.Seal if seal.batch <= batch => seal }.foldLeft(this)(_.forget(_))
 
   /**
-   * Those of the files that may not be on storage any more: they have no name, and were released, or are of another run.
+   * The files that may have been deleted: unnamed files that were released or uploaded by another run.
    *
    * @param epoch of this run
    */
@@ -71,7 +71,7 @@ private[coordinator] final class FileNames private (
   }
 
   /**
-   * Releases those of the files that have no name: from now on [[missing]] reports them.
+   * Releases the unnamed files; [[missing]] reports them from now on.
    *
    * @return the released files, to be deleted
    */

@@ -7,39 +7,36 @@ import scala.collection.immutable.{TreeMap, TreeSet}
 import sparkdstl.log.format.{HeldSnapshot, LogFileIndex, SnapshotList}
 import sparkdstl.log.read.EntryFound
 
-/** What a run knows of one commit entry; `bytes` is its size, with the changes that it names in data files as far as they are known. */
+/** The state of one commit entry in the view; `bytes` is its size, for an entry of this run with its changes in data files. */
 private[coordinator] sealed trait EntryState {
   def bytes: Long
 }
 
 private[coordinator] object EntryState {
 
-  /** It was listed at the start of the run, and not read. */
+  /** Listed at the start of the run, but not read. */
   final case class Unread(bytes: Long) extends EntryState
 
-  /** It has no segments: stock Spark wrote it, or its batch had no stateful operator. */
+  /** An entry without segments: stock Spark wrote it, or its batch had no stateful operator. */
   final case class Plain(bytes: Long) extends EntryState
 
-  /** It has segments; [[FileNames]] has the data files that it names. */
+  /** An entry with segments; [[FileNames]] holds the data files that it names. */
   final case class Logged(bytes: Long) extends EntryState
 }
 
 /**
- * All that stands in the log of one query, as one run knows it: its commit entries, which of them are to be deleted, the
- * snapshots that they hold, and the data files that they name. Immutable: each transition returns the next value, so that no
- * part of it can disagree with another.
+ * The contents of one query's log as seen by one run: commit entries, requested deletions, snapshots, and named data files.
+ * Immutable: each transition returns the next value, so its parts cannot disagree.
  *
  * @param epoch of this run
  * @param entries by batch
- * @param newestId of the newest entry; None if that has none
- * @param requested entries whose deletion Spark has requested, and that may still be needed
+ * @param newestId of the newest entry; None if that entry has none
+ * @param requested entries whose deletion Spark has requested, but that may still be needed
  * @param stores directories of the stores that the newest entry with segments has changed
- * @param released the lowest version that each store needs, as Spark's own retention of plain snapshots has released them
- * @param snapshots None until the entries that existed at the start were asked for them
- * @param unneeded data files that were released for deletion, and may still be on storage
- * @param fences
- *   batches whose entries stay although no version needs them, because a run that was paused may try to create them; see
- *   [[Claim]]
+ * @param released the lowest version that each store needs, as Spark's retention of plain snapshots has released them
+ * @param snapshots None until the snapshots that existed at the start were listed
+ * @param unneeded data files that were released for deletion and may still be on storage
+ * @param fences batches whose entries stay because a paused run may try to create them; see [[Claim]]
  * @param ownFrom the first batch that this run has committed
  */
 private[coordinator] final case class LogView private (
@@ -63,16 +60,20 @@ private[coordinator] final case class LogView private (
   /** Whether the entry of `batch` was written by another run. */
   def isForeign(batch: Long): Boolean = ownFrom.forall(batch < _)
 
-  /** Whether any entry of another run is known. */
+  /** Whether the view has an entry of another run. */
   def hasForeign: Boolean = entries.headOption.exists { case (batch, _) => isForeign(batch) }
 
   /** Snapshots in commit entries of a store, in ascending order of versions. */
   def snapshotsOf(store: String): Vector[HeldSnapshot] = snapshots.fold(Vector.empty[HeldSnapshot])(_.of(store))
 
-  /** Size of the log in bytes. Snapshots in data files are not part of it: the log is what they replace. */
+  /** Size of the log in bytes, without snapshots in data files. */
   def bytes: Long = entries.valuesIterator.map(_.bytes).sum
 
-  /** This run has committed `batch` with an entry of so many bytes, data files of changes included. */
+  /**
+   * Adds the entry of a batch that this run has committed.
+   *
+   * @param size of the entry and its changes in data files, in bytes
+   */
   def committed(batch: Long, index: LogFileIndex, size: Long): LogView = {
     val changed = index.changedStores
     copy(
@@ -85,7 +86,7 @@ private[coordinator] final case class LogView private (
     )
   }
 
-  /** The entry of `batch` was read. */
+  /** Records the result of reading an entry. */
   def read(batch: Long, found: EntryFound): LogView = (entries.get(batch), found) match {
     case (None, _) => this
     case (_, EntryFound.Absent) => deleted(Seq(batch))
@@ -94,17 +95,17 @@ private[coordinator] final case class LogView private (
       val changed = entry.index.changedStores
       copy(
         entries = entries + (batch -> (if (changed.isEmpty) Plain(known.bytes) else Logged(known.bytes))),
-        // The newest entry had none: the log has been off since. These are the stores that may need what is below it.
+        // If the newest entry has no segments, the stores of an older one determine what retention keeps.
         stores = if (stores.isEmpty) changed else stores,
         files = files.name(Namer.Entry(batch), entry.index.files)
       )
   }
 
-  /** The entry of `batch` cannot be read. Only one with segments can be damaged; the files that it names stay. */
+  /** Marks an entry as damaged. Only an entry with segments can be damaged; its data files stay. */
   def damaged(batch: Long): LogView =
     entries.get(batch).fold(this)(known => copy(entries = entries + (batch -> Logged(known.bytes))))
 
-  /** The entries that existed at the start list these snapshots. Lists may name entries that were deleted since. */
+  /** Adds the snapshots that existed at the start of the run. The list may name entries that were deleted since. */
   def listed(list: SnapshotList): LogView =
     if (snapshots.nonEmpty) this
     else {
@@ -115,19 +116,19 @@ private[coordinator] final case class LogView private (
       copy(snapshots = Some(SnapshotIndex.of(standing)), files = named)
     }
 
-  /** Spark requests the deletion of the entry of `batch`, which may still be needed. */
+  /** Records that Spark has requested the deletion of an entry. */
   def requestedToDelete(batch: Long): LogView =
     if (entries.contains(batch)) copy(requested = requested + batch) else this
 
-  /** A store needs no version below `version`. Never goes down. */
+  /** Records that a store needs no version below `version`. The recorded version never decreases. */
   def releasedBelow(store: String, version: Long): LogView =
     if (released.getOrElse(store, 0L) >= version) this else copy(released = released + (store -> version))
 
-  /** These entries are on storage, and no others of earlier runs: another run may delete what it has written. */
+  /** Removes entries of other runs that a listing of storage does not contain: those runs may delete them. */
   def seenOnStorage(batches: Set[Long]): LogView =
     deleted(entries.keysIterator.takeWhile(isForeign).filterNot(batches).toVector)
 
-  /** The entries of these batches were deleted. */
+  /** Removes deleted entries. */
   def deleted(batches: Seq[Long]): LogView = batches.foldLeft(this)((view, batch) =>
     view.copy(
       entries = view.entries - batch,
@@ -137,28 +138,28 @@ private[coordinator] final case class LogView private (
     )
   )
 
-  /** The entries of these batches are about to be deleted, and name nothing from now on. */
+  /** Releases the data files of entries that are about to be deleted. */
   def releaseWith(batches: Seq[Long]): LogView = {
     val theirs = batches.iterator.flatMap(batch => files.of(Namer.Entry(batch))).toSet
     copy(files = batches.foldLeft(files)((all, batch) => all.forget(Namer.Entry(batch)))).release(theirs)
   }
 
-  /** Those of these data files that have no name become [[unneeded]]: from now on no snapshot can consist of them. */
+  /** Moves the unnamed data files among these to [[unneeded]]: from now on no snapshot can reference them. */
   def release(unused: Set[String]): LogView = {
     val (released, unnamed) = files.release(unused)
     copy(files = released, unneeded = unneeded ++ unnamed)
   }
 
-  /** These data files are not on storage any more. */
+  /** Removes deleted data files. */
   def filesDeleted(gone: Set[String]): LogView = copy(unneeded = unneeded -- gone)
 
-  /** Entries that runs which may still be alive would create next. */
+  /** Replaces the fenced batches. */
   def fencedAt(batches: Set[Long]): LogView = copy(fences = batches)
 
   /**
-   * A task attempt seals snapshots that consist of these data files.
+   * Adds the data files of the snapshots that a task attempt seals.
    *
-   * @return by snapshot, those of its files that may be gone; of such a snapshot nothing is named
+   * @return by snapshot, its files that may have been deleted; no file of such a snapshot is added
    */
   def promised[K](seal: Namer.Seal, snapshots: Map[K, Set[String]]): (LogView, Map[K, Set[String]]) = {
     val missing = snapshots.map { case (of, needed) => of -> files.missing(needed, epoch) }.filter(_._2.nonEmpty)
@@ -170,10 +171,10 @@ private[coordinator] final case class LogView private (
 private[coordinator] object LogView {
 
   /**
-   * The view of a run that begins.
+   * The view at the start of a run.
    *
-   * @param sizes of the entries that were listed, by batch
-   * @param newest what the newest of them is
+   * @param sizes of the listed entries, by batch
+   * @param newest the newest entry
    */
   def start(epoch: Long, sizes: Map[Long, Long], newest: EntryFound): LogView = {
     val unread = sizes.map { case (batch, bytes) => batch -> (EntryState.Unread(bytes): EntryState) }

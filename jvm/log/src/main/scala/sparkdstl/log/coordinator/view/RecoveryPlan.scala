@@ -2,7 +2,7 @@ package sparkdstl.log.coordinator.view
 
 import sparkdstl.log.transport.{FromDriver, SnapshotPlace}
 
-/** From what the retained versions of a store are rebuilt: snapshots that entries hold, and changelogs in entries. */
+/** The snapshots and changelogs in commit entries from which the retained versions of a store are rebuilt. */
 private[coordinator] object RecoveryPlan {
   def of(view: LogView, store: String): FromDriver.Versions = {
     val lowest = RetentionPlan.lowestVersion(view, store)

@@ -1,9 +1,9 @@
 package sparkdstl.log.coordinator.view
 
 /**
- * What retention is to do next.
+ * The next steps of retention.
  *
- * @param delete entries, the oldest first
+ * @param delete entries to delete, the oldest first
  * @param read entries that must be read before anything can be deleted
  */
 private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: Vector[Long]) {
@@ -13,14 +13,14 @@ private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: 
 /**
  * Decides which commit entries are deleted.
  *
- * An entry goes once Spark has requested its deletion and no store needs it. A store needs the entries from which its
- * lowest retained version and all later ones are rebuilt, see [[lowestVersion]]; without one that is known it needs
- * everything. An entry without segments holds no state, but as long as a store needs the files that stand for it no late write
- * may take its name. The newest entry is never deleted here, nor one that is a fence.
+ * An entry is deleted once Spark has requested it and no store needs the entry. A store needs the entries from which its lowest
+ * retained version and all later ones are rebuilt (see [[lowestVersion]]), and every entry as long as that version is unknown.
+ * Entries without segments are kept under the same rule: otherwise a late write could take their names while a store needs the
+ * plain files of their batches. Retention never deletes the newest entry or a fenced one.
  */
 private[coordinator] object RetentionPlan {
 
-  /** @param limits how much one round may do */
+  /** @param limits of one round */
   def of(view: LogView, limits: RetentionLimits): RetentionPlan = {
     val candidates = view.requested.iterator.filter(isCandidate(view))
     if (candidates.isEmpty) RetentionPlan(Vector.empty, Vector.empty)
@@ -35,9 +35,9 @@ private[coordinator] object RetentionPlan {
   }
 
   /**
-   * The lowest version of a store that is retained. Its snapshot is the newest that the oldest retained entry, or one before
-   * it, holds: one that a later entry holds would be gone after a rollback. The newest two snapshots stay, and what leads from
-   * one to the other, because one may be damaged. 0 if the store needs everything.
+   * The lowest retained version of a store; 0 if the store needs every entry. Its snapshot is the newest that the oldest
+   * retained entry or an older one holds: a rollback would delete a snapshot in a later entry. The newest two snapshots and the
+   * changes between them also stay, because one may be damaged.
    */
   def lowestVersion(view: LogView, store: String): Long = lowestVersion(view, oldestRetained(view), store)
 
@@ -55,7 +55,7 @@ private[coordinator] object RetentionPlan {
     if (view.requested.isEmpty) -1L
     else view.entries.keysIterator.find(batch => !view.requested(batch)).getOrElse(view.newest)
 
-  /** No store has anything in the log, as far as is known: entries without segments go when Spark asks. */
+  /** Without stores in the view, entries without segments are deleted on request. */
   private def withoutStores(view: LogView, limits: RetentionLimits): RetentionPlan = {
     val plain = view.requested.iterator
       .filter(batch => isCandidate(view)(batch) && view.entries.get(batch).exists(_.isInstanceOf[EntryState.Plain]))
@@ -71,9 +71,9 @@ private[coordinator] object RetentionPlan {
 }
 
 /**
- * How much one round of retention does.
+ * Limits of one round of retention.
  *
- * @param deletions of entries, at most
- * @param reads of entries of which it is not known whether they have segments, at most
+ * @param deletions of entries
+ * @param reads of entries that may have no segments
  */
 final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)

@@ -1,22 +1,22 @@
 package sparkdstl.log.coordinator.view
 
 /**
- * Which entries are deleted at once because the deletion of the newest entry is requested: a rollback by a user, or a tool
- * that purges everything.
+ * The entries that are deleted at once when the deletion of the newest entry is requested: by a rollback, or by a tool that
+ * purges everything.
  *
- * @param entries the newest first, so that a stop in between leaves a checkpoint that is whole
- * @param unlessBegun the batch that keeps them all if Spark has begun it
+ * @param entries the newest first, so that an interrupted deletion leaves a consistent checkpoint
+ * @param unlessBegun if Spark has begun this batch, no entry is deleted
  */
 private[coordinator] final case class RollbackPlan(entries: Vector[Long], unlessBegun: Option[Long])
 
 private[coordinator] object RollbackPlan {
 
   /**
-   * With the newest entry goes the unbroken run of entries below it whose deletion was requested before, unless that run
-   * reaches the oldest. Then it was a purge of everything that came before, and what runs again is the newest batch that
-   * was begun, on the state before it.
+   * Deletes the newest entry and the unbroken run of entries below it whose deletion was requested before. If that run reaches
+   * the oldest entry, the requests were a purge of all earlier entries: then only the newest entry is deleted, and the query
+   * runs the newest begun batch again on the state before it.
    *
-   * @param there batches of the entries that are on storage, in ascending order: at least one
+   * @param there batches of the entries on storage, at least one, in ascending order
    */
   def of(there: Vector[Long], requested: Set[Long]): RollbackPlan = {
     val newest = there.last

@@ -5,16 +5,15 @@ import scala.concurrent.Future
 import sparkdstl.log.transport.BarrierReport
 
 /**
- * All that a run knows and that changes, but for what tasks have sealed: one immutable value, which is replaced as a whole.
+ * The mutable state of a run, except for the seals of tasks: one immutable value, which is replaced as a whole.
  *
- * @param exclusive whether storage creates exclusively, as the trial at the start has shown
- * @param barrier how the newest barrier went
- * @param committing completes when the newest commit has ended
- * @param listing
- *   completes when the view has the snapshots that existed at the start; None before the first request for them
- * @param restart None once a batch was committed, or the run has ended
- * @param claims the claims that were read, by epoch; None for one that was deleted or that another release has written
- * @param claimEnded whether the claim of the run was marked as ended
+ * @param exclusive whether storage creates exclusively, according to the trial at the start
+ * @param barrier the report of the newest barrier
+ * @param committing completes at the end of the newest commit
+ * @param listing completes when the view has the snapshots that existed at the start; None before they are first needed
+ * @param restart None after the first commit and after the end of the run
+ * @param claims the claims that were read, by epoch; None for a claim that was deleted or has the format of another release
+ * @param claimEnded whether the run's claim was marked as ended
  * @param bypassed whether changes of the query bypass the log
  */
 private[coordinator] final case class RunState(
@@ -32,17 +31,17 @@ private[coordinator] final case class RunState(
     sweep: SweepState = SweepState.Due(0, 0L)
 ) {
 
-  /** Whether the run commits batches: no commit has failed, and it was not ended. Otherwise what it knows may be outdated. */
+  /** Whether the run commits batches: no commit has failed, and the run was not ended. Otherwise the view may be outdated. */
   def isAtWork: Boolean = phase match {
     case RunPhase.Running | RunPhase.Committing | RunPhase.RollingBack => true
     case RunPhase.Closing | RunPhase.Ended | RunPhase.Broken => false
   }
 
-  /** Whether the view of the log is still true: only then retention may plan with it. */
+  /** Whether the view is current, so that retention can plan with it. */
   def mayDelete: Boolean = isAtWork || phase == RunPhase.Closing
 }
 
-/** The state of a run under the one lock that guards what stands in the log. Transitions must not block. */
+/** The state of a run and its lock. Transitions must not block. */
 private[coordinator] final class GuardedState(initial: RunState) {
   // Guarded by this.
   private var current = initial
@@ -54,7 +53,7 @@ private[coordinator] final class GuardedState(initial: RunState) {
     current
   }
 
-  /** Replaces the state, and returns the transition's answer. */
+  /** Replaces the state, and returns the transition's result. */
   def modify[A](transition: RunState => (RunState, A)): A = synchronized {
     val (next, answer) = transition(current)
     current = next
@@ -71,10 +70,10 @@ private[coordinator] object RunPhase {
   case object Running extends RunPhase
   case object Committing extends RunPhase
 
-  /** The newest entry is being deleted: no batch is committed meanwhile. */
+  /** The newest entry is being deleted; commits are refused. */
   case object RollingBack extends RunPhase
 
-  /** The run is being ended: it commits no more, and deletes what is not needed a last time. */
+  /** The run is ending: commits are refused, and the last round of retention runs. */
   case object Closing extends RunPhase
 
   /** A commit has failed, or the run was ended. */
@@ -85,37 +84,37 @@ private[coordinator] object RunPhase {
 }
 
 /**
- * A query that was started again, before its first batch is committed.
+ * The state of a restarted query before its first commit.
  *
- * @param stores how many the newest commit entry has changed
- * @param awaited those of them that no task has come to
- * @param sinceNanos when the first task came, by the runtime's timer
+ * @param stores the number of stores that the newest commit entry has changed
+ * @param awaited the stores that no task has opened yet
+ * @param sinceNanos when the first task opened a store, by the runtime's timer
  */
 private[coordinator] final case class Restart(stores: Int, awaited: Set[String], sinceNanos: Option[Long] = None)
 
-/** Whether a round of retention is under way. */
+/** The state of the rounds of retention. */
 private[coordinator] sealed trait RoundState
 
 private[coordinator] object RoundState {
 
-  /** The next begins when there is something to do, but not before this time of the runtime's timer. */
+  /** The next round begins when there is work, but not before this time of the runtime's timer. */
   final case class Idle(notBeforeNanos: Long) extends RoundState
 
-  /** A timer begins the next. */
+  /** A timer begins the next round. */
   case object Planned extends RoundState
   final case class UnderWay(ended: Future[Unit]) extends RoundState
 }
 
-/** How far a run has come with deleting what earlier runs have left. */
+/** The state of the sweep of files that earlier runs have left. */
 private[coordinator] sealed trait SweepState
 
 private[coordinator] object SweepState {
 
-  /** To be done, but not before this time of the runtime's timer, after so many failures. */
+  /** The sweep is to begin, but not before this time of the runtime's timer. */
   final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
   case object UnderWay extends SweepState
 
-  /** The entry of this batch is damaged, so it is unknown which data files it names: nothing is deleted before it is. */
+  /** The entry of this batch is damaged, so its data files are unknown: the sweep waits until the entry is deleted. */
   final case class BlockedBy(batch: Long) extends SweepState
   case object Done extends SweepState
 }

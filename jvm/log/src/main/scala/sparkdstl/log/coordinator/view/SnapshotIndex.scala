@@ -7,8 +7,8 @@ import sparkdstl.log.format.{CommittedSegment, HeldSnapshot, SegmentKind, Snapsh
 /**
  * The snapshots that commit entries hold. Immutable.
  *
- * @param plainUpTo up to this version stores may have plain files; 0 if there never were any
- * @param complete the newest entry of this run that lists all snapshots; the lists of later entries continue it
+ * @param plainUpTo stores may have plain files up to this version; 0 if there were never any
+ * @param complete the newest entry of this run that lists all snapshots; later entries list only newer ones
  */
 private[coordinator] final case class SnapshotIndex private (
     byStore: Map[String, Vector[HeldSnapshot]],
@@ -17,13 +17,13 @@ private[coordinator] final case class SnapshotIndex private (
     complete: Option[Long]
 ) {
 
-  /** Those of a store, in ascending order of versions. */
+  /** The snapshots of a store, in ascending order of versions. */
   def of(store: String): Vector[HeldSnapshot] = byStore.getOrElse(store, Vector.empty)
 
   /**
-   * The list for the entry of `batch` that carries these segments.
+   * The list for the entry of `batch` with these segments.
    *
-   * @param completeEvery one entry in so many lists all snapshots, and those after it continue its list
+   * @param completeEvery one entry in so many lists all snapshots; the others continue its list
    */
   def listFor(batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
     val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
@@ -38,14 +38,14 @@ private[coordinator] final case class SnapshotIndex private (
     SnapshotList(continued.getOrElse(batch), plain, before.flatten.toVector ++ own)
   }
 
-  /** The entry of `batch` was committed with this list. */
+  /** Adds the snapshots of a committed entry. */
   def committed(batch: Long, list: SnapshotList): SnapshotIndex =
     list.held.filter(_.batch == batch).foldLeft(this)(_ add _).copy(
       plainUpTo = list.plainUpTo,
       complete = if (list.complete == batch) Some(batch) else complete
     )
 
-  /** The entry of `batch` was deleted, and with it the snapshots that it held. */
+  /** Removes the snapshots of a deleted entry. */
   def deleted(batch: Long): SnapshotIndex = {
     val gone = byBatch.getOrElse(batch, Vector.empty)
     val left = gone.foldLeft(byStore) { (all, snapshot) =>
@@ -67,7 +67,7 @@ private[coordinator] final case class SnapshotIndex private (
 private[coordinator] object SnapshotIndex {
   val empty: SnapshotIndex = new SnapshotIndex(Map.empty, TreeMap.empty, Long.MaxValue, None)
 
-  /** What the entries that existed at the start list. */
+  /** The index of a list that was read at the start of a run. */
   def of(list: SnapshotList): SnapshotIndex =
     new SnapshotIndex(
       list.held.groupBy(_.key.storeDirectory).map { case (store, held) => store -> held.sortBy(_.key.version) },
