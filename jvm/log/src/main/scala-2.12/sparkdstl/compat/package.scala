@@ -6,7 +6,7 @@ import scala.util.{Random, Try}
 import scala.util.control.NonFatal
 import scala.util.matching.Regex
 
-/** What Scala 2.13 has, and neither Scala 2.12 nor `scala-collection-compat`. */
+/** Methods of Scala 2.13 that neither Scala 2.12 nor `scala-collection-compat` has. */
 package object compat {
 
   implicit final class OptionCompanionOps(private val companion: Option.type) extends AnyVal {

@@ -1,4 +1,4 @@
 package sparkdstl
 
-/** The durable short-term log: file format, storage, uploads, reading. Knows nothing of Spark. */
+/** The durable short-term log: protocol, file format, storage, uploads and reads. Independent of Spark. */
 package object log

@@ -1,11 +1,11 @@
 package sparkdstl.log.config
 
 /**
- * One option: everything that parsing, validation, the reference in `docs/` and the Python helper say about it.
+ * One option: the source of its parsing, its validation, the reference in `docs/` and the Python helper.
  *
- * @param key         below [[LogOptions.Prefix]]
- * @param default     in the notation a user would write, or `None` with `defaultText` in words
- * @param counterpart Flink's option of the same meaning, for those who know it
+ * @param key below [[LogOptions.Prefix]]
+ * @param default in the notation of a user; `None` if `defaultText` describes it
+ * @param counterpart Flink's option of the same meaning
  */
 final case class LogOption[T](
     key: String,

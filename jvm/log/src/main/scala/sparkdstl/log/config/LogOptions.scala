@@ -6,7 +6,7 @@ import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.PublishMode
 
-/** When a request to storage is tried again. */
+/** The policy of hedges and retries; see [[LogOptions.UploadRetryPolicy]]. */
 sealed trait RetryPolicy
 
 object RetryPolicy {
@@ -16,8 +16,8 @@ object RetryPolicy {
 }
 
 /**
- * The log's configuration, parsed and checked. Sizes are bytes, durations milliseconds; the options' documentation is
- * at their declarations in the companion.
+ * The parsed and validated configuration of the log. Sizes are bytes, durations milliseconds. The companion documents the
+ * options.
  *
  * @param values by key
  */
@@ -53,22 +53,19 @@ final case class LogOptions private (private val values: Map[String, Any]) {
   val diskCacheMaxSize: Long = of(DiskCacheMaxSize)
   val localRecoveryMaxSize: Long = of(LocalRecoveryMaxSize)
 
-  /** Whether what tasks change goes to the log. */
+  /** Whether changes of tasks go to the log. */
   def logsChanges: Boolean = enabled && commitAsync
 
-  /** These options with another value of one, which need not be one that a user may set. */
+  /** These options with another value of one option, without validation. */
   def updated[T](option: LogOption[T], value: T): LogOptions = LogOptions(values + (option.key -> value))
 
   private def of[T](option: LogOption[T]): T = values(option.key).asInstanceOf[T]
 }
 
-/**
- * The single source of what can be set: parsing and validation happen here, `docs/configuration.md` and the Python
- * helper's `options.json` are generated from it.
- */
+/** The single source of options: `docs/configuration.md` and the Python helper's `options.json` are generated from it. */
 object LogOptions {
 
-  /** All options lie below this. */
+  /** The prefix of all option keys. */
   val Prefix = "spark.sql.streaming.stateStore.dstl."
 
   private val KiB = 1024L
@@ -342,10 +339,9 @@ object LogOptions {
   val all: Seq[LogOption[_]] = declared
 
   /**
-   * Picks the options out of any configuration; keys without [[Prefix]] are ignored.
+   * Parses the options of a configuration; keys without [[Prefix]] are ignored.
    *
-   * @throws sparkdstl.log.error.InvalidOptionException for an unknown key below the prefix, naming the nearest known
-   *         one, and for a value that is not allowed, naming what is
+   * @throws sparkdstl.log.error.InvalidOptionException for an unknown key below the prefix and for a value that is not allowed
    */
   def parse(configuration: Iterable[(String, String)]): LogOptions = {
     val configured = configuration.collect {
@@ -364,7 +360,7 @@ object LogOptions {
 
   val default: LogOptions = parse(Nil)
 
-  /** The known key with the fewest edits (Levenshtein) from `key`, of those that contain it if any does. */
+  /** The known key with the smallest edit distance (Levenshtein) to `key`, preferably one that contains it. */
   private def nearest(key: String): String = {
     val known = all.map(_.key)
     val containing = known.filter(_.toLowerCase(Locale.ROOT).contains(key.toLowerCase(Locale.ROOT)))

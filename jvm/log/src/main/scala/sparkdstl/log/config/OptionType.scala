@@ -4,7 +4,7 @@ import java.util.Locale
 
 import scala.util.Try
 
-/** How an option's text is read: what is allowed, in words, and the value if it is. */
+/** The type of an option: its parser and a description of its values. */
 sealed trait OptionType[T] {
 
   /** The name in the generated reference and in `options.json`. */
@@ -16,7 +16,7 @@ sealed trait OptionType[T] {
   /** The value, or `None` when `text` is not allowed. */
   def parse(text: String): Option[T]
 
-  /** For `options.json`: bounds and names, as JSON fields; bounds are in the notation of a value. */
+  /** JSON fields for `options.json`: names of values, or bounds in the notation of a value. */
   def json: Seq[(String, String)] = Nil
 }
 
@@ -62,7 +62,7 @@ object OptionType {
       Seq("min" -> quoted(Units.showMillis(minimumMillis)), "max" -> quoted(Units.showMillis(maximumMillis)))
   }
 
-  /** A value by its name. */
+  /** A value from a list of names. */
   final case class Choice[T](values: (String, T)*) extends OptionType[T] {
     val names: Seq[String] = values.map(_._1)
     override val name = "enum"

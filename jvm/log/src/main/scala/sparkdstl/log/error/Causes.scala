@@ -4,7 +4,7 @@ package sparkdstl.log.error
 object Causes {
   def of(error: Throwable): Iterator[Throwable] = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
 
-  /** The error, with the cause at its root. */
+  /** The error and its root cause. */
   def describe(error: Throwable): String = {
     val root = of(error).toVector.last
     if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString

@@ -3,10 +3,10 @@ package sparkdstl.log.error
 import java.io.IOException
 
 /**
- * An error of the log that a person has to act on: a condition name that stays the same across releases, the
- * parameters that fill the message, and a message that names the thing, the place and the way out.
+ * An error of the log that requires action: a condition name that is stable across releases, parameters, and a message that
+ * names the object, the place and the way out.
  *
- * It is an `IOException` because the log stands in for files: callers that handle failing storage handle it too.
+ * It is an `IOException` because the log replaces files: callers that handle failures of storage handle it too.
  */
 class DstlException(
     val condition: String,
@@ -26,11 +26,11 @@ object DstlException {
     new DstlException(condition, parameters.map { case (name, value) => name -> value.toString }.toMap, message, cause)
 }
 
-/** Stored bytes are not what was written. Never retried, never replayed. */
+/** Stored bytes differ from the written ones. Neither retried nor replayed. */
 final class DamagedLogException(parameters: Map[String, String], message: String, cause: Throwable = null)
     extends DstlException("DSTL_DAMAGED_LOG", parameters, message, cause)
 
-/** An object that a committed batch refers to is not in storage. */
+/** An object that a committed batch refers to is missing. */
 final class MissingLogObjectException(parameters: Map[String, String], message: String, cause: Throwable = null)
     extends DstlException("DSTL_MISSING_LOG_OBJECT", parameters, message, cause)
 

@@ -2,7 +2,7 @@ package sparkdstl.log.error
 
 import org.apache.hadoop.fs.Path
 
-/** Every error of the log module, in one place, each with its condition name. */
+/** Errors of the log's format, storage and options, each with its condition. */
 object LogErrors {
 
   def unknownOption(prefix: String, key: String, nearest: String): InvalidOptionException =
@@ -37,7 +37,7 @@ object LogErrors {
   ): DamagedLogException =
     new DamagedLogException(
       Map("file" -> file.toString, "offset" -> offset.toString, "damage" -> what) ++ named,
-      s"$subject is damaged at offset $offset: $what. Nothing of it was replayed. Restore the object from a backup or an " +
+      s"$subject is damaged at offset $offset: $what. None of its changes were replayed. Restore the object from a backup or an " +
         "older object version; or roll back to a batch before it by removing the later entries of commits/ and offsets/ " +
         "of the checkpoint.",
       cause
@@ -49,14 +49,14 @@ object LogErrors {
         "spark-dstl that wrote it, or a later one."
     )
 
-  /** The file is whole, but requires a feature that this release does not have. */
+  /** The file is intact, but requires a feature that this release does not have. */
   def unsupportedFeature(file: Path, feature: String, software: Option[String]): DstlException =
     DstlException("DSTL_UNSUPPORTED_FORMAT", "file" -> file, "found" -> feature, "software" -> software.getOrElse(""))(
       s"Log file $file${software.fold("")(name => s", written by $name,")} cannot be read without understanding " +
         s"$feature, which this release does not know. Use the release of spark-dstl that wrote it, or a later one."
     )
 
-  /** @param writtenTo the base path that its commit entry names, if the file was looked for elsewhere */
+  /** @param writtenTo the base path in the commit entry, if it differs from the current one */
   def missingObject(
       file: Path,
       segment: String,
@@ -74,8 +74,8 @@ object LogErrors {
     )
 
   /**
-   * @param segment what needs the entry
-   * @param before the newest batch before it that has an entry
+   * @param segment the segment that needs the entry
+   * @param before the newest earlier batch with an entry
    */
   def missingEntry(entry: Path, segment: String, before: Option[Long], cause: Throwable): MissingLogObjectException = {
     val checkpoint = entry.getParent.getParent
@@ -94,8 +94,8 @@ object LogErrors {
     damaged(
       entry,
       0,
-      s"it was built on another entry of batch ${batch - 1} than the one that is there; one of the two was restored, or " +
-        "written by a driver that came too late"
+      s"it was built on another entry of batch ${batch - 1} than the existing one; one of the two was restored, or " +
+        "written late by a fenced driver"
     )
 
   def otherFormat(snapshot: Path): DstlException =
@@ -112,8 +112,8 @@ object LogErrors {
     )
 
   /**
-   * @param request what was asked of what
-   * @param lastError of its attempts
+   * @param request the operation and its object
+   * @param lastError the last error of its attempts
    */
   def requestTimeout(
       request: String,
@@ -128,7 +128,7 @@ object LogErrors {
       "timeoutMillis" -> timeoutMillis,
       "attempts" -> attempts
     )(
-      s"$request did not succeed within $timeoutMillis ms, in $attempts attempt(s). $because. Look whether storage can " +
+      s"$request did not succeed within $timeoutMillis ms, in $attempts attempt(s). $because. Check that storage can " +
         "be reached; to wait longer, set spark.sql.streaming.stateStore.dstl.commit.timeout.",
       lastError.orNull
     )

@@ -5,27 +5,27 @@ import java.util.UUID
 import org.apache.hadoop.fs.Path
 
 /**
- * Another driver runs the query. It is no `FileAlreadyExistsException`: Spark's metadata log hides the message of those behind
- * one that names no driver.
+ * Another driver runs the query. It is not a `FileAlreadyExistsException`, because Spark's metadata log replaces the message of
+ * those.
  */
 final class FencedException(message: String, cause: Throwable = null)
     extends DstlException("DSTL_FENCED", Map.empty, message, cause)
 
 /**
- * The driver does not take what a task has sealed.
+ * The driver refuses a seal.
  *
- * @param stale directories of the stores whose local state is not what was committed
+ * @param stale directories of the stores whose local state differs from the committed one
  */
 final class SealRefusedException(parameters: Map[String, String], message: String, val stale: Vector[String])
     extends DstlException("DSTL_SEAL_REFUSED", parameters, message)
 
-/** Every error of the protocol, in one place, each with its condition name. */
+/** Errors of the protocol, each with its condition. */
 object ProtocolErrors {
   private val NamedStores = 10
   private val StopOne =
     "Two queries must not share a checkpoint: stop one of them. Nothing of this driver's batch counts."
 
-  /** @param other run and host of the driver that has the query, as far as they are known */
+  /** @param other run and host of the other driver, if they are known */
   def fenced(entry: Path, other: Option[(UUID, String)], cause: Throwable = null): FencedException =
     new FencedException(
       s"Batch ${entry.getName} of $entry was committed by another driver${named(other, "run")}. $StopOne",
@@ -38,7 +38,7 @@ object ProtocolErrors {
         s"$offsets. $StopOne"
     )
 
-  /** @param file an entry of the log that a source keeps of what it has handed out */
+  /** @param file an entry of a source's metadata log */
   def sourceTakenByOther(file: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
       s"Another driver${named(other, "the newest run is")} runs this query: it has written $file. $StopOne"
@@ -66,7 +66,7 @@ object ProtocolErrors {
     DstlException("DSTL_MATERIALIZATION_FAILED", "store" -> store, "version" -> version, "attempts" -> attempts)(
       s"The snapshot of version $version of $store failed $attempts times in a row, at last with: ${cause.getMessage}. Its " +
         "log is kept, so nothing is lost, but it grows, and so does the time that recovery takes. Check the storage and the " +
-        "permission to write there. spark.sql.streaming.stateStore.dstl.materialize.onFailure says whether the query fails.",
+        "permission to write there. spark.sql.streaming.stateStore.dstl.materialize.onFailure determines whether the query fails.",
       cause
     )
 
@@ -98,7 +98,7 @@ object ProtocolErrors {
 
   def commitFailed(entry: Path, cause: Throwable): DstlException =
     DstlException("DSTL_WRITE_FAILED", "path" -> entry)(
-      s"$entry could not be written, and was not: ${cause.getMessage}. Check the storage and the permission to write there.",
+      s"$entry was not written: ${cause.getMessage}. Check the storage and the permission to write there.",
       cause
     )
 
@@ -149,8 +149,8 @@ object ProtocolErrors {
   def foreignBasePath(base: Path, owner: String, query: String, mark: Path): DstlException =
     DstlException("DSTL_FOREIGN_BASE_PATH", "base" -> base, "owner" -> owner, "query" -> query)(
       s"The log directory $base belongs to query $owner, not to query $query. Set " +
-        "spark.sql.streaming.stateStore.dstl.basePath to a directory of this query's own. If " +
-        s"query $owner was only started with it by mistake: make sure that it does not run and that there is no file in " +
+        "spark.sql.streaming.stateStore.dstl.basePath to a directory that no other query uses. If " +
+        s"query $owner was only started with it by mistake, make sure that it does not run and that there is no file in " +
         s"$base/data, remove $mark, and start again."
     )
 
@@ -196,21 +196,21 @@ object ProtocolErrors {
 
   def unsupportedSpark(found: String, supported: String): DstlException =
     DstlException("DSTL_UNSUPPORTED_SPARK", "found" -> found, "supported" -> supported)(
-      s"This jar of spark-dstl is for Spark $supported, but runs in Spark $found. Use the jar of this release that has your " +
-        s"Spark in its name, as this one has spark$supported in its; there is none for a Spark that is not supported."
+      s"This jar of spark-dstl is for Spark $supported, but runs in Spark $found. Use the jar of this release for your " +
+        s"Spark: its name contains the version, as this one's contains spark$supported. Other versions are not supported."
     )
 
-  /** @param snapshot the newest of the store, as Spark would call the file */
+  /** @param snapshot the path of the store's newest snapshot */
   def snapshotOfLaterSpark(snapshot: Path, found: String): DstlException =
     DstlException("DSTL_UNSUPPORTED_SPARK", "snapshot" -> snapshot, "found" -> found)(
-      s"Snapshot $snapshot is in the log, put there by a later Spark: Spark $found can load such as are files alone, and the log " +
-        "before the snapshot may be gone. Continue with Spark 4.0 or later; nothing of the checkpoint was changed"
+      s"Snapshot $snapshot is in the log, written by a later Spark. Spark $found loads only snapshots in plain files, and the log " +
+        "before the snapshot may be deleted. Continue with Spark 4.0 or later; the checkpoint was not changed."
     )
 
   def unknownRun(batch: Long): DstlException =
     DstlException("DSTL_UNKNOWN_RUN", "batch" -> batch)(
-      s"Batch $batch cannot be committed: its commit entry is not written by the query that tasks have sealed state " +
-        "changes for. Two programs write to this checkpoint; stop one of them."
+      s"Batch $batch cannot be committed: tasks have sealed state changes for another query than the " +
+        "one that writes its commit entry. Two programs write to this checkpoint; stop one of them."
     )
 
   def runEnded(run: UUID): DstlException =
@@ -222,7 +222,7 @@ object ProtocolErrors {
   private def named(other: Option[(UUID, String)], as: String): String =
     other.fold("") { case (run, host) => s" ($as $run on host $host)" }
 
-  /** A store as Spark's own messages name it. */
+  /** The name of a store in Spark's own messages. */
   private def named(storeDirectory: String): String = storeDirectory.split('/') match {
     case Array(operator, partition) => s"operator $operator partition $partition"
     case Array(operator, partition, name) => s"operator $operator partition $partition store $name"

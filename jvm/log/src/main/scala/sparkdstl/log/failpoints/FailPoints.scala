@@ -4,10 +4,10 @@ import scala.concurrent.Future
 
 import sparkdstl.log.request.{QueryStorage, StorageClient}
 
-/** Named places where tests make a process stop or fail. */
+/** Named places at which tests stop a process or make it fail. */
 trait FailPoints {
 
-  /** Stops or fails here if a test asked for it. */
+  /** Stops or fails here if a test requires it. */
   def hit(name: String, batch: Long): Unit
 
   /** Runs `action` after the fail point, which blocks no shared thread. */
@@ -16,13 +16,16 @@ trait FailPoints {
   /** The driver's storage, with a stop before a commit entry is created. */
   def beforeCommitEntries(storage: QueryStorage): QueryStorage
 
-  /** An executor's storage, with a stop before a data file is written: its first segment has the batch. */
+  /** An executor's storage, with a stop before a data file is written. Its first segment determines the batch. */
   def beforeUploads(storage: QueryStorage): StorageClient
 }
 
 object FailPoints {
 
-  /** With the environment variable `SPARK_DSTL_FAIL_POINTS`, the class in the test jar that interprets it. */
+  /**
+   * The interpreter of the environment variable `SPARK_DSTL_FAIL_POINTS`, a class in the test jar; None if the variable is not
+   * set.
+   */
   val ofTests: Option[FailPoints] = sys.env.get("SPARK_DSTL_FAIL_POINTS").map { points =>
     val interpreter = Class.forName("sparkdstl.log.failpoints.ScriptedFailPoints")
     interpreter.getConstructor(classOf[String]).newInstance(points).asInstanceOf[FailPoints]

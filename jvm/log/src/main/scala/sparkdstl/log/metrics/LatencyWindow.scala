@@ -2,7 +2,7 @@ package sparkdstl.log.metrics
 
 /** Holds the last `capacity` latencies. Thread-safe. */
 final class LatencyWindow(capacity: Int) {
-  // Guarded by this: a ring, of which the first `count` places are filled.
+  // A ring buffer whose first `count` places are filled. Guarded by this.
   private val nanos = new Array[Long](capacity)
   private var next = 0
   private var count = 0
@@ -20,11 +20,11 @@ final class LatencyWindow(capacity: Int) {
   }
 }
 
-/** Latencies of a moment, in nanoseconds. */
+/** A snapshot of latencies, in nanoseconds. */
 final class Latencies private[metrics] (sorted: Array[Long]) {
   def count: Int = sorted.length
 
-  /** The smallest latency that `share` (0 to 1) of all do not exceed; 0 when there are none. */
+  /** The smallest latency that a share (0 to 1) of all does not exceed; 0 without latencies. */
   def percentileNanos(share: Double): Long =
     if (sorted.isEmpty) 0 else sorted(math.max(0, math.ceil(share * sorted.length).toInt - 1))
 }

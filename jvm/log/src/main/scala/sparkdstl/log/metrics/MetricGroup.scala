@@ -3,17 +3,17 @@ package sparkdstl.log.metrics
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.LongAdder
 
-/** The metrics of one part of the log, by the names in docs/metrics.md. Thread-safe. */
+/** The metrics of one part of the log; docs/metrics.md lists their names. Thread-safe. */
 abstract class MetricGroup(prefix: String) {
   private var gauges = Vector.empty[(String, () => Long)]
 
-  /** Each metric's name, and its value now. */
+  /** The name and a getter of each metric. */
   def all: Vector[(String, () => Long)] = gauges
 
-  /** The value of a metric now, by its name in the group. */
+  /** The current value of a metric, by its name in the group. */
   def apply(name: String): Long = gauges.find(_._1 == s"$prefix.$name").get._2()
 
-  /** To be called while the group is constructed, as the other methods. */
+  /** This and the following methods are called in the constructor of the group. */
   protected def gauge(name: String)(value: => Long): Unit = gauges :+= s"$prefix.$name" -> (() => value)
 
   protected def counter(name: String): Counter = {
@@ -22,14 +22,16 @@ abstract class MetricGroup(prefix: String) {
     made
   }
 
-  /** A counter of nanoseconds, which is shown in milliseconds. */
+  /** A counter of nanoseconds, reported in milliseconds. */
   protected def nanosCounter(name: String): Counter = {
     val made = new Counter
     gauge(name)(TimeUnit.NANOSECONDS.toMillis(made.value))
     made
   }
 
-  /** Percentiles of the last `remembered` latencies, in milliseconds: 99 is shown as `<name>P99Ms`, 999 as 99.9 %. */
+  /**
+   * Percentiles of the last `remembered` latencies, in milliseconds: 99 is reported as `<name>P99Ms`, 99.9 % is written 999.
+   */
   protected def latencies(name: String, remembered: Int, percentiles: Int*): LatencyWindow = {
     val window = new LatencyWindow(remembered)
     percentiles.foreach { of =>
@@ -40,7 +42,7 @@ abstract class MetricGroup(prefix: String) {
   }
 }
 
-/** Counts since the start of the process. Thread-safe. */
+/** A counter since the start of the process. Thread-safe. */
 final class Counter {
   private val adder = new LongAdder
 

@@ -2,11 +2,11 @@ package sparkdstl.log.request
 
 import sparkdstl.log.storage.StorageErrors
 
-/** The state of one attempt. Every change goes through [[next]], which refuses what must not happen. */
+/** The state of an attempt. Every transition goes through [[next]], which refuses illegal ones. */
 private[request] sealed abstract class AttemptState(val name: String) {
   import AttemptState._
 
-  /** Whether the attempt has taken effect, may have, or may do so yet. */
+  /** Whether the attempt may have taken effect or may still take effect. */
   def mayHaveEffect: Boolean = this != Refused
 
   /** Whether the attempt has no result yet. */
@@ -23,16 +23,16 @@ private[request] object AttemptState {
   /** The request waits for its answer. */
   case object Running extends AttemptState("running")
 
-  /** Another attempt has its place, or the request has an outcome. It may still take effect, and may answer. */
+  /** Another attempt has replaced it, or the request has an outcome. It may still take effect and may still be answered. */
   case object Aborted extends AttemptState("aborted")
 
-  /** Storage has done what was requested. */
+  /** Storage has confirmed the effect. */
   case object Succeeded extends AttemptState("succeeded")
 
   /** Storage has answered that the attempt has no effect. */
   case object Refused extends AttemptState("refused")
 
-  /** The attempt has ended in an error that is no answer. */
+  /** The attempt has ended in an error that does not exclude an effect. */
   case object Unanswered extends AttemptState("unanswered")
 
   val all: Seq[AttemptState] = Seq(Running, Aborted, Succeeded, Refused, Unanswered)
@@ -44,7 +44,7 @@ private[request] object AttemptState {
   def of(error: Throwable): AttemptState = if (StorageErrors.isDefinite(error)) Refused else Unanswered
 }
 
-/** How far a request is. Every change goes through [[next]], which refuses what must not happen. */
+/** The phase of a request. Every transition goes through [[next]], which refuses illegal ones. */
 private[request] sealed abstract class RequestPhase(val name: String) {
 
   /** @throws IllegalStateException if a request in this phase cannot come to `to` */
@@ -58,7 +58,7 @@ private[request] object RequestPhase {
   /** Attempts begin. */
   case object Trying extends RequestPhase("trying")
 
-  /** There was an error that another attempt would not mend: none begins, and only those under way may change the outcome. */
+  /** After an error that is not retryable no attempt begins; attempts under way may still change the outcome. */
   case object Refused extends RequestPhase("refused")
 
   /** The request has its outcome. */
@@ -71,14 +71,14 @@ private[request] sealed trait AttemptReason
 private[request] object AttemptReason {
   case object First extends AttemptReason
 
-  /** The newest attempt is slow, and did not fail. */
+  /** A hedge: the newest attempt is slow, but has not failed. */
   case object Slow extends AttemptReason
 
-  /** There was an error. */
+  /** A retry after an error. */
   case object Retry extends AttemptReason
 }
 
-/** @param abortedNanos when it was aborted, if it was */
+/** @param abortedNanos when it was aborted; None if it was not */
 private[request] final case class RequestAttempt(
     reason: AttemptReason,
     begunNanos: Long,
@@ -89,7 +89,7 @@ private[request] final case class RequestAttempt(
 
   def aborted(nowNanos: Long): RequestAttempt = next(AttemptState.Aborted).copy(abortedNanos = Some(nowNanos))
 
-  /** How long it took, or had until it was aborted. None for an error in between, which is no measure of latency. */
+  /** How long it took, or ran until it was aborted; None for an error, which is no measure of latency. */
   def latencyNanos(nowNanos: Long): Option[Long] =
     if (state == AttemptState.Succeeded) Some(nowNanos - begunNanos)
     else abortedNanos.map(_ - begunNanos).filter(_ > 0)

@@ -4,12 +4,12 @@ import java.util.concurrent.TimeUnit
 
 import sparkdstl.log.runtime.Timer
 
-/** The time that something may take, from now on. */
+/** A deadline that begins now. */
 private[log] final class Deadline(timer: Timer, timeoutMillis: Long) {
   private val begunNanos = timer.nowNanos
 
   def elapsedMillis: Long = TimeUnit.NANOSECONDS.toMillis(timer.nowNanos - begunNanos)
 
-  /** 0 or less once the time is over. */
+  /** Time until the deadline; 0 or less after it. */
   def leftMillis: Long = timeoutMillis - elapsedMillis
 }

@@ -1,8 +1,8 @@
 package sparkdstl.log.request
 
 /**
- * Bounds how many attempts are started early, so that a storage that is slow as a whole is not asked several times as
- * much: each request earns a tenth of an early attempt, and ten at most are saved for a bad moment. Thread-safe.
+ * Limits hedges, so that hedging does not multiply the load of a slow storage: each request earns a tenth of a hedge, and at
+ * most ten hedges are saved. Thread-safe.
  */
 final class HedgeBudget {
   private final val Share = 0.1
@@ -11,12 +11,12 @@ final class HedgeBudget {
   // Guarded by this.
   private var saved = Burst
 
-  /** A request was made. */
+  /** Adds the share of one request. */
   def earn(): Unit = synchronized { saved = math.min(Burst, saved + Share) }
 
-  /** Whether an attempt may be started early; it is counted if so. */
+  /** Takes a hedge if one is saved, and returns whether it did. */
   def take(): Boolean = synchronized {
-    // Shares are not exact in binary: ten of them must be one.
+    // Tenths are not exact in binary: ten of them must make one hedge.
     val enough = saved >= 1 - 1e-9
     if (enough) saved -= 1
     enough

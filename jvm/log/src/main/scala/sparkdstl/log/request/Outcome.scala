@@ -2,16 +2,13 @@ package sparkdstl.log.request
 
 import scala.concurrent.Future
 
-/**
- * The outcome of a request with all its attempts. Callers handle each case: a request that ended without an answer may have
- * taken effect.
- */
+/** The outcome of a request with all its attempts. A request that ended without an answer may have taken effect. */
 sealed trait Outcome[+T] {
 
-  /** As a future, for callers to whom failed and unknown are the same: both leave them without an answer. */
+  /** The outcome as a future, which does not distinguish failed and unknown. */
   def asFuture: Future[T] = orElseFail(identity)
 
-  /** [[asFuture]], with an error made of the one there was. */
+  /** [[asFuture]] with a transformed error. */
   def orElseFail(explain: Throwable => Throwable): Future[T] = this match {
     case Outcome.Done(value) => Future.successful(value)
     case Outcome.Failed(error) => Future.failed(explain(error))
@@ -21,16 +18,17 @@ sealed trait Outcome[+T] {
 
 object Outcome {
 
-  /** It took effect, and this is the answer. */
+  /** The request took effect. */
   final case class Done[+T](value: T) extends Outcome[T]
 
-  /** It did not take effect and never will: storage has refused it, or it was a read. */
+  /** The request took no effect and never will: storage has refused it, or it is a read. */
   final case class Failed(error: Throwable) extends Outcome[Nothing]
 
   /**
-   * It may have taken effect, or may do so later: an attempt had no answer, or ended in an error that is none.
+   * The request may have taken effect or may do so later: an attempt had no answer, or ended in an error that does not exclude
+   * an effect.
    *
-   * @param cause the last error, or that the deadline passed, with the errors of other attempts suppressed
+   * @param cause the last error or a timeout, with the errors of other attempts suppressed
    */
   final case class Unknown(cause: Throwable) extends Outcome[Nothing]
 }

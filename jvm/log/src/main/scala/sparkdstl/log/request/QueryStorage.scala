@@ -13,9 +13,9 @@ import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, Lis
 /**
  * The storage of one query.
  *
- * @param checkpoint where commit entries and claims are
- * @param log where data files are
- * @param timeoutMillis of a request, in milliseconds
+ * @param checkpoint holds commit entries and claims
+ * @param log holds data files
+ * @param timeoutMillis of a request
  */
 final case class QueryStorage(
     location: QueryLocation,
@@ -27,7 +27,7 @@ final case class QueryStorage(
 
   def runtime: ProtocolRuntime = checkpoint.requests.runtime
 
-  /** Runs a read of the checkpoint; one without an answer fails with DSTL_READ_FAILED, which names `path`. */
+  /** Reads from the checkpoint. Without an answer the read fails with DSTL_READ_FAILED, which names `path`. */
   def read[A](path: Path, operation: StorageOperation[A]): Future[A] =
     checkpoint.run(operation, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))
 
@@ -37,7 +37,7 @@ final case class QueryStorage(
   /** Batches of the commit entries, in ascending order. */
   def batches(): Future[Vector[Long]] = entries().map(LogLayout.batchesIn)
 
-  /** The data files: published ones, and those that are being written. */
+  /** The data files: published and unpublished ones. */
   def dataFiles(): Future[(Seq[StoredObject], Seq[StoredObject])] = {
     val directory = location.file(LogLayout.DataDirectory)
     for {
@@ -46,11 +46,11 @@ final case class QueryStorage(
     } yield (published, unpublished)
   }
 
-  /** Creates an object of the checkpoint exclusively. One with the same content counts as created. */
+  /** Creates an object of the checkpoint exclusively. An object with the same content counts as created. */
   def create(path: Path, content: Array[Byte]): Future[Outcome[Creation]] =
     checkpoint.create(path, Payload(content), timeoutMillis)(found => java.util.Arrays.equals(found.bytes, content))
 
-  /** Deletes data files, and then objects of the checkpoint: a commit entry that is left still names its files. */
+  /** Deletes data files before objects of the checkpoint: if it fails in between, a commit entry still names its files. */
   def delete(dataFiles: Seq[Path], ofCheckpoint: Seq[Path]): Future[Unit] =
     log.delete(dataFiles, timeoutMillis).flatMap(_.asFuture)
       .flatMap(_ => checkpoint.delete(ofCheckpoint, timeoutMillis)).flatMap(_.asFuture)

@@ -9,7 +9,7 @@ final class RequestMetrics {
 
   def of(operation: OperationKind): RequestCounters = byOperation(operation)
 
-  /** Each metric's name, and its value now. */
+  /** The name and a getter of each metric. */
   def all: Vector[(String, () => Long)] = OperationKind.all.toVector.flatMap(of(_).all)
 }
 
@@ -17,10 +17,10 @@ final class RequestCounters(kind: OperationKind) extends MetricGroup(s"requests.
   val requests = counter("count")
   val attempts = counter("attempts")
 
-  /** Attempts that began because the newest was slow. */
+  /** Attempts that began because the newest one was slow. */
   val hedges = counter("hedges")
 
-  /** Requests whose answer came from such an attempt. */
+  /** Requests that were answered by a hedge. */
   val hedgesWon = counter("hedgesWon")
 
   /** Attempts that began after an error. */
@@ -28,9 +28,9 @@ final class RequestCounters(kind: OperationKind) extends MetricGroup(s"requests.
   val attemptsFailed = counter("attemptsFailed")
   val failures = counter("failures")
 
-  /** Requests that may have taken effect, or may yet. */
+  /** Requests with an unknown outcome. */
   val unknown = counter("unknown")
 
-  /** Of requests that were answered, from the call to the answer. */
+  /** From the call to the answer, of answered requests. */
   val latency: LatencyWindow = latencies("latency", 2000, 50, 99, 999)
 }

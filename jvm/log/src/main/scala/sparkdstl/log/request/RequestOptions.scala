@@ -4,14 +4,13 @@ import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.metrics.Latencies
 
 /**
- * When a request is tried again.
+ * The policy of hedges and retries.
  *
- * @param policy `none`: one attempt, however long it takes. `fixed`: another beside the newest after `timeoutMillis`.
- *   `hedged`: another as soon as the newest is slower than recent ones were. After an error there is another attempt with
- *   the latter two
- * @param timeoutMillis how long an attempt may take, in milliseconds, before another always begins beside it
- * @param maxAttempts how many attempts of a request are waited for at once
- * @param nextAttemptDelayMillis from an error to the next attempt, in milliseconds; doubles with each further error
+ * @param policy `none`: one attempt. `fixed`: another attempt `timeoutMillis` after the newest. `hedged`: another attempt when
+ *   the newest is slower than recent ones. `fixed` and `hedged` also retry after errors
+ * @param timeoutMillis maximum delay of a further attempt while the newest has no answer
+ * @param maxAttempts concurrent attempts of a request, without aborted ones
+ * @param nextAttemptDelayMillis from an error to the retry; doubles with each further error
  */
 final case class RequestOptions(
     policy: RetryPolicy,
@@ -21,17 +20,16 @@ final case class RequestOptions(
 ) {
   require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
 
-  /** Whether an error leads to another attempt. */
+  /** Whether errors are retried. */
   def retries: Boolean = policy != RetryPolicy.NoRetry
 
   /**
-   * How long the newest attempt may take before another begins beside it; None without limit.
+   * The delay after which a slow attempt is hedged; None without hedges.
    *
-   * It is `timeoutMillis` until [[RequestOptions.MinSamples]] attempts were observed. Where all are
-   * about equally fast, the 95th percentile is noise, so an attempt is given [[RequestOptions.FloorMillis]], and twice
-   * the median.
+   * The delay is `timeoutMillis` until [[RequestOptions.MinSamples]] attempts were observed. It is at least
+   * [[RequestOptions.FloorMillis]] and twice the median: the 95th percentile of almost equal latencies is noise.
    *
-   * @param observed latencies of recent attempts of the same kind
+   * @param observed latencies of recent attempts of the kind
    */
   def hedgeMillis(observed: Latencies): Option[Long] = policy match {
     case RetryPolicy.NoRetry => None
@@ -43,11 +41,11 @@ final case class RequestOptions(
   }
 
   /**
-   * How long the newest attempt may take, where no more attempts may be under way, before the oldest is aborted and
-   * another begins: a connection may be dead without an error. Doubles with each, so that a storage that is merely slow is
-   * not asked ever more; to ten seconds, or to the time that the bytes take on a slow line.
+   * The delay after which an attempt replaces the oldest one if `maxAttempts` are under way: a connection may be dead without
+   * an error. The delay doubles with each replacement, so that the load of a slow storage does not grow; the maximum is ten
+   * seconds, or the time that the bytes take on a slow line.
    *
-   * @param number of the attempt that is replaced, from 1 on
+   * @param number of the replacement, from 1 on
    */
   def replacementMillis(kind: RequestKind, number: Int): Long = {
     val longest = Seq(RequestOptions.MaxDelayMillis, timeoutMillis, kind.transferMillis).max
@@ -55,9 +53,9 @@ final case class RequestOptions(
   }
 
   /**
-   * How long to wait after the `errors`th error of a request, in milliseconds.
+   * The delay of the retry after error number `errors` of a request.
    *
-   * @param chance uniform in 0 to 1: spreads the delay over 0.5 to 1.5 times its length
+   * @param chance uniform in 0 to 1: the delay is multiplied by 0.5 to 1.5
    */
   def retryDelayMillis(errors: Int, chance: Double): Long = {
     val first = math.max(nextAttemptDelayMillis, 1L)

@@ -4,12 +4,12 @@ import sparkdstl.log.error.Causes
 import sparkdstl.log.storage.StorageErrors
 
 /**
- * A request and its attempts, as one immutable value: when another attempt begins, when the oldest is aborted for it, and
- * what the outcome is. Times are those of the runtime's timer.
+ * A request and its attempts, as one immutable value. It decides when an attempt begins, which attempt is aborted for it, and
+ * the outcome. Times are those of the runtime's timer.
  *
- * @param attempts attempt n is at n - 1
- * @param timeoutNanos when the newest attempt has taken so long that another may begin
- * @param retryNanos when another attempt begins because of an error
+ * @param attempts attempt n is at index n - 1
+ * @param timeoutNanos when a hedge or replacement may begin
+ * @param retryNanos when a retry begins
  */
 private[request] final case class RequestState(
     kind: RequestKind,
@@ -24,19 +24,19 @@ private[request] final case class RequestState(
 
   def isDecided: Boolean = phase == RequestPhase.Decided
 
-  /** Whether attempt `number` is waited for. */
+  /** Whether attempt `number` is running and was not aborted. */
   def isRunning(number: Int): Boolean = attempts(number - 1).state == Running
 
-  /** The attempt that is aborted when another begins now. */
+  /** The attempt that is aborted if another begins now. */
   def oldestToAbort: Option[Int] = if (running.size < options.maxAttempts) None else running.headOption
 
-  /** When [[due]] has to be evaluated next. */
+  /** The next time at which [[due]] must be evaluated. */
   def wakeNanos: Option[Long] = (timeoutNanos ++ retryNanos).minOption
 
   /**
-   * The reason for which an attempt begins now, or else the state that waits.
+   * The reason for an attempt that begins now, or the state that waits for the next one.
    *
-   * @param hedge whether an attempt may begin early, counted if so
+   * @param hedge takes a hedge from the budget
    */
   def due(nowNanos: Long, hedge: () => Boolean): Either[RequestState, AttemptReason] =
     if (retryNanos.exists(_ <= nowNanos)) Right(AttemptReason.Retry)
@@ -50,9 +50,9 @@ private[request] final case class RequestState(
     }
 
   /**
-   * Another attempt begins. If as many run as may, the oldest is aborted.
+   * Begins an attempt. If the maximum is running, the oldest is aborted.
    *
-   * @param hedgeMillis how long it may take before another begins; None for as long as it takes
+   * @param hedgeMillis delay of the next hedge; None without hedges
    */
   def begin(reason: AttemptReason, nowNanos: Long, hedgeMillis: Option[Long]): RequestState = {
     if (phase != RequestPhase.Trying || !mayRepeat)
@@ -67,7 +67,8 @@ private[request] final case class RequestState(
   def succeeded(number: Int): RequestState = copy(attempts = changed(number)(_.next(Succeeded)))
 
   /**
-   * Attempt `number` has failed: another follows, unless another has taken its place already or would not help.
+   * Records the failure of attempt `number`, and schedules a retry unless one is pending, the attempt was aborted, or the error
+   * is not retryable.
    *
    * @param deadlineNanos of the request
    * @param chance uniform in 0 to 1
@@ -93,7 +94,7 @@ private[request] final case class RequestState(
     }
   }
 
-  /** The request has an outcome: attempts under way are aborted. */
+  /** Ends the request with an outcome and aborts running attempts. */
   def decided(nowNanos: Long): RequestState = copy(
     attempts = attempts.map(attempt => if (attempt.state == Running) attempt.aborted(nowNanos) else attempt),
     phase = phase.next(RequestPhase.Decided),
@@ -101,7 +102,7 @@ private[request] final case class RequestState(
     retryNanos = None
   )
 
-  /** The outcome if no attempt follows, and none under way could change it. */
+  /** The outcome if no attempt follows and no attempt under way can change it. */
   def conclusion(name: String): Option[Outcome[Nothing]] = {
     val nothingFollows = retryNanos.isEmpty && !attempts.exists(_.state.isUnderWay)
     Option.when(nothingFollows || (phase == RequestPhase.Refused && !kind.isWrite))(without(errors.conclusion(
@@ -110,11 +111,11 @@ private[request] final case class RequestState(
     )))
   }
 
-  /** The outcome if the request ends here. */
+  /** The outcome of a request that ends now. */
   def interrupted(explain: Option[Throwable] => Throwable): Outcome[Nothing] =
     without(errors.withEarlier(explain(errors.last)))
 
-  /** What the attempts came to so far, for the log. */
+  /** A summary of the attempts for the log. */
   def progress: String = {
     val aborted = if (replaced == 0) "" else s", $replaced of them aborted"
     val answers = errors.last.fold("none was answered") { last =>
@@ -127,10 +128,10 @@ private[request] final case class RequestState(
   private def without(answer: Throwable): Outcome[Nothing] =
     if (kind.isWrite && attempts.exists(_.state.mayHaveEffect)) Outcome.Unknown(answer) else Outcome.Failed(answer)
 
-  /** Whether an attempt may be made although earlier ones may still take effect, or none of them may. */
+  /** Whether another attempt is allowed: if attempts may be concurrent, or all earlier ones were refused. */
   private def mayRepeat: Boolean = kind.concurrent || attempts.forall(_.state == Refused)
 
-  /** Numbers of the attempts that are waited for, the oldest first. */
+  /** Numbers of the running attempts, the oldest first. */
   private def running: Seq[Int] = attempts.indices.collect { case at if attempts(at).state == Running => at + 1 }
 
   private def replaced: Int = attempts.count(_.abortedNanos.isDefined)

@@ -10,22 +10,20 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.Attempt
 
 /**
- * Makes requests: each has a deadline and as many attempts as it takes.
+ * Makes requests, each with a deadline and any number of attempts.
  *
- * - Timeouts: when the newest attempt takes longer than recent ones of its kind, another begins beside it
- *   ([[RequestOptions.hedgeMillis]]) as far as the [[HedgeBudget]] allows; after `options.timeoutMillis`, always. When
- *   `options.maxAttempts` are waited for, the oldest is aborted for it ([[RequestOptions.replacementMillis]]).
- * - Errors: after one there is another attempt, later with each error, until the deadline. Not after an error that
- *   another attempt would not mend ([[sparkdstl.log.storage.StorageErrors.isRetryable]]).
- * - Outcome: the first success counts. A read fails when no attempt is left or when its deadline passes. A write fails
- *   only if each of its attempts has ended in storage's own answer that it was not done; else it ends unknown, after
- *   attempts under way had until the deadline.
+ * - Hedges: when the newest attempt takes longer than recent ones of its kind ([[RequestOptions.hedgeMillis]]), another begins
+ *   if the [[HedgeBudget]] allows; after `options.timeoutMillis` another always begins. If `options.maxAttempts` are running,
+ *   the oldest is aborted for it ([[RequestOptions.replacementMillis]]).
+ * - Retries: after a retryable error ([[sparkdstl.log.storage.StorageErrors.isRetryable]]) another attempt begins, with a delay
+ *   that grows with each error, until the deadline.
+ * - Outcome: the first success counts. A read fails when no attempt is left, or at its deadline. A write fails only if storage
+ *   has refused each of its attempts; otherwise it ends unknown, at the deadline if attempts are under way.
  *
- * With the outcome all other attempts are cancelled and no further one begins. Slow requests are logged while they are under
- * way. Thread-safe; nothing blocks.
+ * The outcome cancels all other attempts. Slow requests are logged while they are under way. Thread-safe and non-blocking.
  *
- * @param history of the storage that all requests go to
- * @param warn writes a line to the log
+ * @param history of the storage
+ * @param warn logs a warning
  */
 final class Requests(
     val options: RequestOptions,
@@ -46,9 +44,9 @@ final class Requests(
   /**
    * Starts a request. Does not throw, and the future does not fail.
    *
-   * @param name what is requested of what, for errors: "put of s3a://..."
-   * @param timeoutMillis until the deadline, in milliseconds
-   * @param attempt starts the attempt of that number, from 1 on, without blocking
+   * @param name of the request in errors: "put of s3a://..."
+   * @param timeoutMillis until the deadline
+   * @param attempt begins the attempt with that number, from 1 on, without blocking
    */
   def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): Future[Outcome[T]] = {
     val request = new RunningRequest[T](kind, name, timeoutMillis, attempt, this)
@@ -62,8 +60,8 @@ final class Requests(
   }
 
   /**
-   * Ends all requests at once, as failed or unknown, and all that come. Attempts are cancelled, but may continue (see
-   * [[whenQuiet]]).
+   * Ends all current and later requests at once, as failed or unknown. Attempts are cancelled, but may continue until
+   * [[whenQuiet]].
    */
   override def close(): Unit = {
     val abandoned = synchronized {
@@ -74,8 +72,8 @@ final class Requests(
   }
 
   /**
-   * Completes when no attempt is under way any more: with true, or with false after `timeoutMillis` milliseconds.
-   * Meant for after [[close]]: before it, another attempt may start at any time.
+   * Completes with true when no attempt is under way, or with false after `timeoutMillis`. Called after [[close]]: before it,
+   * another attempt may begin at any time.
    */
   def whenQuiet(timeoutMillis: Long): Future[Boolean] = {
     val promise = Promise[Boolean]()
@@ -94,12 +92,12 @@ final class Requests(
     promise.future
   }
 
-  /** How many attempts have not ended, those of requests that have an outcome included. */
+  /** Attempts under way, those of requests with an outcome included. */
   def underWay: Int = synchronized(attemptsUnderWay)
 
   private[request] def attemptStarted(): Unit = synchronized(attemptsUnderWay += 1)
 
-  /** Called after everything that follows from the attempt's end. */
+  /** Called after the end of an attempt was handled. */
   private[request] def attemptEnded(): Unit = {
     val quiet = synchronized {
       attemptsUnderWay -= 1

@@ -9,7 +9,7 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.runtime.Cancellable
 import sparkdstl.log.storage.Attempt
 
-/** Runs one request as its [[RequestState]] says: from [[start]] to the outcome, and to the end of the last attempt. */
+/** Runs one request as its [[RequestState]] decides, until its last attempt has ended. */
 private[request] final class RunningRequest[T](
     kind: RequestKind,
     name: String,
@@ -28,17 +28,17 @@ private[request] final class RunningRequest[T](
   // All guarded by this.
   private var state = RequestState(kind, options)
   private val underWay = mutable.Map.empty[Int, Cancellable] // running attempts, by number
-  private var alarm = Option.empty[(Long, Cancellable)] // and when it fires
+  private var alarm = Option.empty[(Long, Cancellable)] // with its time
   private var slowNanos = begunNanos + SlowRequests.SlowMillis * 1000000
 
   counters.requests()
 
   def outcome: Future[Outcome[T]] = promise.future
 
-  /** Starts the first attempt. Called once. */
+  /** Begins the first attempt. Called once. */
   def start(): Unit = if (timeoutMillis <= 0) expire() else proceed(_ => Right(First))
 
-  /** Ends the request at once, unless it has ended. */
+  /** Ends the request unless it has an outcome. */
   def giveUp(why: String): Unit =
     decide(state => Some(state.interrupted(last => new RequestEnded(name, why, last)))): Unit
 
@@ -66,7 +66,7 @@ private[request] final class RunningRequest[T](
 
   private def proceed(): Unit = proceed(_.due(runtime.timer.nowNanos, () => history.hedges.take()))
 
-  /** Begins another attempt if one is due, and sets the alarm for the next. */
+  /** Begins an attempt if one is due, and sets the alarm for the next. */
   private def proceed(due: RequestState => Either[RequestState, AttemptReason]): Unit = {
     val now = runtime.timer.nowNanos
     val (isAwake, begun, aborted) = synchronized {
@@ -79,7 +79,7 @@ private[request] final class RunningRequest[T](
           val aborted = reason.toOption.flatMap(_ => state.oldestToAbort).flatMap(underWay.remove)
           state = next
           reason.foreach(count)
-          // With the lock held: it is never quiet between the decision and the attempt.
+          // Counted under the lock, so that `Requests` is not quiet between the decision and the attempt.
           reason.foreach(_ => requests.attemptStarted())
           (true, reason.toOption.map(_ => next.attempts.size), aborted)
         }
@@ -90,7 +90,7 @@ private[request] final class RunningRequest[T](
     if (!isAwake) giveUp("there is no timer any more")
   }
 
-  /** Wakes this when something is due in state `next`; false if the timer takes no more. Lock held. */
+  /** Schedules the next wake-up for state `next`; false if the timer is closed. Lock held. */
   private def setAlarm(next: RequestState, nowNanos: Long): Boolean = {
     val atNanos = (next.wakeNanos.toVector :+ deadlineNanos :+ slowNanos).min
     alarm.exists(_._1 <= atNanos) || {
@@ -150,7 +150,7 @@ private[request] final class RunningRequest[T](
       }
     } finally requests.attemptEnded()
 
-  /** Ends the request if there is an outcome and was none before; true if so. */
+  /** Ends the request if there is a first outcome, and returns whether it did. */
   private def decide(outcomeOf: RequestState => Option[Outcome[T]]): Boolean = {
     val now = runtime.timer.nowNanos
     val decision = synchronized {

@@ -3,10 +3,10 @@ package sparkdstl.log.request
 import sparkdstl.log.runtime.Timer
 
 /**
- * Logs slow requests while they are under way, which may be minutes. Many tend to be slow at the same time, so there is one
- * line at most in [[SlowRequests.SlowMillis]], with the number of the others. Thread-safe.
+ * Logs slow requests while they are under way. Many requests tend to be slow at the same time, so it logs at most one line per
+ * [[SlowRequests.SlowMillis]], with the number of the others. Thread-safe.
  *
- * @param warn writes a line to the log
+ * @param warn logs a warning
  */
 private[request] final class SlowRequests(timer: Timer, warn: String => Unit) {
 
@@ -14,7 +14,7 @@ private[request] final class SlowRequests(timer: Timer, warn: String => Unit) {
   private var loggedNanos = Option.empty[Long]
   private var unlogged = 0
 
-  /** A request has been slow for another [[SlowRequests.SlowMillis]]. */
+  /** Logs or counts a request that has been slow for another [[SlowRequests.SlowMillis]]. */
   def note(what: => String): Unit = {
     val now = timer.nowNanos
     val others = synchronized {
@@ -32,6 +32,6 @@ private[request] final class SlowRequests(timer: Timer, warn: String => Unit) {
 
 private[request] object SlowRequests {
 
-  /** After how many milliseconds a request is slow, and how often it is noted. */
+  /** A request is slow after this time, and is noted again after each further one. */
   val SlowMillis = 30000L
 }

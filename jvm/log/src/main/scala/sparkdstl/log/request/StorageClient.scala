@@ -16,27 +16,27 @@ import sparkdstl.log.error.{Causes, LogErrors}
 import sparkdstl.log.storage.{Attempt, ObjectStore, ObjectTail, Payload, StorageErrors, StorageOperation}
 import sparkdstl.log.storage.StorageOperation._
 
-/** What an exclusive create found. */
+/** The answer to an exclusive create. */
 sealed trait Creation
 
 object Creation {
 
-  /** The object is there, and it is ours: this create made it, now or in an earlier attempt. */
+  /** This create has created the object, now or in an earlier attempt. */
   case object Ours extends Creation
 
   /**
-   * Another writer's object is there.
+   * Another writer has created the object.
    *
-   * @param found its last bytes, or all
+   * @param found the end of that object
    */
   final case class Taken(found: ObjectTail) extends Creation
 }
 
 /**
- * Runs operations on storage as requests with a deadline, attempts, hedges and retries ([[Requests]]). No future of these
- * fails. `timeoutMillis` is how long the caller waits; errors are retried until then.
+ * Runs operations on storage as requests with deadline, hedges and retries ([[Requests]]). The returned futures do not fail.
+ * `timeoutMillis` is the time until the deadline.
  *
- * @param pause completes before a request begins, where tests stop it
+ * @param pause delays requests in tests
  */
 final class StorageClient(
     store: ObjectStore,
@@ -44,10 +44,10 @@ final class StorageClient(
     pause: Option[StorageOperation[_] => Future[Unit]] = None
 ) {
 
-  /** What an exclusive create reads back, in bytes. */
+  /** Bytes of the end of an object that an exclusive create reads back. */
   private final val TailLength = 64 * 1024
 
-  /** Requests of one deletion that are under way at a time. */
+  /** Concurrent requests of one deletion. */
   private final val DeletionLanes = 4
 
   private implicit val executor: ExecutionContext = requests.runtime.executor
@@ -57,9 +57,8 @@ final class StorageClient(
     new StorageClient(store, requests, Some(before))
 
   /**
-   * @param attemptEnded
-   *   called when an attempt has ended, also after the outcome: a late one may have written again what was deleted meanwhile.
-   *   With false if it ended without storage's own answer: it may take effect later
+   * @param attemptEnded called at the end of each attempt, also after the outcome, because a late attempt may write a deleted
+   *   object again. The argument is false if the attempt may still take effect
    */
   def run[A](
       operation: StorageOperation[A],
@@ -68,8 +67,8 @@ final class StorageClient(
   ): Future[Outcome[A]] = paused(operation)(request(operation, timeoutMillis, attemptEnded))
 
   /**
-   * Creates exclusively. An attempt that finds an object there reads it back (retried like any read); `isOurs` judges its
-   * last 64 KiB, or all if it is not longer.
+   * Creates exclusively. If an object exists, the client reads back its last 64 KiB, and `isOurs` decides whether this create
+   * has written it.
    */
   def create(path: Path, content: Payload, timeoutMillis: Long)(
       isOurs: ObjectTail => Boolean
@@ -79,10 +78,10 @@ final class StorageClient(
   }
 
   /**
-   * Whether storage creates exclusively: a [[StorageOperation.TryCreation]] at a new path in each attempt. The objects are
-   * deleted afterwards, without a wait.
+   * Whether storage creates exclusively, by a [[StorageOperation.TryCreation]] at a new path per attempt. The objects are
+   * deleted in the background.
    *
-   * @param pathOf a path of a random name
+   * @param pathOf makes a path from a random id
    */
   def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
     val tried = new ConcurrentLinkedQueue[Path]
@@ -93,14 +92,14 @@ final class StorageClient(
       tried.add(attempt.path): Unit
       store.begin(attempt)
     }
-    // An object that is not deleted here, or written late, is deleted by the sweep of a later run.
+    // The sweep of a later run deletes objects that stay or are written late.
     answer.onComplete(_ => delete(tried.asScala.toVector, timeoutMillis))
     answer
   }
 
   /**
-   * Deletes many objects, with a request for as many as storage takes in one: the hedge of a slow one repeats no other.
-   * All are tried, whatever the outcome of the others.
+   * Deletes objects, with one request per page of the storage, so that a hedge repeats only one page. A failed page does not
+   * stop the others.
    */
   def delete(paths: Seq[Path], timeoutMillis: Long): Future[Outcome[Unit]] = {
     val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
@@ -152,8 +151,8 @@ final class StorageClient(
   }
 
   /**
-   * Creates, and reads back an object that is found: an earlier attempt, or the client below in this one, may have written
-   * it although the reply was lost. If it was deleted by then, the create begins anew.
+   * Creates, and reads back an existing object: an earlier attempt, or a retry of the client below, may have created it
+   * although the reply was lost. If the object is deleted before it is read, the create begins again.
    */
   private final class ExclusiveCreate(operation: Create, timeoutMillis: Long, isOurs: ObjectTail => Boolean) {
     private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
@@ -165,7 +164,7 @@ final class StorageClient(
         case Outcome.Done(None) => Future.successful(Outcome.Done(Creation.Ours))
         case Outcome.Done(Some(conflict)) => readBack(number, conflict)
         case Outcome.Failed(error) if number == 1 => Future.successful(Outcome.Failed(error))
-        // A refusal in this round is no answer to an earlier one.
+        // A refusal in this round does not exclude the effect of an earlier one.
         case Outcome.Failed(error) => Future.successful(Outcome.Unknown(error))
         case unknown: Outcome.Unknown => Future.successful(unknown)
       }
@@ -181,20 +180,20 @@ final class StorageClient(
       try Outcome.Done(if (isOurs(found)) Creation.Ours else Creation.Taken(found))
       catch { case NonFatal(error) => Outcome.Unknown(error) }
 
-    /** The object that was found was deleted: another round, after a delay as after an error. */
+    /** Begins another round, after the delay of a retry, because the existing object was deleted. */
     private def again(number: Int, conflict: Throwable): Future[Outcome[Creation]] = {
       val delay = requests.options.retryDelayMillis(number, requests.runtime.random.nextDouble())
       if (!requests.options.retries || delay >= deadline.leftMillis)
         Future.successful(
           Outcome.Unknown(LogErrors.requestTimeout(operation.toString, timeoutMillis, number, Some(conflict)))
         )
-      // Without a timer there is no delay; the next round needs a timer itself, and ends.
+      // If the timer is closed, the next round fails.
       else requests.runtime.after(delay).recover { case _ => () }.flatMap(_ => round(number + 1))
     }
 
     private def unread(error: Throwable, conflict: Throwable): Throwable = {
       val cause = new IOException(
-        s"$operation found an object there, and could not read it to see whose it is: ${Causes.describe(error)}",
+        s"$operation found an existing object, but could not read it to see which writer created it: ${Causes.describe(error)}",
         error
       )
       cause.addSuppressed(conflict)

@@ -8,12 +8,11 @@ import sparkdstl.log.metrics.{Latencies, LatencyWindow}
 import sparkdstl.log.storage.OperationKind
 
 /**
- * What is known of one storage: the latencies of recent attempts by operation and size class, and how many attempts may still
- * begin early. Shared by all requests to it, and by none to another: a slow bucket takes no hedges from a healthy one.
- * Thread-safe.
+ * The history of one storage: latencies of recent attempts by operation and size class, and the budget of hedges. Each storage
+ * has its own, so that a slow bucket takes no hedges from a healthy one. Thread-safe.
  *
- * Slow attempts count too, and cancelled ones with the time they had: without them the windows would drift towards the fast
- * ones, and hedges would increase.
+ * The windows include slow attempts, and cancelled ones with the time until then. Otherwise the percentiles would drift towards
+ * fast attempts, and hedges would increase.
  */
 final class StorageHistory {
   private final val Remembered = 200

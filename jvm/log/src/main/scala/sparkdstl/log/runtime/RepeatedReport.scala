@@ -3,7 +3,7 @@ package sparkdstl.log.runtime
 import scala.util.control.NonFatal
 
 /**
- * Reports the progress of something slow: every ten seconds from its start until its end. Thread-safe.
+ * Reports the progress of a slow operation every ten seconds from [[start]] to [[end]]. Thread-safe.
  *
  * @param report called without a lock
  */
@@ -13,14 +13,14 @@ final class RepeatedReport(timer: Timer)(report: () => Unit) {
   private var next = Option.empty[Cancellable]
   private var ended = false
 
-  /** It has begun. */
+  /** The operation has begun. */
   def start(): Unit = synchronized {
     if (!ended)
       try next = Some(timer.schedule(EveryMillis)(() => due()))
-      catch { case NonFatal(_) => () } // The process ends.
+      catch { case NonFatal(_) => () } // The timer is closed: the process ends.
   }
 
-  /** It has ended; from now on no report begins. */
+  /** The operation has ended; no further report begins. */
   def end(): Unit = synchronized {
     ended = true
     next.foreach(_.cancel())

@@ -2,22 +2,22 @@ package sparkdstl.log.runtime
 
 import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
 
-/** Tells the time and runs actions later. Passed in, so that tests drive time by hand. */
+/** A clock that also schedules actions. Passed in, so that tests drive time by hand. */
 trait Timer {
 
   /** Runs `action` once, `delayMillis` milliseconds from now, unless cancelled before. Actions must be short. */
   def schedule(delayMillis: Long)(action: () => Unit): Cancellable
 
-  /** Nanoseconds since some fixed moment. */
+  /** Nanoseconds since a fixed moment. */
   def nowNanos: Long
 }
 
-/** A thing that need not happen any more. Cancelling it again, or too late, does nothing. */
+/** A scheduled or running action. Repeated and late cancellations have no effect. */
 trait Cancellable {
   def cancel(): Unit
 }
 
-/** The real clock, with one thread of its own for the actions. */
+/** The system clock, with one thread for the actions. */
 final class ScheduledTimer(threads: ThreadFactory) extends Timer with AutoCloseable {
   private val executor = new ScheduledThreadPoolExecutor(1, threads)
   executor.setRemoveOnCancelPolicy(true)
