@@ -6,14 +6,14 @@ import java.nio.charset.CharacterCodingException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
-/** Raised while decoding; a reader of files turns it into an error that names the file. */
+/** Raised by decoders; the reader converts it to an error that names the file. */
 final private[log] class MalformedBytesException(message: String) extends IllegalArgumentException(message)
 
-/** Raised while decoding what only a later release understands; the reader turns it into an error naming the file. */
+/** Raised by decoders for a feature of a later release; the reader converts it to an error that names the file. */
 final private[log] class UnsupportedIndexException(val feature: String, val software: Option[String])
     extends RuntimeException(feature)
 
-/** Writes numbers, texts and bytes. */
+/** Encodes numbers, texts and bytes. */
 private[log] final class ByteEncoder {
   private val bytes = new ByteArrayOutputStream(1024)
   private val out = new DataOutputStream(bytes)
@@ -28,7 +28,7 @@ private[log] final class ByteEncoder {
     leb128(value)
   }
 
-  /** Small in either direction is short. */
+  /** Zigzag encoding: numbers of small magnitude are short. */
   def signed(value: Long): Unit = leb128(value << 1 ^ value >> 63)
 
   def fixed32(value: Int): Unit = out.writeInt(value)
@@ -65,7 +65,7 @@ private[log] final class ByteEncoder {
   }
 }
 
-/** Reads what [[ByteEncoder]] writes, and takes no memory for what is not there. */
+/** Decodes the output of [[ByteEncoder]]. Checks lengths before it allocates memory. */
 private[log] final class ByteDecoder(in: ByteBuffer) {
   private val utf8 = UTF_8.newDecoder()
 
@@ -107,7 +107,7 @@ private[log] final class ByteDecoder(in: ByteBuffer) {
     try utf8.decode(slice(int())).toString
     catch { case _: CharacterCodingException => throw new MalformedBytesException("text that is not UTF-8") }
 
-  /** What [[ByteEncoder.raw]] writes. */
+  /** The inverse of [[ByteEncoder.raw]]. */
   def raw(): Array[Byte] = {
     val bytes = slice(int())
     val copy = new Array[Byte](bytes.remaining)
@@ -123,7 +123,7 @@ private[log] final class ByteDecoder(in: ByteBuffer) {
     part
   }
 
-  /** A count and so many values, of which each takes `minimumSize` bytes or more: a false count is found out early. */
+  /** A count and as many values. Refuses a count for which the remaining bytes, at `minimumSize` per value, do not suffice. */
   def many[T](minimumSize: Int)(read: => T): Vector[T] = {
     val count = number()
     if (count > in.remaining() / minimumSize)

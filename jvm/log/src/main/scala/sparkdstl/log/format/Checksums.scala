@@ -16,8 +16,8 @@ object Checksums {
   }
 
   /**
-   * Of a part of the segment `key`: it covers the segment's name as well as the bytes. So a range of an object that is
-   * not the one its name says, or that lies elsewhere in it, is found out without reading anything else of it.
+   * The checksum of a part of a segment. It covers the segment's name and the bytes, so that it detects bytes of another object
+   * or another place without further reads.
    */
   def ofPart(key: SegmentKey, bytes: Array[Byte]): Int = {
     val name = key.relativePath.getBytes(UTF_8)

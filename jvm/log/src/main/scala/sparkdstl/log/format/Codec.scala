@@ -7,7 +7,7 @@ import java.util.UUID
 import scala.reflect.ClassTag
 
 /**
- * Writes and reads the values of one type. Lengths and counts are checked before memory is taken.
+ * Encodes and decodes values of one type. Checks lengths and counts before it allocates memory.
  *
  * @param minimumSize of a value, in bytes
  */
@@ -15,7 +15,7 @@ private[log] final class Codec[T](val minimumSize: Int)(val write: (ByteEncoder,
     val read: ByteDecoder => T
 ) {
 
-  /** The same bytes as another type. */
+  /** A codec of another type with the same bytes. */
   def as[U](to: T => U)(from: U => T): Codec[U] =
     new Codec[U](minimumSize)((out, value) => write(out, from(value)))(in => to(read(in)))
 
@@ -25,7 +25,7 @@ private[log] final class Codec[T](val minimumSize: Int)(val write: (ByteEncoder,
     out.result
   }
 
-  /** Fails with `IllegalArgumentException` unless the bytes are one value. */
+  /** Throws `IllegalArgumentException` unless the bytes are one value. */
   def decode(bytes: Array[Byte]): T = {
     val in = new ByteDecoder(ByteBuffer.wrap(bytes))
     val value = read(in)
@@ -99,7 +99,7 @@ private[log] object Codec {
   /** The only value of its type. */
   def only[T](value: T)(implicit tag: ClassTag[T]): Kind[T] = kind(new Codec[T](0)((_, _) => ())(_ => value))
 
-  /** Values of several types, each with the number of its type in a byte before it. */
+  /** Values of several types, each after a byte with the number of its type. */
   def oneOf[T](kinds: Kind[_ <: T]*): Codec[T] = new Codec[T](1)((out, value) => {
     val number = kinds.indexWhere(_.is(value))
     out.byte(number)

@@ -10,15 +10,15 @@ import sparkdstl.log.storage.{ObjectTail, Payload}
 /**
  * A commit entry's place in the chain of commit entries.
  *
- * @param entry of this entry; no two entries that were ever written have the same
- * @param previous of the entry that it was built on; None for a first batch, and after an entry of stock Spark
+ * @param entry the unique id of this entry
+ * @param previous the id of the entry that it was built on; None for a first batch and after an entry of stock Spark
  */
 final case class EntryLink(entry: UUID, previous: Option[UUID])
 
 /**
- * A segment as a commit entry is to carry it: bytes to be stored in the entry itself, or places in data files.
+ * A segment for a commit entry. Its parts are inline bytes or places in data files.
  *
- * @param attempt the task attempt whose changes these are
+ * @param attempt the task attempt that wrote it
  */
 final case class CommittedSegment(key: SegmentKey, attempt: Long, parts: Vector[Either[Array[Byte], SegmentPart]])
 
@@ -28,14 +28,12 @@ final case class EncodedEntry(payload: Payload, index: LogFileIndex)
 /**
  * Reads and writes commit entries: Spark's two lines, a note for people, padding, and the batch's log.
  *
- * What stands before the log is for Spark and for people; nothing here relies on it, except to tell an entry that was
- * cut off from one of stock Spark.
+ * The reader uses the part before the log only to distinguish a truncated entry from one of stock Spark.
  */
 object CommitEntry {
 
   /**
-   * The entry to be written, its segments in an order of its own. Inline bytes are not copied: they must not be changed
-   * any more.
+   * Encodes an entry, and sorts its segments. Inline bytes are not copied and must not be changed.
    *
    * @param sparkContent the entry as Spark wrote it
    * @param base the log's base path if one was configured
@@ -59,15 +57,15 @@ object CommitEntry {
     EncodedEntry(Payload(before +: log.finish(index).parts), index)
   }
 
-  /** In this order neighbours have most in common, which makes the index short. */
+  /** The sort order of segments. Neighbours have most fields in common, so that the index is short. */
   private def place(key: SegmentKey): (Long, String, Int, Int, Long, Option[String]) =
     (key.operator, key.storeName, key.kind.code, key.partition, key.version, key.qualifier)
 
   /**
-   * The id of the entry, from its end; None if that carries no log: stock Spark wrote it, or it was cut off, which only
-   * [[inspect]] can tell.
+   * The id of the entry, from its end; None if the end has no log: stock Spark wrote the entry, or it is truncated. [[inspect]]
+   * distinguishes the two.
    *
-   * @throws sparkdstl.log.error.DstlException if the end is damaged, or needs a later release
+   * @throws sparkdstl.log.error.DstlException if the end is damaged or needs a later release
    */
   def entryId(entry: Path, tail: ObjectTail): Option[UUID] =
     Option.when(LogFileReader.endsInTrailer(tail.bytes)) {
@@ -78,10 +76,10 @@ object CommitEntry {
     }
 
   /**
-   * The entry's index, or what must be read to know it, given the entry's end.
+   * Reads the entry's index from its end.
    *
-   * @param entry its name is the batch's number, and must be that of the batch in the index
-   * @throws sparkdstl.log.error.DstlException if the entry is damaged, is another batch's, or needs a later release
+   * @param entry the path, whose name must be the batch in the index
+   * @throws sparkdstl.log.error.DstlException if the entry is damaged, belongs to another batch, or needs a later release
    */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)
@@ -113,17 +111,17 @@ object CommitEntry {
       )
 }
 
-/** What the end of a commit entry tells. */
+/** The result of [[CommitEntry.inspect]]. */
 sealed trait EntryInspection
 
 object EntryInspection {
 
-  /** Stock Spark wrote it: its batch's changelogs are plain files. */
+  /** An entry of stock Spark: the changelogs of its batch are plain files. */
   case object Plain extends EntryInspection
 
-  /** The index, of which nothing is missing. Offsets of parts in the entry itself are counted from `logStart`. */
+  /** The whole index. Offsets of inline parts are relative to `logStart`. */
   final case class Whole(index: LogFileIndex, logStart: Long) extends EntryInspection
 
-  /** The index is longer than the tail: so many bytes from the object's end are needed. */
+  /** The index is longer than the tail: the reader needs `length` bytes from the object's end. */
   final case class NeedsTail(length: Int) extends EntryInspection
 }

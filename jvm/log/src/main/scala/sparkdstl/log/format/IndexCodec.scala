@@ -6,8 +6,8 @@ import java.util.UUID
 import scala.util.Try
 
 /**
- * The index in bytes, before compression: tagged sections with their lengths, in ascending order. A reader that does not
- * know a section skips it if its tag is odd, and must stop if it is even.
+ * Encodes an index before compression: tagged sections with their lengths, in ascending order of tags. A reader skips an
+ * unknown section with an odd tag, and rejects an index with an unknown even tag.
  */
 private[format] object IndexCodec {
   import Codec._
@@ -75,7 +75,7 @@ private[format] object IndexCodec {
     LogFileIndex(kind, writtenBy, place.map(_._1), place.map(_._2), entries, name, base, software, snapshots)
   }
 
-  /** The sections of a body, once it is known that all that must be understood are understood. */
+  /** The sections of a body. The constructor fails on an unknown section with an even tag. */
   private final class Sections(body: Array[Byte]) {
     private val contents: Map[Long, ByteBuffer] = {
       val in = new ByteDecoder(ByteBuffer.wrap(body))

@@ -1,9 +1,9 @@
 package sparkdstl.log.format
 
-/** What an index must satisfy beyond its encoding. The writer refuses to write what the reader would refuse to read. */
+/** The rules of an index beyond its encoding. Writer and reader both check them. */
 private[format] object IndexRules {
 
-  /** The first rule that `index`, in a log whose segments end at `segmentsEnd`, breaks. */
+  /** The first violation in an index of a log whose segments end at `segmentsEnd`. */
   def violation(index: LogFileIndex, segmentsEnd: Long): Option[String] =
     ofKind(index)
       .orElse(index.entries.iterator.flatMap(entry => ofKey(entry.key)).nextOption())

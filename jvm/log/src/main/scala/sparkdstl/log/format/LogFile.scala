@@ -4,15 +4,15 @@ import java.util.UUID
 
 import sparkdstl.log.SoftwareVersion
 
-/** What a log file is for. */
+/** The kind of a log file. */
 sealed abstract class LogFileKind(val code: Int, val label: String)
 
 object LogFileKind {
 
-  /** The end of a commit entry: names every segment of the batch and holds the small ones. */
+  /** The end of a commit entry, which names every segment of the batch and holds the small ones. */
   case object Entry extends LogFileKind(1, "the log of a commit entry")
 
-  /** Written by an executor: holds large segments; means nothing until a commit entry names it. */
+  /** A file that an executor uploads for large segments. It counts only if a commit entry names it. */
   case object DataFile extends LogFileKind(2, "a data file")
 
   val all: Seq[LogFileKind] = Seq(Entry, DataFile)
@@ -23,21 +23,17 @@ object LogFileKind {
 /**
  * Bytes of a segment in a log file.
  *
- * @param file
- *   the data file that holds them, relative to the log's base path; None in an index means the log that the index
- *   belongs to
- * @param offset in bytes from the beginning of that log
+ * @param file the data file, relative to the log's base path; None in an index for the log of that index
+ * @param offset in bytes from the beginning of the log
  * @param length in bytes
- * @param crc
- *   CRC32C of the segment's name and these bytes, as [[Checksums.ofPart]] makes it: bytes of another segment do not
- *   have it, even where they are as many
+ * @param crc [[Checksums.ofPart]] of the segment's name and these bytes, so that bytes of another segment are detected
  */
 final case class SegmentPart(file: Option[String], offset: Long, length: Int, crc: Int)
 
 /**
- * A segment and where its bytes are, in order.
+ * A segment and the places of its bytes, in order.
  *
- * @param attempt the task attempt whose changes these are
+ * @param attempt the task attempt that wrote it
  */
 final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[SegmentPart]) {
 
@@ -46,20 +42,20 @@ final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[Segm
 }
 
 /**
- * Who wrote a log file; named in the error that a driver gets when another one has committed its batch.
+ * The run that wrote a log file. The error of a fenced driver names it.
  *
  * @param epoch the run's number among all runs on the checkpoint
  */
 final case class Writer(run: UUID, epoch: Long, host: String, application: String)
 
 /**
- * Everything in a log file but the segments' bytes.
+ * The contents of a log file without the segments' bytes.
  *
- * @param batch the batch that a commit entry decides; None in a data file
+ * @param batch the batch of a commit entry; None in a data file
  * @param link a commit entry's place in the chain of entries; None in a data file
  * @param name a data file's own name, relative to the log's base path; None in a commit entry
- * @param base a commit entry's base path, if one was configured: where its data files are
- * @param software the program that wrote the file and its version
+ * @param base a commit entry's base path for data files, if one was configured
+ * @param software program and version that wrote the file
  * @param snapshots a commit entry's list of snapshots; None in a data file
  */
 final case class LogFileIndex(
@@ -74,15 +70,15 @@ final case class LogFileIndex(
     snapshots: Option[SnapshotList] = None
 ) {
 
-  /** Data files that hold parts of the segments. */
+  /** Data files with parts of the segments. */
   def files: Set[String] = entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
 
-  /** Directories of the stores whose changes a commit entry holds. */
+  /** Directories of the stores whose changes are in the entry. */
   def changedStores: Vector[String] =
     entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog).map(_.storeDirectory).distinct.toVector
 }
 
-/** Sizes and marks of the file format; `docs/log-file-format.md` is the specification. */
+/** Constants of the file format; `docs/log-file-format.md` is the specification. */
 object LogFile {
   val FormatVersion = 2
   val Software: String = s"spark-dstl ${SoftwareVersion.Current}"
@@ -92,18 +88,18 @@ object LogFile {
   val HeaderLength = 24
   val TrailerLength = 68
 
-  /** Flags that this release understands, of those that a reader must understand. */
+  /** The required flags that this release supports. */
   private[format] val KnownRequiredFlags = 0
 
-  /** Larger indexes are refused when reading: at 15 bytes a segment that is seventeen million segments in one batch. */
+  /** Readers refuse larger indexes. At 15 bytes per segment this is enough for seventeen million segments in a batch. */
   val MaxIndexLength: Int = 256 * 1024 * 1024
 
   /**
-   * An index never unpacks to more than so many times its stored size, so that a small file cannot ask for much memory.
-   * One that compresses better is stored uncompressed.
+   * Readers refuse an index that unpacks to more than this multiple of its stored size, so that a small file cannot make them
+   * allocate much memory. Writers store an index that compresses better uncompressed.
    */
   val MaxIndexRatio = 64
 
-  /** Largest commit entry that is read whole to distinguish a truncated one from one of stock Spark. */
+  /** The maximum size of a commit entry that is read whole to distinguish a truncated entry from one of stock Spark. */
   val MaxEntryWithoutTrailer: Long = 256L * 1024 * 1024
 }

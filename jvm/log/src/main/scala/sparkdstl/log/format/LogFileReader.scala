@@ -10,15 +10,15 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * Reads logs from their objects' ends and checks segments' bytes. Damage is an error that names file and offset, and content of a
- * later release an error that names the release. Unverified bytes are never returned.
+ * Reads logs from the ends of their objects, and verifies segments. Damage fails with file and offset; a format of a later
+ * release fails with DSTL_UNSUPPORTED_FORMAT.
  */
 object LogFileReader {
 
   /**
-   * Throws unless `bytes` are those of `part`, a part of the segment `key`: a range that was read from `file`.
+   * Verifies bytes that were read from `file` as `part` of the segment `key`.
    *
-   * @throws sparkdstl.log.error.DamagedLogException if they are not; it names file, offset, segment and version
+   * @throws sparkdstl.log.error.DamagedLogException if they differ; names file, offset, segment and version
    */
   def verify(file: Path, key: SegmentKey, part: SegmentPart, bytes: Array[Byte]): Unit = {
     val found = Checksums.ofPart(key, bytes)
@@ -36,7 +36,7 @@ object LogFileReader {
     bytes.length >= LogFile.TrailerLength &&
       hasAt(bytes, bytes.length - LogFile.TrailerMagic.length, LogFile.TrailerMagic)
 
-  /** The trailer at an object's end. Its offsets and lengths are checked against the object's length. */
+  /** Reads the trailer, and checks its offsets and lengths against the object's length. */
   private[format] def readTrailer(file: Path, tail: ObjectTail): LogTrailer = {
     val bytes = tail.bytes
     val start = bytes.length - LogFile.TrailerLength
@@ -95,7 +95,7 @@ object LogFileReader {
       )
   }
 
-  /** The index that `trailer` ends, or how many bytes from the object's end are needed to know it. */
+  /** The index before `trailer`, or the number of bytes from the object's end that are needed to read it. */
   private[format] def readIndex(
       file: Path,
       kind: LogFileKind,
@@ -118,15 +118,15 @@ object LogFileReader {
   }
 
   private def checkHeader(file: Path, offset: Long, bytes: Array[Byte], at: Int, trailer: LogTrailer): Unit = {
-    if (!hasAt(bytes, at, LogFile.HeaderMagic)) throw LogErrors.damaged(file, offset, "no log begins here")
+    if (!hasAt(bytes, at, LogFile.HeaderMagic)) throw LogErrors.damaged(file, offset, "it has no log header here")
     val header = ByteBuffer.wrap(bytes, at + LogFile.HeaderMagic.length, LogFile.HeaderLength - 8)
     val (version, kindCode) = (header.getShort & 0xffff, header.getShort & 0xffff)
     val (required, optional) = (header.getInt, header.getInt)
     if (header.getInt != Checksums.of(bytes, at, LogFileWriter.HeaderChecksumOffset))
       throw LogErrors.damaged(file, offset, "its header's checksum is wrong")
-    val said = (version, kindCode, required, optional)
-    if (said != ((trailer.version, trailer.kindCode, trailer.requiredFlags, trailer.optionalFlags)))
-      throw LogErrors.damaged(file, offset, "its header and its trailer do not say the same")
+    val fields = (version, kindCode, required, optional)
+    if (fields != ((trailer.version, trailer.kindCode, trailer.requiredFlags, trailer.optionalFlags)))
+      throw LogErrors.damaged(file, offset, "its header and its trailer differ")
   }
 
   private def decodeIndex(

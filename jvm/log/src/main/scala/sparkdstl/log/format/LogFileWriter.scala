@@ -8,14 +8,14 @@ import java.util.zip.{Deflater, DeflaterOutputStream}
 import sparkdstl.log.storage.Payload
 
 /**
- * Puts one log together: add the segments' bytes, then `finish` with the index that names them. Bytes are not copied,
- * and not to be changed any more. The same input gives the same bytes.
+ * Writes one log: append the segments' bytes, then `finish` with the index. Bytes are not copied and must not be changed. The
+ * same input gives the same bytes.
  */
 final class LogFileWriter(kind: LogFileKind) {
   private var content = Vector(LogFileWriter.header(kind.code))
   private var length = LogFile.HeaderLength.toLong
 
-  /** Appends a part of the segment `key`; what is returned goes into the index. */
+  /** Appends a part of a segment, and returns it for the index. */
   def append(key: SegmentKey, bytes: Array[Byte]): SegmentPart = {
     val part = SegmentPart(None, length, bytes.length, Checksums.ofPart(key, bytes))
     content :+= bytes
@@ -23,7 +23,7 @@ final class LogFileWriter(kind: LogFileKind) {
     part
   }
 
-  /** The whole log. May be called again with another index, for another name. */
+  /** Returns the whole log. May be called again with another index. */
   def finish(index: LogFileIndex): Payload = {
     require(index.kind == kind, s"the index of ${index.kind.label} cannot end ${kind.label}")
     IndexRules.violation(index, length).foreach(what =>
@@ -44,7 +44,7 @@ final class LogFileWriter(kind: LogFileKind) {
   }
 }
 
-/** A log's last bytes: where its index is, what it is, and where it begins. */
+/** A log's last bytes: the place of its index, its kind, and its length. */
 private[format] final case class LogTrailer(
     logLength: Long,
     indexOffset: Long,
@@ -70,7 +70,7 @@ private[format] final case class LogTrailer(
 private[format] object LogTrailer {
   val ChecksumOffset = 56
 
-  /** What stands for the entry's id in a data file. */
+  /** The entry id in the trailer of a data file. */
   val NoEntry = new UUID(0, 0)
 }
 
@@ -89,7 +89,7 @@ private[format] object LogFileWriter {
     buffer.putInt(Checksums.of(buffer.array, 0, HeaderChecksumOffset)).array
   }
 
-  /** An index's body as it is stored. */
+  /** Compresses an index's body for storage. */
   def pack(body: Array[Byte]): Array[Byte] = {
     require(body.length <= LogFile.MaxIndexLength, s"an index of ${body.length} bytes is more than a reader accepts")
     val packed = deflate(body, Deflater.DEFAULT_COMPRESSION)

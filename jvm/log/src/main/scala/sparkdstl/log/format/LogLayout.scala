@@ -5,11 +5,11 @@ import java.util.UUID
 import sparkdstl.log.storage.StoredObject
 
 /**
- * A data file's name, taken apart.
+ * The parts of a data file's name.
  *
- * @param executor who wrote it
- * @param sequence of the file among those of this executor
- * @param instance distinguishes attempts at writing the file, and processes, that would use the same name
+ * @param executor that wrote it
+ * @param sequence number among the files of this executor
+ * @param instance distinguishes uploaders and processes that would use the same name
  */
 final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String) {
 
@@ -18,8 +18,8 @@ final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence
 }
 
 /**
- * Where the objects of a log lie, relative to its base path. Names that were read from storage are parsed strictly: a
- * name is accepted only if encoding its parts gives the same name.
+ * The paths of a log's objects, relative to its base path. Parsers accept only names that this object would encode in the same
+ * way.
  */
 object LogLayout {
   val DataDirectory = "data"
@@ -33,11 +33,11 @@ object LogLayout {
   private val DataDirectoryName = s"$Number-$Run".r
   private val DataFilePath = s"$DataDirectory/$Number-$Run/$Executor-$Number-$Instance\\.log".r
 
-  /** Where all data files of a run are. */
+  /** The directory of a run's data files. */
   def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
 
   /**
-   * @param executor as Spark names it; characters that have no place in a name are replaced
+   * @param executor as Spark names it; characters that are not allowed are replaced
    * @param instance lower-case letters and digits, at most 64
    */
   def dataFile(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String): String = {
@@ -48,47 +48,47 @@ object LogLayout {
     path
   }
 
-  /** A data file's path relative to the base, as read from an index, taken apart; None if it is not one. */
+  /** Parses a data file's path relative to the base; None if it is not one. */
   def parseDataFile(path: String): Option[DataFileName] = path match {
     case DataFilePath(epoch, run, executor, sequence, instance) =>
       Some(DataFileName(epoch.toLong, UUID.fromString(run), executor, sequence.toLong, instance))
     case _ => None
   }
 
-  /** Whether it is the path of a data file, and so stays inside the log's data directory. */
+  /** Whether it is the path of a data file, which lies inside the log's data directory. */
   def isDataFile(path: String): Boolean = DataFilePath.matches(path)
 
-  /** Epoch and run of a directory in [[DataDirectory]], by its name; None if it is not a run's. */
+  /** Epoch and run of a directory in [[DataDirectory]]; None if it is not a run's. */
   def parseDataDirectory(name: String): Option[(Long, UUID)] = name match {
     case DataDirectoryName(epoch, run) => Some((epoch.toLong, UUID.fromString(run)))
     case _ => None
   }
 
-  /** The name of an object beside the epochs, with which a run tries how storage creates. There may be any number. */
+  /** The name of an object for a trial of exclusive creation, in [[EpochsDirectory]]. */
   def trial(epoch: Long, random: UUID): String = s"$epoch-$random$TrialEnding"
 
-  /** The epoch of a [[trial]], by its name; None if it is none. */
+  /** The epoch of a [[trial]]; None for other names. */
   def parseTrial(name: String): Option[Long] =
     Option.when(name.endsWith(TrialEnding))(name.takeWhile(_ != '-')).flatMap(parseNumber)
 
-  /** The name of the object that marks the run of an epoch as ended, with nothing under way. */
+  /** The name of the object that marks the run of an epoch as ended, without requests under way. */
   def endOfEpoch(epoch: Long): String = s"$epoch$EndEnding"
 
-  /** The epoch of an [[endOfEpoch]], by its name; None if it is none. */
+  /** The epoch of an [[endOfEpoch]]; None for other names. */
   def parseEndOfEpoch(name: String): Option[Long] =
     Option.when(name.endsWith(EndEnding))(name.stripSuffix(EndEnding)).flatMap(parseNumber)
 
-  /** The number of an object in [[EpochsDirectory]], by its name; None if it claims none. */
+  /** The epoch of a claim in [[EpochsDirectory]]; None for other names. */
   def parseEpoch(name: String): Option[Long] = parseNumber(name)
 
-  /** The batch of a commit entry, by its name; None for other objects in `commits/`. */
+  /** The batch of a commit entry; None for other names in `commits/`. */
   def parseBatch(name: String): Option[Long] = parseNumber(name)
 
-  /** The batches of the commit entries in a listing of their directory, in ascending order. */
+  /** The batches of the entries in a listing of `commits/`, in ascending order. */
   def batchesIn(commits: Seq[StoredObject]): Vector[Long] =
     commits.flatMap(entry => parseBatch(entry.path.getName)).sorted.toVector
 
-  /** By batch, how many bytes its entry has. */
+  /** The size of each entry in a listing of `commits/`, by batch. */
   def bytesIn(commits: Seq[StoredObject]): Map[Long, Long] =
     commits.flatMap(entry => parseBatch(entry.path.getName).map(_ -> entry.length)).toMap
 

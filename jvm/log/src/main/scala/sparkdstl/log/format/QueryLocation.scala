@@ -5,9 +5,9 @@ import java.util.UUID
 import org.apache.hadoop.fs.Path
 
 /**
- * Where one query's checkpoint and log are.
+ * The paths of one query's checkpoint and log.
  *
- * @param root the checkpoint's directory, made absolute
+ * @param root the checkpoint's absolute directory
  * @param base the directory of data files
  * @param configuredBase `base` if it was configured
  */
@@ -16,7 +16,7 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
 
   def entry(batch: Long): Path = new Path(commits, batch.toString)
 
-  /** Where runs claim their epochs: always in the checkpoint, whose storage decides what is exclusive. */
+  /** The directory of claims. It is in the checkpoint even if the log is elsewhere, because claims fence commit entries. */
   val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")
 
   def epoch(number: Long): Path = new Path(epochs, number.toString)
@@ -24,6 +24,6 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
   /** See [[LogLayout.trial]]. */
   def trial(epoch: Long, random: UUID): Path = new Path(epochs, LogLayout.trial(epoch, random))
 
-  /** A file of the log, by its name relative to the base. */
+  /** A file of the log by its path relative to the base. */
   def file(name: String): Path = new Path(base, name)
 }

@@ -1,8 +1,8 @@
 package sparkdstl.log.format
 
 /**
- * What a segment holds: a store's changelog, the checksum sibling that Spark writes beside it, what Spark calls a
- * snapshot's zip, or one of the files that a snapshot consists of.
+ * The content of a segment: a store's changelog, the checksum file that Spark writes for it, a snapshot's zip in Spark's terms,
+ * or one of the files of a snapshot.
  */
 sealed abstract class SegmentKind(val code: Int, val suffix: String) {
 
@@ -16,7 +16,7 @@ object SegmentKind {
   case object Snapshot extends SegmentKind(2, ".zip")
   case object SnapshotFile extends SegmentKind(3, ".sst")
 
-  /** In the order in which a name's ending must be tried: the longer first. */
+  /** Longer suffixes come first, because a name is matched in this order. */
   val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot, SnapshotFile)
 
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
@@ -26,10 +26,10 @@ object SegmentKind {
  * Names a segment: one store (operator, partition, store name) at one version.
  *
  * @param storeName empty for Spark's default store, whose files lie directly in the partition's directory
- * @param version   the state version that the changes lead to; batch N produces version N + 1. Of a snapshot's file, the
- *                  version of the snapshot for which it was uploaded
- * @param qualifier distinguishes it from others of that kind and version: the [[checkpointId]], or of a snapshot's file the
- *                  name that Spark gives it, without the ending
+ * @param version the state version after the changes: batch N makes version N + 1. For a file of a snapshot, the version of the
+ *   snapshot for which it was uploaded
+ * @param qualifier distinguishes segments of the same kind and version: the [[checkpointId]], or for a file of a snapshot
+ *   Spark's name without the suffix
  */
 final case class SegmentKey(
     operator: Long,
@@ -40,23 +40,23 @@ final case class SegmentKey(
     kind: SegmentKind
 ) {
 
-  /** The store's directory below `<checkpoint>/state`: one string for all who keep it, because a driver has many stores. */
+  /** The store's directory below `<checkpoint>/state`. A field, so that all users share one string. */
   val storeDirectory: String =
     if (storeName.isEmpty) s"$operator/$partition" else s"$operator/$partition/$storeName"
 
-  /** The name that Spark gives the file which this segment stands for. */
+  /** Spark's name of the file that this segment replaces. */
   def fileName: String = s"$version${qualifier.fold("")("_" + _)}${kind.suffix}"
 
-  /** The file's path below `<checkpoint>/state`; what errors and logs call the segment. */
+  /** The file's path below `<checkpoint>/state`, by which errors and logs name the segment. */
   def relativePath: String = s"$storeDirectory/$fileName"
 
-  /** The batch that leads to this version. Its commit entry holds the segment, unless it belongs to a snapshot. */
+  /** The batch that makes this version. Its commit entry holds the segment, unless it belongs to a snapshot. */
   def batch: Long = version - 1
 
-  /** The state store checkpoint id (checkpoint format version 2), if there is one. Files of snapshots have none. */
+  /** The state store checkpoint id (checkpoint format version 2). Files of snapshots have none. */
   def checkpointId: Option[String] = qualifier.filter(_ => kind != SegmentKind.SnapshotFile)
 
-  /** What Spark calls this file of a snapshot; None if it is something else. The store's name for it never comes again. */
+  /** Spark's name of a file of a snapshot, which a store never reuses; None for other kinds. */
   def snapshotFile: Option[String] = qualifier.filter(_ => kind == SegmentKind.SnapshotFile).map(_ + kind.suffix)
 
   /** Whether a file of a snapshot has a name: its qualifier. */
@@ -64,7 +64,7 @@ final case class SegmentKey(
 }
 
 object SegmentKey {
-  // Numbers as Spark writes them: with leading zeros two files would be one segment.
+  // Without leading zeros, as Spark writes numbers, so that no two files are one segment.
   private val Store = """(0|[1-9]\d{0,17})/(0|[1-9]\d{0,8})(?:/([^/]+))?""".r
   private val File = """(0|[1-9]\d{0,17})(?:_([^/]+?))?(\.changelog(?:\.crc)?|\.zip|\.sst)""".r
 
@@ -73,7 +73,7 @@ object SegmentKey {
 
   private[format] def isQualifier(id: String): Boolean = id.nonEmpty && !id.contains('/')
 
-  /** The segment that Spark calls `fileName` in the store directory `storeDirectory` (`operator/partition[/store]`). */
+  /** Parses Spark's `fileName` in a store directory (`operator/partition[/store]`). */
   def parse(storeDirectory: String, fileName: String): Option[SegmentKey] =
     (storeDirectory, fileName) match {
       case (Store(operator, partition, store), File(version, id, suffix)) =>

@@ -5,8 +5,9 @@ import java.util.UUID
 import scala.util.Try
 
 /**
- * The sections that name segments, of one index, written or read once. What segments have in common is written once, or as
- * the difference from the segment before, so that a segment costs little more than its length and checksum.
+ * The sections of an index that name segments. An instance writes or reads one index once. Common fields of segments are
+ * written once, or as the difference from the previous segment, so that a segment takes little more than its length and
+ * checksum.
  */
 private[format] final class SegmentsCodec(files: Vector[String], stores: Vector[(Long, String)]) {
   import Codec._
@@ -57,7 +58,7 @@ private[format] final class SegmentsCodec(files: Vector[String], stores: Vector[
     parts.write(out, entry.parts)
   })(in => {
     val (operator, name) = store.read(in)
-    // Sums that overflow are refused later, or are what was written.
+    // Overflowing sums are refused later, or restore the written value.
     partition += in.signed()
     version += in.signed()
     attempt += in.signed()
@@ -90,7 +91,7 @@ private[format] final class SegmentsCodec(files: Vector[String], stores: Vector[
 private[format] object SegmentsCodec {
   import Codec._
 
-  // How a segment's checkpoint id is stored.
+  // Encodings of a checkpoint id.
   val NoId = 0
   val UuidId = 1
   val TextId = 2
@@ -98,7 +99,7 @@ private[format] object SegmentsCodec {
   val files: Codec[Vector[String]] = vector(utf8)
   val stores: Codec[Vector[(Long, String)]] = vector(pair(number, utf8))
 
-  /** The data files and stores that an index names, in the order in which it does. */
+  /** The data files and stores in an index, in order of appearance. */
   def tables(index: LogFileIndex): (Vector[String], Vector[(Long, String)]) = {
     val held = index.snapshots.fold(Vector.empty[HeldSnapshot])(_.held)
     val files = index.entries.iterator.flatMap(_.parts).flatMap(_.file) ++ held.iterator.flatMap(_.files)

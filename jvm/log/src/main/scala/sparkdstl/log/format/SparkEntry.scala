@@ -11,22 +11,19 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.LogErrors
 
-/**
- * The part of a commit entry before its log: the two lines that Spark writes and reads, and our note, which no program
- * needs.
- */
+/** The part of a commit entry before its log: Spark's two lines, and a note for people. */
 private[log] object SparkEntry {
 
   /**
-   * Spark's reader decodes up to so many characters behind the line that it wants. Bytes of a log are no text and would
-   * make it fail, so that many ASCII characters stand before them.
+   * Spark's reader decodes up to this number of characters after its lines, and fails on the bytes of a log. So padding
+   * separates them.
    */
   val Distance = 2048
 
   private val NoteBeginning = """{"dstl":"""
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
 
-  /** `content` with the note as its third line, filled up so that a log can follow. */
+  /** `content` with the note as its third line, padded for a log that follows. */
   def withNote(
       content: Array[Byte],
       batch: Long,
@@ -57,7 +54,7 @@ private[log] object SparkEntry {
     if (end == content.length) content else content.take(end)
   }
 
-  /** Whether a third line is our note, or as much of one as was not cut off. */
+  /** Whether the third line is the note, or the beginning of it in a truncated entry. */
   def hasNote(content: Array[Byte]): Boolean = {
     val second = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
     val line = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
