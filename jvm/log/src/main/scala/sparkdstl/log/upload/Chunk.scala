@@ -10,27 +10,29 @@ import sparkdstl.log.format.{SegmentKey, SegmentPart}
 /** A piece of a segment, to be uploaded in a data file. The bytes do not change. */
 final case class Chunk(key: SegmentKey, bytes: Array[Byte]) {
 
-  /** What it is, for errors. */
+  /** Its name in errors. */
   def label: String = key.relativePath
 
   /** In bytes. */
   def size: Int = bytes.length
 }
 
-/** A chunk on its way to storage. */
+/** A chunk that is being uploaded. */
 trait PendingChunk {
 
-  /** Where the chunk is, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
+  /**
+   * Completes with the chunk's place when it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]].
+   */
   def location: Future[SegmentPart]
 
   /**
-   * Gives the chunk up: if it waits it is not uploaded, and a file none of whose chunks is wanted is deleted once its upload
-   * has ended. Further calls do nothing.
+   * Discards the chunk. A waiting chunk is not uploaded, and a file without wanted chunks is deleted after its upload. Further
+   * calls have no effect.
    */
   def discard(): Unit
 }
 
-/** A file could not be uploaded, or may not be there; `cause` is the request's. */
+/** The upload of a file failed or has an unknown outcome; `cause` is the error of the request. */
 final class UploadFailed(file: String, labels: Seq[String], cause: Throwable)
     extends IOException(
       s"cannot upload $file with ${labels.size} chunk(s) (${labels.take(3).mkString(", ")}" +

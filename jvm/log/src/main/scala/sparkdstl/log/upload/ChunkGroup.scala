@@ -7,14 +7,14 @@ import scala.util.{Failure, Success, Try}
 import sparkdstl.log.format.SegmentPart
 
 /**
- * The chunks of one file, from collecting them to the last reference to the file.
+ * The chunks of one file, from their collection to the discarding of the last one.
  *
- * States: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. Each chunk is wanted until it is discarded;
- * an uploaded file is deleted when no chunk is wanted. The uploader deletes a file whose upload failed but may have taken effect.
+ * States: collecting, until [[seal]]; uploading, until [[uploaded]] or [[failed]]. A chunk is wanted until it is discarded; an
+ * uploaded file is deleted when no chunk is wanted. The uploader deletes a file whose failed upload may have taken effect.
  *
- * @param release gives bytes of memory back
- * @param delete deletes the file, by its name relative to the base, and with true again later: an attempt that was not answered may
- *   write it then
+ * @param release releases bytes of memory
+ * @param delete deletes the file by its path relative to the base; with true, again later, because an unanswered attempt may
+ *   still write it
  */
 private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, Boolean) => Unit) {
   import ChunkGroup._
@@ -25,7 +25,7 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
   private var bytes = 0L
   private var isUnanswered = false
 
-  /** Adds a chunk whose memory was acquired. None when it is too late for this group. */
+  /** Adds a chunk whose memory was acquired; None if the group is sealed. */
   def add(chunk: Chunk): Option[PendingChunk] = synchronized {
     Option.when(state == Collecting) {
       val member = new Member(chunk)
@@ -38,20 +38,20 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
   /** Bytes collected that are still wanted. */
   def size: Long = synchronized(bytes)
 
-  /** Ends the collecting and hands out the chunks to upload: none when all were discarded. */
+  /** Ends the collection, and returns the chunks to upload; none if all were discarded. */
   def seal(): Seq[Chunk] = synchronized {
     state = Uploading
     members.toVector.zipWithIndex.map { case (member, index) => member.take(index) }
   }
 
-  /** The file is durable: `parts` are where it holds the chunks that [[seal]] has handed out. */
+  /** Records that the file is durable. `parts` are the places of the chunks that [[seal]] returned. */
   def uploaded(file: String, parts: Vector[SegmentPart]): Unit =
     conclude(Uploaded(file))(member => Success(parts(member.index)))
 
-  /** None of the chunks will be durable. */
+  /** Records that the upload failed. */
   def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
 
-  /** An attempt to write `file` has ended: it may have written again what was deleted meanwhile, or may write it later. */
+  /** Deletes an unwanted file after the end of an attempt, which may have written it again or may write it later. */
   def attemptEnded(file: String, isAnswered: Boolean): Unit = {
     val isUnwanted = synchronized {
       if (!isAnswered) isUnanswered = true
@@ -70,7 +70,7 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
     unwanted.foreach(delete.tupled)
   }
 
-  /** The file, if it is there and none of its chunks is wanted. Lock held. */
+  /** The uploaded file, if none of its chunks is wanted. Lock held. */
   private def unwantedFile(): Option[(String, Boolean)] = state match {
     case Uploaded(file) if members.isEmpty => Some((file, isUnanswered))
     case _ => None
@@ -81,7 +81,7 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
     private val size = chunk.size
     private val promise = Promise[SegmentPart]()
 
-    // Guarded by the group. The upload takes the chunk, so that its bytes are not held twice.
+    // Guarded by the group. Emptied by the upload, so that the bytes can be freed.
     private var content = Option(chunk)
 
     /** The chunk's number in the file. */
@@ -102,7 +102,7 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
       unwanted.foreach(delete.tupled)
     }
 
-    /** The chunk, which becomes number `number` of the file. Lock held. */
+    /** Returns the chunk and numbers it. Lock held. */
     def take(number: Int): Chunk = {
       val taken = content.get
       content = None

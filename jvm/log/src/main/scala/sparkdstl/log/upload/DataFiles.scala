@@ -4,8 +4,8 @@ import sparkdstl.log.format._
 import sparkdstl.log.storage.Payload
 
 /**
- * The data files of one uploader: their names, and how chunks are packed into them. A file's own index names the chunks, for
- * people, and the file; recovery uses the commit entry's index.
+ * Names and encodes the data files of one uploader. A file's own index is for people; recovery uses the index of the commit
+ * entry.
  *
  * @param executor that writes them, as Spark names it
  * @param instance distinguishes uploaders of the same run and executor
@@ -15,7 +15,7 @@ final class DataFiles(writer: Writer, executor: String, instance: String) {
   /** The name of the uploader's file `number`, relative to the base. */
   def name(number: Int): String = LogLayout.dataFile(writer.epoch, writer.run, executor, number.toLong, instance)
 
-  /** The content of file `name`, and where it holds each of the chunks. */
+  /** The content of file `name`, and the places of the chunks in it. */
   def encode(name: String, chunks: Seq[Chunk]): (Payload, Vector[SegmentPart]) = {
     val file = new LogFileWriter(LogFileKind.DataFile)
     val parts = chunks.iterator.map(chunk => file.append(chunk.key, chunk.bytes)).toVector

@@ -15,13 +15,13 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime}
 import sparkdstl.log.storage.StorageOperation.Put
 
 /**
- * Uploads chunks in groups, each group as one file: once it is large enough or has waited long enough, on [[flush]], or when
- * a put waits for memory. Thread-safe; nothing blocks.
+ * Uploads chunks in groups, each group as one file: when it is large enough or has waited long enough, on [[flush]], or when a
+ * put waits for memory. Thread-safe and non-blocking.
  *
- * Memory: chunks count from [[put]] until their upload has an outcome, or until they are discarded while they wait.
+ * Memory: chunks take memory from [[put]] until their upload has an outcome, or until they are discarded while they wait.
  *
- * Objects: a file has one name, by which it may be put any number of times. It is deleted when none of its chunks is wanted, and
- * when its upload did not succeed but may have taken effect.
+ * Files: attempts may write a file several times under the same name. It is deleted when none of its chunks is wanted, and when
+ * its failed upload may have taken effect.
  *
  * @param budget may be shared with others; closed by its owner
  * @param discarder deletes unwanted files
@@ -42,7 +42,7 @@ final class LogUploader(
   private val ended = Promise[Unit]()
   private val shortage = budget.onShortage(() => flush())
 
-  // All guarded by this. The open group takes chunks; a closed uploader takes none.
+  // All guarded by this.
   private var open = newGroup()
   private var delay = Option.empty[Cancellable] // of the open group's oldest chunk
   private val blocked = mutable.LinkedHashSet.empty[MemoryBudget#Acquisition]
@@ -50,8 +50,8 @@ final class LogUploader(
   private var closed = false
 
   /**
-   * Takes a chunk for upload. Completes when there is memory for it; a caller that no longer wants it then discards it.
-   * Fails with [[UploaderClosed]], and has taken nothing then.
+   * Adds a chunk. Completes when there is memory for it; the caller may then discard it. Fails with [[UploaderClosed]] without
+   * adding the chunk.
    */
   def put(chunk: Chunk): Future[PendingChunk] = {
     val begunNanos = runtime.timer.nowNanos
@@ -72,13 +72,13 @@ final class LogUploader(
     }
   }
 
-  /** Starts the upload of all chunks that wait for their group. */
+  /** Begins the upload of all waiting chunks. */
   def flush(): Unit = flushIf(_ => true)
 
-  /** Bytes of this uploader that wait for their group or are being uploaded. */
+  /** Bytes of this uploader that wait or are being uploaded. */
   def bytesInFlight: Long = held.get
 
-  /** Takes no more chunks, and fails those that wait for memory or for their group. Completes when uploads have ended. */
+  /** Refuses further chunks, and fails waiting ones. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     val (last, refused) = synchronized {
       val last = Option.when(!closed)(takeOpenGroup())
@@ -106,12 +106,12 @@ final class LogUploader(
   }
 
   private def uploadIfDue(): Unit = {
-    // A blocked put has flushed before this chunk came, and does not do so again.
+    // A blocked put flushes only once, maybe before this chunk came.
     val due = budget.waiters > 0 || synchronized(open.size >= options.persistSizeThreshold)
     if (due || !armDelay()) flush()
   }
 
-  /** Schedules the upload of the open group. False when there is no timer for it. */
+  /** Schedules the upload of the open group; false if the timer is closed. */
   private def armDelay(): Boolean = synchronized {
     if (delay.isEmpty && !closed) {
       val group = open
@@ -185,7 +185,7 @@ final class LogUploader(
     }(runtime.executor)
   }
 
-  /** A group has ended. */
+  /** Counts the end of a group. */
   private def over(): Unit = {
     val last = synchronized {
       uploadsUnderWay -= 1

@@ -10,8 +10,8 @@ import sparkdstl.log.runtime.Cancellable
 /**
  * Bounds memory: requests for more bytes than are free wait, in order of arrival. Nothing blocks. Thread-safe.
  *
- * A request larger than the whole budget is granted once nothing else is in use. One budget may serve all queries of a process:
- * holders that could release memory listen for shortage.
+ * A request larger than the budget is granted when no other memory is in use. One budget may serve all queries of a process;
+ * users that can release memory listen for shortage.
  */
 final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   require(initialBytes > 0, s"a budget must be positive, not $initialBytes")
@@ -23,7 +23,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   private val listeners = mutable.LinkedHashSet.empty[() => Unit]
   private var closed = false
 
-  /** Requests `bytes`. Once they are granted, the caller gives them back by [[release]]. */
+  /** Requests `bytes`. After they are granted, the caller returns them with [[release]]. */
   def acquire(bytes: Long): Acquisition = {
     val acquisition = new Acquisition(bytes)
     val refused = synchronized {
@@ -49,17 +49,17 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     grantWhatIsFree()
   }
 
-  /** Calls `action`, without a lock, whenever a request begins to wait: it may cause others to release. */
+  /** Calls `action`, without a lock, whenever a request begins to wait. */
   def onShortage(action: () => Unit): Cancellable = {
     val listener = () => action()
     synchronized(listeners += listener)
     () => synchronized(listeners -= listener): Unit
   }
 
-  /** Bytes taken now. */
+  /** Granted bytes. */
   def inUse: Long = synchronized(used)
 
-  /** How many requests wait now. */
+  /** The number of waiting requests. */
   def waiters: Int = synchronized(waiting.size)
 
   /** Fails waiting and later requests with an `IllegalStateException`. */
@@ -94,10 +94,13 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   final class Acquisition private[MemoryBudget] (private[MemoryBudget] val bytes: Long) {
     private[MemoryBudget] val promise = Promise[Unit]()
 
-    /** Completes when the bytes are taken. */
+    /** Completes when the bytes are granted. */
     def granted: Future[Unit] = promise.future
 
-    /** Withdraws the request unless it was granted, and returns whether it did; [[granted]] then fails with a `CancellationException`. */
+    /**
+     * Cancels the request unless it was granted, and returns whether it did; then [[granted]] fails with a
+     * `CancellationException`.
+     */
     def cancel(): Boolean = {
       val waited = MemoryBudget.this.synchronized(waiting.remove(this))
       if (waited) {

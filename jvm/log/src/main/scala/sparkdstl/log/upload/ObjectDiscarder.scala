@@ -11,10 +11,10 @@ import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Deletes objects in the background, those that have gathered meanwhile in one request. What cannot be deleted is retried with
- * growing delays. A failure only costs space: the sweep of a later run deletes what is left. Thread-safe.
+ * Deletes objects in the background, with one request for all that wait, and retries failures with growing delays. Objects that
+ * stay cost only space: the sweep of a later run deletes them. Thread-safe.
  *
- * @param timeoutMillis of one request, in milliseconds
+ * @param timeoutMillis of one request
  */
 final class ObjectDiscarder(
     storage: StorageClient,
@@ -47,10 +47,10 @@ final class ObjectDiscarder(
     deleteWhatWaits()
   }
 
-  /** Deletes `path` when writes of it are likely to have ended: it may appear after this call. */
+  /** Deletes `path` later, when writes of it are likely to have ended. */
   def discardLater(path: Path): Unit = after(UnknownMillis)(() => discard(path))
 
-  /** How many objects are still to be deleted. */
+  /** The number of objects to delete. */
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
 
   /** Begins no more deletions. */
@@ -91,7 +91,7 @@ final class ObjectDiscarder(
     metrics.discardsGivenUp(givenUp.toLong)
     log.warn(
       s"Could not delete ${paths.size} unneeded object(s), such as ${paths.head}" +
-        (if (givenUp > 0) s"; $givenUp will be left in storage" else "; they are tried again"),
+        (if (givenUp > 0) s"; $givenUp stay on storage" else "; they are tried again"),
       error
     )
     after(math.min(MaxDelayMillis, FirstDelayMillis << math.min(failures - 1, 20))) { () =>
@@ -105,6 +105,6 @@ final class ObjectDiscarder(
 
   private def after(delayMillis: Long)(action: () => Unit): Unit = runtime.after(delayMillis).onComplete {
     case Success(_) => if (!synchronized(closed)) action()
-    case Failure(error) => log.warn("Unneeded objects are left in storage", error)
+    case Failure(error) => log.warn("Unneeded objects stay on storage", error)
   }
 }

@@ -7,17 +7,17 @@ final class UploadMetrics extends MetricGroup("uploads") {
   private[upload] val started = counter("started")
   private[upload] val succeeded = counter("succeeded")
 
-  /** Files that are not known to be there. */
+  /** Files whose upload failed or has an unknown outcome. */
   private[upload] val failed = counter("failed")
   private[upload] val bytes = counter("bytes")
 
-  /** Time that writers have waited for memory. */
+  /** The time that chunks have waited for memory. */
   private[upload] val blockedNanos = nanosCounter("blockedMs")
   private[upload] val discardedObjects = counter("discardedObjects")
 
   /** Deletions that failed, and are retried. */
   private[upload] val discardFailures = counter("discardFailures")
 
-  /** Objects that are left in storage, because too many could not be deleted. */
+  /** Objects that stay on storage, because too many deletions have failed. */
   private[upload] val discardsGivenUp = counter("discardsGivenUp")
 }

@@ -11,8 +11,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{DriverLink, FromDriver, RunId, ToDriver}
 
 /**
- * Sends a message to the driver until it answers. Messages may be repeated, so an ask that timed out or failed is repeated:
- * after half a second at first, then with growing delays.
+ * Sends a message to the driver until it answers. Messages are idempotent, so asks that fail or time out are repeated, with
+ * delays that grow from half a second.
  */
 private[worker] final class AskUntilAnswered(
     link: DriverLink,
@@ -24,8 +24,8 @@ private[worker] final class AskUntilAnswered(
   private implicit val executor: ExecutionContext = runtime.executor
 
   /**
-   * @param timeoutMillis after which the future fails with the last error
-   * @param wanted evaluated before each further try; false ends the tries
+   * @param timeoutMillis the future fails with the last error after this time
+   * @param wanted evaluated before each repetition; false ends them
    */
   def apply(message: ToDriver, timeoutMillis: Long, wanted: () => Boolean = () => true): Future[Answer] = {
     val answer = Promise[Answer]()
@@ -66,6 +66,6 @@ private[worker] object AskUntilAnswered {
   private val FirstDelayMillis = 500L
   private val LongestDelayMillis = 10000L
 
-  /** @param timeouts how many asks before the answered one ended without an answer, and may have been taken */
+  /** @param timeouts the number of earlier asks without an answer, which the driver may have processed */
   final case class Answer(message: FromDriver, timeouts: Int)
 }

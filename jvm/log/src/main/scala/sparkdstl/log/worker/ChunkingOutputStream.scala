@@ -2,12 +2,12 @@ package sparkdstl.log.worker
 
 import java.io.{ByteArrayOutputStream, OutputStream}
 
-/** Hands what is written to `onChunk`, in chunks of at most `chunkSize` bytes. */
+/** Passes written bytes to `onChunk`, in chunks of at most `chunkSize` bytes. */
 final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[Byte] => Unit) extends OutputStream {
   private val buffer = new ByteArrayOutputStream(1024)
   private var taken = 0L
 
-  /** All bytes so far. */
+  /** Bytes written so far. */
   def size: Long = taken
 
   override def write(byte: Int): Unit = write(Array(byte.toByte), 0, 1)

@@ -2,17 +2,17 @@ package sparkdstl.log.worker
 
 import sparkdstl.log.metrics.MetricGroup
 
-/** Counts the snapshots that a process makes. Thread-safe. */
+/** Counts the snapshots of a process. Thread-safe. */
 final class MaterializationMetrics extends MetricGroup("materializations") {
   @volatile private var newest = (0L, 0L)
 
   val started = counter("started")
   private val held = counter("completed")
 
-  /** Snapshots that are uploaded, and wait for a seal of their store. */
+  /** Uploaded snapshots, which wait for a seal of their store. */
   val uploaded = counter("uploaded")
 
-  /** Snapshots that no commit entry will hold, because the store's local state was replaced. */
+  /** Snapshots that were abandoned because the store's local state was replaced. */
   val abandoned = counter("abandoned")
   val failed = counter("failed")
   private val bytes = counter("bytes")
@@ -20,10 +20,10 @@ final class MaterializationMetrics extends MetricGroup("materializations") {
   gauge("lastMs")(newest._2)
 
   /**
-   * A commit entry holds a snapshot.
+   * Counts a snapshot that a commit entry holds.
    *
-   * @param uploadedBytes what was uploaded for it
-   * @param millis        from its beginning on
+   * @param uploadedBytes bytes that were uploaded for it
+   * @param millis its duration
    */
   def completed(uploadedBytes: Long, millis: Long): Unit = {
     held()

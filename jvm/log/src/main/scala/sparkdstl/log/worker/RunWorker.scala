@@ -12,18 +12,18 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport._
 import sparkdstl.log.upload.LogUploader
 
-/** A store's live local state, as far as a worker is concerned with it. */
+/** The local state of an open store. */
 trait LocalStore {
 
-  /** If the state came from this task attempt's commit, it is loaded again before the next use. */
+  /** Marks the state as outdated if this attempt's commit has produced it: the store is loaded again before its next use. */
   def drop(attempt: Long): Unit
 }
 
 /**
- * An executor's side of one run: what its tasks write, the driver's messages, and what Spark's retention releases.
+ * An executor's side of one run: writers of its tasks, messages of the driver, and releases by Spark's retention.
  *
- * @param makeUploader makes the uploader of a run with this epoch, with the first chunk too large for a commit entry
- * @param makeSnapshotUploader makes that of its snapshots, with the first snapshot
+ * @param makeUploader makes the uploader of segments for an epoch, at the first chunk
+ * @param makeSnapshotUploader makes the uploader of snapshots for an epoch, at the first snapshot
  */
 final class RunWorker(
     val id: RunId,
@@ -36,7 +36,7 @@ final class RunWorker(
 ) {
   private val logger = LoggerFactory.getLogger(classOf[RunWorker])
 
-  /** Long enough for a store's maintenance to release all that it does. */
+  /** Collects the releases of one maintenance of a store. */
   private final val ReleaseDelayMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
 
@@ -55,7 +55,7 @@ final class RunWorker(
 
   @volatile private var barrier: Option[BarrierReport] = None
 
-  /** The driver's answer to the first message; requested again after a failure. Fails after `commit.timeout`. */
+  /** The driver's answer to [[ToDriver.Open]], which is sent once, and again after a failure. Fails after `commit.timeout`. */
   def opened(): Future[FromDriver] = synchronized {
     opening.filterNot(_.value.exists(_.isFailure)).getOrElse {
       val asked = ask(ToDriver.Open, options.commitTimeoutMs).map(_.message)
@@ -64,14 +64,14 @@ final class RunWorker(
     }
   }
 
-  /** Whether the driver is known to coordinate the run. */
+  /** Whether the driver has answered that it coordinates the run. */
   def isCoordinated: Boolean =
     synchronized(opening).flatMap(_.value).exists(_.toOption.exists(_.isInstanceOf[FromDriver.Opened]))
 
   /**
-   * Where a task attempt writes. None if the driver coordinates no run here: changelogs are plain files then.
+   * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files.
    *
-   * @param partitions of the task's stage, which share what may be sealed inline
+   * @param partitions of the task's stage, which share the limit of inline bytes
    */
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
     case FromDriver.Opened(_, epoch, inlineShare) =>
@@ -84,43 +84,43 @@ final class RunWorker(
     case _ => Future.failed(ProtocolErrors.notCoordinated(id.root))
   }
 
-  /** Where snapshots are uploaded to. None if the driver coordinates no run here. */
+  /** The uploads of snapshots; None if the driver does not coordinate the run. */
   def snapshotUploads(): Future[Option[SnapshotUploads]] = epoch().map(_.map(snapshotUploadsOf))
 
-  /** The run's number among all runs on the checkpoint; None if the driver coordinates no run here. */
+  /** The epoch of the run; None if the driver does not coordinate it. */
   def epoch(): Future[Option[Long]] = opened().map {
     case FromDriver.Opened(_, epoch, _) => Some(epoch)
     case _ => None
   }
 
-  /** Takes a message from the driver. */
+  /** Handles a message of the driver. */
   def receive(message: ToExecutor): Unit = message match {
     case ToExecutor.Flush => flush()
     case ToExecutor.Drop(attempt, directories) =>
       synchronized(directories.flatMap(stores.get)).foreach(_.drop(attempt))
   }
 
-  /** From now on the driver can drop this store. */
+  /** Registers a store for [[ToExecutor.Drop]]. */
   def register(storeDirectory: String, store: LocalStore): Unit = synchronized(stores.put(storeDirectory, store)): Unit
 
   def unregister(storeDirectory: String, store: LocalStore): Unit = synchronized {
     if (stores.get(storeDirectory).exists(_ eq store)) stores.remove(storeDirectory): Unit
   }
 
-  /** The store was loaded from storage. Returns how often it was, in this run. */
+  /** Counts a load of the store from storage, and returns the number of loads in this run. */
   def loaded(storeDirectory: String): Int = synchronized {
     val times = loads.getOrElse(storeDirectory, 0) + 1
     loads.put(storeDirectory, times)
     times
   }
 
-  /** Spark's retention no longer needs versions of the store below `lowest`. The driver learns it in the background. */
+  /** Reports to the driver, in the background, that Spark's retention needs no version of the store below `lowest`. */
   def release(storeDirectory: String, lowest: Long): Unit = {
     noteReleased(Seq(storeDirectory -> lowest))
     scheduleRelease()
   }
 
-  /** The versions of a store that are in the log; None if the driver does not coordinate the run. */
+  /** The versions of a store in the log; None if the driver does not coordinate the run. */
   def versions(storeDirectory: String): Future[Option[FromDriver.Versions]] =
     ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).map {
       case versions: FromDriver.Versions => Some(versions)
@@ -137,21 +137,21 @@ final class RunWorker(
     if (isFirst) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
   }
 
-  /** The newest barrier that the driver has reported. */
+  /** The newest barrier report of the driver. */
   def lastBarrier: Option[BarrierReport] = barrier
 
-  /** Whether nothing is on its way to data files, and no store is registered. */
+  /** Whether no upload is under way and no store is registered. */
   def isIdle: Boolean = synchronized {
     stores.isEmpty && uploads.forall(_.bytesInFlight == 0) && snapshots.forall(_.bytesInFlight == 0)
   }
 
-  /** Whether an upload is under way, or has ended and was not reported to the driver. */
+  /** Whether an upload is under way or not yet reported to the driver. */
   def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
 
-  /** Uploads at once what waits: the executor may end soon. */
+  /** Uploads waiting chunks at once. */
   def flush(): Unit = synchronized(uploads).foreach(_.flush())
 
-  /** Takes nothing more. Completes when uploads have ended. */
+  /** Refuses further writes. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     val (last, lastSnapshots) = synchronized {
       closed = true
@@ -207,7 +207,7 @@ final class RunWorker(
       answer match {
         case Success(_) => scheduleRelease()
         case Failure(error) =>
-          logger.warn(s"Could not tell the driver what ${id.root} no longer needs; the next message repeats it", error)
+          logger.warn(s"Could not report released versions of ${id.root} to the driver; the next message repeats it", error)
           noteReleased(lowest)
       }
     }

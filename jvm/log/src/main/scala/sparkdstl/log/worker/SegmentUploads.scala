@@ -14,7 +14,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
 import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
-/** A worker's uploads, and the reports of them to the driver, in as few messages as possible. */
+/** A worker's uploads of segments, and their reports to the driver, in as few messages as possible. */
 private[worker] final class SegmentUploads(
     uploader: LogUploader,
     ask: AskUntilAnswered,
@@ -23,21 +23,21 @@ private[worker] final class SegmentUploads(
 ) {
   private val logger = LoggerFactory.getLogger(classOf[SegmentUploads])
 
-  /** The ask itself was repeated for long: no hurry. */
+  /** The delay after an ask that was repeated until its timeout. */
   private final val SendAgainMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
 
-  // From an arbitrary number on: the driver may still know tickets of an earlier instance.
+  // Starts at a random number, because the driver may still have tickets of an earlier instance.
   private val tickets = new AtomicLong(runtime.random.nextUuid().getMostSignificantBits >>> 2)
 
-  // Guarded by this: reports that are still to be sent, and whether a message is on its way.
+  // Guarded by this: reports to be sent, and whether a message is under way.
   private val unsent = mutable.ArrayBuffer.empty[Report]
   private var sending = false
 
   // Reports that the driver has not answered yet.
   private val reports = new AtomicInteger
 
-  /** Takes a chunk; completes when there is memory for it. */
+  /** Uploads a chunk; completes when there is memory for it. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[Upload] =
     uploader.put(Chunk(key, bytes)).map(new Upload(tickets.incrementAndGet(), bytes.length.toLong, _))
 
@@ -46,20 +46,20 @@ private[worker] final class SegmentUploads(
   /** Bytes that wait for upload or are being uploaded. */
   def bytesInFlight: Long = uploader.bytesInFlight
 
-  /** Whether an upload is under way, or has ended and was not reported to the driver. */
+  /** Whether an upload is under way or not yet reported to the driver. */
   def isBusy: Boolean = bytesInFlight > 0 || reports.get > 0
 
   def close(): Future[Unit] = uploader.close()
 
-  /** One chunk on its way. */
+  /** The upload of a chunk. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
     @volatile private var isAwaited = false
     @volatile private var isPlaced = false
 
-    /** As a seal names it. Fails if the upload has failed already. */
+    /** The chunk's part in a seal. Throws if the upload has failed. */
     def part: SealedPart = {
       val ended = pending.location.value
-      // Also if a later seal names its place: the driver may have taken an earlier one.
+      // Stays true if a later seal names the place: the driver may have accepted an earlier seal.
       isAwaited ||= ended.isEmpty
       ended match {
         case Some(Success(at)) =>
@@ -70,7 +70,7 @@ private[worker] final class SegmentUploads(
       }
     }
 
-    /** Reports its end to the driver, unless the seal named its place. To be called once the driver has the seal. */
+    /** Reports its end to the driver, unless all seals named its place. Called after the driver has accepted the seal. */
     def report(): Unit = if (isAwaited) {
       reports.incrementAndGet(): Unit
       pending.location.onComplete { ended =>
@@ -80,17 +80,17 @@ private[worker] final class SegmentUploads(
       }
     }
 
-    /** The chunk is not wanted, and no seal that may be committed names it. */
+    /** Discards the chunk. No seal that may be committed may name it. */
     def discard(): Unit = pending.discard()
 
     /**
-     * The driver does not know the ticket. If a seal names the chunk by its place, the driver may have accepted that seal and
-     * not an earlier one that named the ticket: the chunk stays.
+     * Discards the chunk of an unknown ticket. If a seal named its place, the chunk stays: the driver may have accepted that
+     * seal and not the earlier one with the ticket.
      */
     def discardUnlessPlaced(): Unit = if (!isPlaced) discard()
   }
 
-  /** How an upload has ended. */
+  /** The end of an upload. */
   private case class Report(ticket: Long, result: Either[String, SegmentPart], upload: Upload)
 
   private def sendNext(): Unit = {
@@ -107,7 +107,7 @@ private[worker] final class SegmentUploads(
       ask(ToDriver.Uploaded(sent.map(report => report.ticket -> report.result)), timeoutMillis).onComplete { answer =>
         synchronized {
           sending = false
-          // The barrier may wait for them: they are sent again, with what has come meanwhile.
+          // The barrier may wait for these reports: they are sent again.
           if (answer.isFailure) unsent.prependAll(sent): Unit
         }
         answer match {
@@ -130,5 +130,5 @@ private[worker] final class SegmentUploads(
 
   private def sendAgainLater(error: Throwable): Unit =
     try runtime.timer.schedule(SendAgainMillis)(() => sendNext()): Unit
-    catch { case NonFatal(_) => logger.warn("The ends of uploads are no longer reported to the driver", error) }
+    catch { case NonFatal(_) => logger.warn("Ended uploads are no longer reported to the driver", error) }
 }

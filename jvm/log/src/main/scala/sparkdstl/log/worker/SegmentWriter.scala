@@ -8,11 +8,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 
 /**
- * One segment that a task is writing: full chunks go to the uploader at once, the rest waits for the task's seal.
+ * A segment that a task writes: full chunks are uploaded at once, the rest waits for the task's seal.
  *
  * Used by one thread at a time.
  *
- * @param chunkSize in bytes; chunks are handed over at this size
+ * @param chunkSize bytes of a full chunk
  */
 final class SegmentWriter private[worker] (
     val key: SegmentKey,
@@ -29,7 +29,7 @@ final class SegmentWriter private[worker] (
   private var discarded = false
   private var waited = 0L
 
-  /** Takes a full chunk. Completes when there is memory for it: the caller waits before it makes more. */
+  /** Uploads a full chunk. Completes when there is memory for it; the caller waits for that. */
   def add(chunk: Array[Byte]): Future[Unit] = {
     val started = runtime.timer.nowNanos
     uploads().put(key, chunk).map { upload =>
@@ -42,16 +42,16 @@ final class SegmentWriter private[worker] (
     }
   }
 
-  /** The segment ends with these bytes. */
+  /** Ends the segment with its last bytes. */
   def end(last: Array[Byte]): Unit = synchronized { rest = last }
 
-  /** For how long chunks have waited for memory, in nanoseconds. */
+  /** The time that chunks have waited for memory. */
   private[worker] def blockedNanos: Long = synchronized(waited)
 
-  /** Bytes that are not with the uploader. */
+  /** Bytes that were not passed to the uploader. */
   private[worker] def restLength: Int = synchronized(rest.length)
 
-  /** Hands the rest to the uploader as well. */
+  /** Uploads the rest as well. */
   private[worker] def uploadRest(): Future[Unit] = {
     val bytes = synchronized {
       val bytes = rest
@@ -61,7 +61,7 @@ final class SegmentWriter private[worker] (
     if (bytes.isEmpty) Future.unit else add(bytes)
   }
 
-  /** The segment for the seal. Fails if an upload has failed already. */
+  /** The segment for the seal. Throws if an upload has failed. */
   private[worker] def sealedSegment: SealedSegment = synchronized {
     val inline = if (rest.isEmpty) Vector.empty else Vector(SealedPart.Inline(rest))
     SealedSegment(key, base, uploading.iterator.map(_.part).toVector ++ inline)
@@ -69,7 +69,7 @@ final class SegmentWriter private[worker] (
 
   private[worker] def report(): Unit = synchronized(uploading.toVector).foreach(_.report())
 
-  /** Nothing of it is wanted, and nothing that may be committed names it. */
+  /** Discards the segment. No seal that may be committed may name it. */
   private[worker] def discard(): Unit = {
     val unwanted = synchronized {
       discarded = true

@@ -6,17 +6,17 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * When a store gets a snapshot: after an interval in which it has changed, or as soon as replaying its log would take longer than
- * loading a snapshot. One that does not change has nothing to upload; it gets a snapshot all the same when many versions have
- * passed, because until then the log of all stores is kept for its sake. Not thread-safe.
+ * Decides when a store is snapshotted: after an interval in which it has changed, or as soon as replaying its log would take
+ * longer than loading a snapshot. A store without changes is snapshotted after many versions, because retention keeps the
+ * entries of all stores until then. Not thread-safe.
  *
- * @param minVersions from one snapshot to the next, unless the interval is over
+ * @param minVersions the minimum of versions between snapshots, unless the interval is over
  */
 final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: ProtocolRuntime) {
   import SnapshotSchedule._
 
   private val intervalNanos = TimeUnit.MILLISECONDS.toNanos(options.materializeIntervalMs)
-  // Stores that begin together are not due together; but the log is kept for the one that is last.
+  // Random, so that stores that begin together are not due together; retention waits for the last of them.
   private var dueNanos = runtime.timer.nowNanos + (intervalNanos * (1 - Spread * runtime.random.nextDouble())).toLong
   private var snapshotBytes = 0L
   private var logBytes = 0L
@@ -25,12 +25,12 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   private var overdue = false
 
   /**
-   * The store was loaded from a snapshot, of `bytes` in all, and a log after it.
+   * Resets the schedule after the store was loaded from a snapshot of `bytes` and the log after it.
    *
-   * @param versionsSince how many versions were replayed
-   * @param logBytesSince how many bytes of changelogs
-   * @param runsSince how many runs have begun since the one whose entry holds the snapshot
-   * @param loads how often the executor has loaded the store from storage in this run
+   * @param versionsSince replayed versions
+   * @param logBytesSince bytes of replayed changelogs
+   * @param runsSince runs since the one whose entry holds the snapshot
+   * @param loads the executor's loads of the store from storage in this run
    */
   def loaded(bytes: Long, versionsSince: Long, logBytesSince: Long, runsSince: Long, loads: Int): Unit = {
     begin(bytes, versionsSince, logBytesSince)
@@ -39,25 +39,25 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   }
 
   /**
-   * Whether the snapshot of the version that is about to be committed must be part of the commit: earlier runs ended before the log
-   * held one of theirs, or the store is loaded anew so often that no later seal of the same local state would carry it.
+   * Whether the next version's snapshot must be part of its commit: earlier runs have ended before the log had one of their
+   * snapshots, or the store is loaded so often that no later seal of the same local state would carry it.
    */
   def isOverdue: Boolean = overdue
 
-  /** Whether the version that is about to be committed is to be snapshotted. */
+  /** Whether the next version is to be snapshotted. */
   def isDue: Boolean = (changed || versions >= VersionsUnchanged) &&
     (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && isCostly)
 
-  /** A version was committed with a changelog of `bytes`. */
+  /** Counts a committed version with a changelog of `bytes`. */
   def committed(bytes: Long, changes: Boolean): Unit = {
     versions += 1
     logBytes += bytes
     changed ||= changes
   }
 
-  /** The version that was committed last is being snapshotted, in `bytes` in all. */
+  /** Restarts the schedule at a snapshot of `bytes` of the last committed version. */
   def taken(bytes: Long): Unit = {
-    // As often as configured, whatever the delays.
+    // A late snapshot does not delay later ones.
     if (isOver) dueNanos += intervalNanos * ((runtime.timer.nowNanos - dueNanos) / intervalNanos + 1)
     begin(bytes, 0, 0)
     overdue = false
@@ -78,19 +78,19 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
 
 private object SnapshotSchedule {
 
-  /** Over which part of an interval the snapshots of stores that begin together are spread. */
+  /** The part of an interval over which the first snapshots are spread. */
   private val Spread = 0.25
 
-  /** As many as Spark retains of batches. */
+  /** The number of batches that Spark retains by default. */
   private val VersionsUnchanged = 100L
 
-  /** So that queries of one batch per run replay no more than this, and retain little more than they must. */
+  /** Limits of replay and retention for queries with one batch per run. */
   private val RunsWithoutSnapshot = 3L
   private val VersionsOfShortRuns = 2L
 
-  /** What a store's share of a commit entry costs to fetch, beside its changes, in bytes of changes. */
+  /** The cost of a store's part of an index, in bytes of changes. */
   private val BytesOfAVersion = 256L
 
-  /** What can be loaded in the time that one request takes. */
+  /** The cost of a request, in bytes that are loaded in the same time. */
   private val BytesOfARequest = 4L * 1024 * 1024
 }

@@ -7,10 +7,10 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
 /**
- * A worker's uploads of snapshots, in data files of their own: they may be needed for as long as the store does not change
- * what is in them. Uploads of the log go first.
+ * A worker's uploads of snapshots. They have separate data files, because unchanged files of a snapshot may be needed for long.
+ * Uploads of segments have priority.
  *
- * @param isLogBusy whether changes are being uploaded
+ * @param isLogBusy whether segments are being uploaded
  */
 final class SnapshotUploads private[worker] (
     uploader: LogUploader,
@@ -18,21 +18,21 @@ final class SnapshotUploads private[worker] (
     runtime: ProtocolRuntime
 ) {
 
-  /** How long a chunk waits for changes that are being uploaded; a log that never rests must not go without snapshots. */
+  /** The maximum time that a chunk waits for uploads of segments. Without it a busy log would never be snapshotted. */
   private final val GivesWayMillis = 10000L
   private final val QuietCheckMillis = 50L
   private implicit val executor: ExecutionContext = runtime.executor
 
   @volatile private var closed = false
 
-  /** Takes a chunk of a snapshot's zip or file. Completes when there is memory for it and the log does not need the storage. */
+  /** Uploads a chunk of a snapshot's zip or file. Completes when there is memory for it and no segment is being uploaded. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[PendingChunk] =
     whenLogIsQuiet(GivesWayMillis).flatMap(_ => uploader.put(Chunk(key, bytes)))
 
   /** Bytes that wait for upload or are being uploaded. */
   def bytesInFlight: Long = uploader.bytesInFlight
 
-  /** Takes nothing more. Completes when what is being uploaded has ended. */
+  /** Refuses further chunks. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     closed = true
     uploader.close()

@@ -2,7 +2,7 @@ package sparkdstl.log.worker
 
 import scala.collection.mutable
 
-/** The task attempts whose commits led to a store's local versions, and those of them that do not count. Thread-safe. */
+/** The task attempts whose commits produced a store's local versions, and which of them lost. Thread-safe. */
 final class StateAttempts {
   private final val Remembered = 16
   // Guarded by this.
@@ -11,7 +11,7 @@ final class StateAttempts {
 
   def of(version: Long): Option[Long] = synchronized(attempts.get(version))
 
-  /** What the attempt left is not to be built on. */
+  /** Marks the attempt's local versions as not committed. */
   def drop(attempt: Long): Unit = synchronized {
     if (attempts.valuesIterator.contains(attempt)) dropped += attempt: Unit
   }
@@ -26,6 +26,6 @@ final class StateAttempts {
     }
   }
 
-  /** That version and later ones are not here any more. */
+  /** Forgets that version and later ones. */
   def forgetFrom(version: Long): Unit = synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
 }

@@ -4,12 +4,12 @@ import sparkdstl.log.transport.SealedSegment
 import sparkdstl.log.upload.PendingChunk
 
 /**
- * One snapshot of a store on its way into a commit entry: it is uploaded in the background, then carried by the seals of the
- * store's next versions until the driver takes it, and held once a later seal of the same local state was taken.
+ * The life of one snapshot of a store: it is uploaded in the background, then carried by seals of the store's next versions
+ * until the driver takes it, and held after the driver has accepted a later seal of the same local state.
  *
- * The driver takes it only with changes whose base it has verified. So the seal that carries the snapshot proves that its
- * version was committed, and the seal after that proves that the entry which holds it exists. The snapshot is abandoned when
- * the local state is replaced by one from storage. Thread-safe.
+ * The driver verifies the base of the changes in a seal. So the accepted seal that carries the snapshot proves that its version
+ * was committed, and the next accepted seal proves that the entry with the snapshot exists. The snapshot is abandoned when the
+ * store is loaded from storage. Thread-safe.
  *
  * @param storeDirectory of the store
  * @param version that it is a snapshot of
@@ -21,7 +21,7 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   private var current: State = Uploading
   private var uploading = Vector.empty[PendingChunk]
 
-  /** A chunk of it is on its way; it is discarded unless a seal names it. */
+  /** Adds a chunk that is being uploaded. It is discarded unless a seal names it. */
   def uploads(chunk: PendingChunk): Unit = {
     val isUnwanted = synchronized {
       if (current == Uploading) uploading :+= chunk
@@ -30,12 +30,15 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
     if (isUnwanted) chunk.discard()
   }
 
-  /** All of it is durable or inline, and can be carried. */
+  /** Ends the upload: all segments are durable or inline. */
   def complete(segments: Vector[SealedSegment]): Unit = synchronized {
     if (current == Uploading) current = Complete(segments)
   }
 
-  /** What the seal of `batch` is to carry; nothing while it is uploaded, once it was taken, or if the batch leads to its version. */
+  /**
+   * The segments for the seal of `batch`; none during the upload, after the driver has taken them, and for the batch of the
+   * snapshot's version itself.
+   */
   def carry(batch: Long): Vector[SealedSegment] = synchronized(current match {
     case Complete(segments) if version <= batch =>
       current = Sealing(segments, abandoned = false)
@@ -44,11 +47,11 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   })
 
   /**
-   * The driver has taken a seal of the store.
+   * Records that the driver has accepted a seal of the store.
    *
-   * @param carried whether it was asked to take the snapshot with it
-   * @param notTaken
-   *   None if it took the snapshot; else the data files of it that may be gone, or none if it may come with a later seal
+   * @param carried whether the seal carried the snapshot
+   * @param notTaken None if the driver took the snapshot; else its data files that may be deleted, or no files if a later seal
+   *   may carry it
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Fate = {
     val (fate, unnamed) = synchronized {
@@ -68,14 +71,14 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
     fate
   }
 
-  /** The upload starts again from the beginning. */
+  /** Restarts the upload from the beginning. */
   def restart(): Unit = synchronized {
     if (current == Uploading) takeUploads() else Vector.empty
   }.foreach(_.discard())
 
   /**
-   * It will not be carried any more. Its uploads are discarded, those that a seal has named only once the driver has said that it
-   * has not taken them: else they may be in a commit entry, and the driver deletes what is not.
+   * Abandons the snapshot and discards its uploads. If a seal has named them, they are discarded only after the driver has
+   * answered that it has not taken them; otherwise a commit entry may name them, and the driver's retention deletes them.
    */
   def abandon(): Unit = synchronized {
     val isUnnamed = current == Uploading || current.isInstanceOf[Complete]
@@ -86,13 +89,13 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
     if (isUnnamed) takeUploads() else Vector.empty
   }.foreach(_.discard())
 
-  /** The task whose seal carried it was given up: it is unknown whether the driver has taken it. */
+  /** Ends the snapshot because the task whose seal carried it was given up: it is unknown whether the driver has taken it. */
   def givenUp(): Unit = synchronized(current match {
     case _: Sealing => current = Ended
     case _ =>
   })
 
-  /** Whether it may still come to be held. */
+  /** Whether it may still be held by an entry. */
   def isUnderWay: Boolean = synchronized(current match {
     case Ended | Sealing(_, true) => false
     case _ => true
@@ -110,14 +113,14 @@ object StoreSnapshot {
   private case object Uploading extends State
   private final case class Complete(segments: Vector[SealedSegment]) extends State
 
-  /** A seal carries it, and the driver has not answered. */
+  /** A seal carries it, but the driver has not answered. */
   private final case class Sealing(segments: Vector[SealedSegment], abandoned: Boolean) extends State
 
-  /** The driver has taken a seal with it. */
+  /** The driver has taken it with a seal. */
   private case object Taken extends State
   private case object Ended extends State
 
-  /** What is known of a snapshot after a seal of its store. */
+  /** The outcome of a seal for a snapshot. */
   sealed trait Fate
 
   object Fate {
@@ -126,28 +129,28 @@ object StoreSnapshot {
     /** A commit entry holds it. */
     case object Held extends Fate
 
-    /** The driver will not take it: data files that it consists of may have been deleted. */
+    /** The driver refuses it: data files of it may have been deleted. */
     final case class Missing(files: Set[String]) extends Fate
   }
 }
 
-/** A store whose changes a task seals, as far as its snapshots are concerned. */
+/** A store whose snapshots are carried by the seals of a task. */
 trait SealedStore {
 
-  /** What the seal of changes of `batch` is to carry beside them. */
+  /** The snapshot segments for the seal of `batch`. */
   def carried(batch: Long): Vector[SealedSegment]
 
   /**
-   * The driver has taken the changes.
+   * Reports that the driver has accepted the seal.
    *
    * @param carried whether the seal carried a snapshot
-   * @param notTaken if it did and the driver has not taken it, those of its data files that may be gone
+   * @param notTaken if the driver has not taken the snapshot, its data files that may be deleted
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
 
-  /** The driver has refused a seal that carried a snapshot, and took nothing of it. */
+  /** Reports that the driver has refused a seal with a snapshot. */
   final def refused(): Unit = accepted(carried = true, Some(Vector.empty))
 
-  /** The task was given up: it is unknown whether the driver has taken its seal. */
+  /** Reports that the task was given up: it is unknown whether the driver has accepted its seal. */
   def givenUp(): Unit
 }

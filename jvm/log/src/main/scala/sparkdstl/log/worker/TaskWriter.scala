@@ -13,14 +13,14 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{BarrierReport, FromDriver, RunId, SealedSegment, ToDriver}
 
 /**
- * What one task attempt writes into the log, and the one message that seals it.
+ * The segments of one task attempt, and the message that seals them.
  *
- * States: open, while segments are written; sealing, while the driver has not answered; then sealed, or given up. When a task
- * is given up during sealing it is unknown whether the driver has taken its seal: the seal is withdrawn, and uploads are
- * discarded only if the driver answers that they are in no commit.
+ * States: open, while segments are written; sealing, until the driver answers; then sealed or given up. If a task is given up
+ * during sealing, it is unknown whether the driver has accepted its seal. Then the writer withdraws the seal, and discards
+ * uploads only if the driver answers that they are in no commit.
  *
  * @param attempt Spark's number of the task attempt
- * @param inlineLimit how many bytes the whole task may seal inline
+ * @param inlineLimit bytes that the task may seal inline
  */
 final class TaskWriter private[worker] (
     val attempt: Long,
@@ -44,15 +44,14 @@ final class TaskWriter private[worker] (
   private val stored = mutable.ArrayBuffer.empty[SealedSegment]
   private var carried = Map.empty[String, Vector[SealedSegment]]
   private val outcome = Promise[Unit]()
-  // Whether a seal was sent, and how many sends timed out: then the driver may have taken one, or may yet.
+  // Whether a seal was sent, and how many sends timed out. The driver may accept those even later.
   private var asked = false
   private var timeouts = 0
 
   /**
    * Begins a segment.
    *
-   * @param base
-   *   the task attempt whose commit left the local state that the changes are based on, if it was not read from storage
+   * @param base the task attempt whose commit produced the local state before the changes; None if it was read from storage
    * @throws IllegalStateException when the task has been sealed or given up
    */
   def segment(key: SegmentKey, base: Option[Long]): SegmentWriter = synchronized {
@@ -64,7 +63,7 @@ final class TaskWriter private[worker] (
   }
 
   /**
-   * The segment is complete, and part of what [[seal]] hands over. `rest` are its last bytes.
+   * Completes a segment with its last bytes; [[seal]] includes it.
    *
    * @throws IllegalStateException when the task has been sealed without it
    */
@@ -75,30 +74,30 @@ final class TaskWriter private[worker] (
     ended += segment
   }: Unit
 
-  /** The segment will not be completed. */
+  /** Discards an incomplete segment. */
   def abort(segment: SegmentWriter): Unit =
     if (synchronized(writing.remove(segment))) segment.discard()
 
-  /** The seal may carry a snapshot of the store, and reports its outcome to it. */
+  /** Registers a store whose snapshot the seal may carry, and which gets the outcome. */
   def carryFor(storeDirectory: String, store: SealedStore): Unit =
     synchronized(stores.put(storeDirectory, store)): Unit
 
-  /** A segment that is in data files already becomes part of the seal. */
+  /** Adds a segment that is already in data files to the seal. */
   def addStored(segment: SealedSegment): Unit = synchronized(stored += segment): Unit
 
   /** Directories of the stores that the task has written to. */
   def storeDirectories: Vector[String] =
     synchronized((writing ++ ended).iterator.map(_.key.storeDirectory).toVector.distinct)
 
-  /** For how long the task has waited for memory to hold its chunks, in nanoseconds. */
+  /** The time that the task has waited for memory for its chunks. */
   def blockedNanos: Long = synchronized((writing ++ ended).iterator.map(_.blockedNanos).sum)
 
   /** Whether there is anything to seal. */
   def isEmpty: Boolean = synchronized(ended.isEmpty)
 
   /**
-   * Seals the segments that have ended, and aborts the others. When it fails the task must fail: with
-   * [[sparkdstl.log.error.SealRefusedException]], or because the driver did not answer in time.
+   * Seals the complete segments, and aborts the others. If it fails, the task must fail: the driver has refused the seal
+   * ([[sparkdstl.log.error.SealRefusedException]]), or has not answered in time.
    */
   def seal(): Future[Unit] = {
     val (begins, unfinished, segments) = synchronized {
@@ -114,7 +113,7 @@ final class TaskWriter private[worker] (
     outcome.future
   }
 
-  /** The task has failed, or was killed: its seal does not count. Returns at once, and withdraws it in the background. */
+  /** Gives up the task after it has failed or was killed. Withdraws its seal in the background. */
   def giveUp(): Unit = {
     val before = synchronized {
       val before = state
@@ -135,12 +134,12 @@ final class TaskWriter private[worker] (
       case Success(()) =>
       case Failure(error) =>
         if (conclude(GivenUp, Failure(error))) {
-          // Before the first send, such as after a failed upload, the driver knows nothing of it.
+          // Before the first send, there is no seal to withdraw.
           if (synchronized(asked)) withdraw() else discardAll()
         }
     }
 
-  /** Small segments stay, the smallest first, as far as the task's share allows. */
+  /** Uploads segments that exceed the limits. The smallest ones stay inline. */
   private def uploadWhatIsTooLarge(segments: Vector[SegmentWriter]): Future[Unit] = {
     var left = inlineLimit
     val large = segments.sortBy(_.restLength).filterNot { segment =>
@@ -155,7 +154,7 @@ final class TaskWriter private[worker] (
     segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => segment.uploadRest()))
 
   private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
-    // Each send has the same snapshots.
+    // All sends carry the same snapshots.
     val message = synchronized {
       if (carried.isEmpty && state == Sealing)
         carried = stores.iterator.map { case (store, of) => store -> of.carried(batch) }.toMap
@@ -190,10 +189,10 @@ final class TaskWriter private[worker] (
       case FromDriver.OverBudget => uploadRests(segments).flatMap(_ => handOver(segments))
       case FromDriver.Refused(reason, stale) =>
         val error = ProtocolErrors.sealRefused(attempt, batch, run.run, reason, stale)
-        // An earlier send may have been taken before the batch was closed, and be in its commit.
+        // The driver may have accepted an earlier send before it closed the batch.
         if (mayBeTaken) Future.failed(error) else ended(error, mayBeCommitted = false)
       case FromDriver.Superseded | FromDriver.NotCoordinated =>
-        // An earlier send may have been taken by the run that has ended, and be in its last commit.
+        // The run that has ended may have accepted an earlier send and committed it.
         ended(ProtocolErrors.notCoordinated(run.root), mayBeTaken)
       case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
     }
@@ -211,7 +210,7 @@ final class TaskWriter private[worker] (
     Future.unit
   }
 
-  /** Directory of each store, the store, and whether the seal carried a snapshot of it. */
+  /** The stores: directory, store, and whether the seal carried its snapshot. */
   private def sealedStores: Vector[(String, SealedStore, Boolean)] = synchronized {
     stores.iterator.map { case (directory, store) =>
       (directory, store, carried.get(directory).exists(_.nonEmpty))
@@ -224,12 +223,12 @@ final class TaskWriter private[worker] (
         case FromDriver.Withdrawal(false) => discardAll()
         // The barrier may wait for it.
         case FromDriver.Withdrawal(true) => synchronized(ended.toVector).foreach(_.report())
-        // The run has ended, and its last commit may name it: a later run's sweep decides.
+        // The last commit of the ended run may name the uploads: the sweep of a later run decides.
         case _ =>
       }
     }
 
-  /** Ends the sealing; false if the task was given up meanwhile. */
+  /** Ends the sealing; false if the task was given up. */
   private def conclude(to: State, result: Try[Unit]): Boolean = {
     val isFirst = synchronized {
       val isFirst = state == Sealing
@@ -250,6 +249,6 @@ private object TaskWriter {
   private case object Sealed extends State
   private case object GivenUp extends State
 
-  /** An hour: after that the driver or its query has ended. */
+  /** An hour, after which the driver or its query has most likely ended. */
   private val WithdrawTimeoutMillis = 3600L * 1000
 }

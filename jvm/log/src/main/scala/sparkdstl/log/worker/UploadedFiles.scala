@@ -3,33 +3,30 @@ package sparkdstl.log.worker
 import sparkdstl.log.format.SegmentEntry
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 
-/**
- * Which files of a store's snapshots are in data files, and which are plain files, so that they need not be uploaded again.
- * Thread-safe.
- */
+/** The files of a store's snapshots that are in data files or are plain files, and need not be uploaded again. Thread-safe. */
 final class UploadedFiles {
-  // Guarded by this, by the name that Spark gives a file on storage.
+  // By Spark's name of the file on storage. Guarded by this.
   private var segments = Map.empty[String, SealedSegment]
   private var plain = Set.empty[String]
 
   def of(name: String): Option[SealedSegment] = synchronized(segments.get(name))
 
-  /** A commit entry names it so. What is in the entry itself cannot be named by another. */
+  /** Adds a file from a commit entry, unless parts of it are inline: other entries cannot refer to those. */
   def note(name: String, segment: SegmentEntry): Unit =
     if (segment.parts.forall(_.file.nonEmpty))
       note(name, SealedSegment(segment.key, None, segment.parts.map(SealedPart.Stored(_))))
 
   def note(name: String, segment: SealedSegment): Unit = synchronized(segments += name -> segment)
 
-  /** These are files of their own; those of earlier snapshots are not needed any more. */
+  /** Replaces the set of plain files. */
   def notePlain(names: Seq[String]): Unit = synchronized { plain = names.toSet }
 
   def isPlain(name: String): Boolean = synchronized(plain(name))
 
-  /** Later snapshots consist of other files. */
+  /** Keeps only files with these names. */
   def retain(names: Set[String]): Unit = synchronized { segments = segments.filter { case (name, _) => names(name) } }
 
-  /** These data files may have been deleted. */
+  /** Removes files in data files that may have been deleted. */
   def forget(files: Set[String]): Unit = synchronized {
     segments = segments.filterNot { case (_, segment) => segment.files.exists(files) }
   }
