@@ -8,12 +8,11 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
 /**
- * Copies of what was read on the local disk, beside the [[MemoryCache]] in memory: stores that replay more than fits there
- * fetch it from storage once all the same, and not once per store.
+ * A cache on the local disk below the [[MemoryCache]]: objects that do not fit in memory are still fetched once, not once per
+ * store.
  *
- * Bounded. What was used a short time ago does not give way to what comes: of a scan of more than there is room for,
- * which every store repeats, a part stays. A copy that cannot be read, or is not what was written, is fetched again.
- * Thread-safe.
+ * The cache is bounded. It does not evict recently used copies, so that a part stays of a scan that exceeds the limit and that
+ * every store repeats. A copy that cannot be read or is damaged is fetched again. Thread-safe.
  *
  * @param maxBytes of all copies
  */
@@ -26,7 +25,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
   private var used = 0L
   private var made = 0L
 
-  /** The copy, or what `fetch` brings, of which a copy is made in the background. */
+  /** Returns the copy, or the result of `fetch`, which is copied in the background. */
   def get(place: ReadPlace)(fetch: => Future[Option[ObjectTail]]): Future[Option[ObjectTail]] =
     find(place) match {
       case None => fetchAndCopy(place, fetch)
@@ -40,7 +39,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
         }
     }
 
-  /** Bytes that copies take. */
+  /** Bytes of all copies. */
   def bytes: Long = synchronized(used)
 
   private def find(place: ReadPlace): Option[Copy] = synchronized {
@@ -90,7 +89,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
     }
   }
 
-  /** The copy is not what it should be, or is not wanted any more. */
+  /** Removes a damaged or unneeded copy. */
   def forget(place: ReadPlace): Unit = synchronized(copies.get(place)).foreach(forget(place, _))
 
   private def forget(place: ReadPlace, copy: Copy): Unit = {
@@ -108,12 +107,10 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
 
 private object DiskCache {
 
-  /** A copy stays for so long without a read: longer than other stores take to come to it. */
+  /** A copy is not evicted before this time after its last use, within which other stores read it. */
   private val IdleNanos = 60L * 1000 * 1000 * 1000
 
-  /**
-   * @param objectLength of the whole object, of which the copy may be the end
-   */
+  /** @param objectLength length of the whole object; the copy may be only its end */
   private final class Copy(
       val name: String,
       val length: Int,

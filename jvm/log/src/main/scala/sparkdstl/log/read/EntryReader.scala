@@ -10,11 +10,10 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
 /**
- * Reads commit entries from storage, which alone decides what is committed: version v of a store is in the entry of batch
- * v - 1, or in a plain file.
+ * Reads commit entries from storage. Version v of a store is in the entry of batch v - 1 or in a plain file.
  *
- * @param fetchLength how many bytes from an entry's end are fetched at once, its segments included where they fit
- * @param diskCache for fetched entries, and the reader that they are cached for; None without a cache
+ * @param fetchLength bytes of an entry's end that are fetched at once, for the index and as many segments as fit
+ * @param diskCache a cache of fetched entries, and the id of the reader
  */
 final class EntryReader(
     storage: QueryStorage,

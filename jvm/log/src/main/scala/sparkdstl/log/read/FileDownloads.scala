@@ -17,7 +17,7 @@ import sparkdstl.log.request.StorageClient
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
 /**
- * A part of a file that is brought to the local disk.
+ * A part of a file for download.
  *
  * @param offset in the file, in bytes
  * @param fetch reads it from storage
@@ -25,21 +25,21 @@ import sparkdstl.log.storage.StorageOperation.ReadRange
 final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
 
 /**
- * A file that is brought to the local disk.
+ * The download of a file to the local disk.
  *
  * @param to replaced if it exists
- * @param cached the same file in a cache on the local disk
- * @param pieces all of it
+ * @param cached the file in a cache on the local disk
+ * @param pieces of the whole file
  */
 final case class Download(to: LocalPath, length: Long, cached: () => Option[LocalPath], pieces: () => Iterator[Piece])
 
 /**
- * Brings files from storage to the local disk, in pieces of which several are fetched at once.
+ * Downloads files from storage to the local disk, in pieces of which several are fetched concurrently.
  *
- * @param atOnce pieces that are fetched, or wait to be written, at one time
+ * @param atOnce concurrent pieces that are fetched or wait to be written
  * @param timeoutMillis of a single request
  * @param await blocks the caller until a piece has arrived
- * @param rangeLength bytes of a piece of a plain file
+ * @param rangeLength bytes per piece of a plain file
  */
 final class FileDownloads(
     storage: StorageClient,
@@ -49,7 +49,7 @@ final class FileDownloads(
     rangeLength: Int = FileRange.MaxLength
 ) {
 
-  /** A plain file of `length` bytes as a download. */
+  /** The download of a plain file of `length` bytes. */
   def ofFile(file: Path, length: Long, to: LocalPath): Download = {
     def pieces() = Iterator.iterate(0L)(_ + rangeLength).takeWhile(_ < length).map { offset =>
       val of = math.min(rangeLength.toLong, length - offset).toInt
@@ -65,9 +65,9 @@ final class FileDownloads(
   }
 
   /**
-   * Fetches all of them. Those that have arrived before one fails stay.
+   * Downloads all files. After a failure, complete files stay.
    *
-   * @param progress of the store that is loaded with them
+   * @param progress of the store that is being loaded
    */
   def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
     downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
@@ -86,7 +86,7 @@ final class FileDownloads(
     }
   }
 
-  /** A cached file may be evicted by now. */
+  /** Links a cached file, which may have been evicted; false if it was not linked. */
   private def isLinked(download: Download, progress: Option[RecoveryProgress#LoadingStore]): Boolean =
     download.cached().exists { file =>
       try {

@@ -3,15 +3,15 @@ package sparkdstl.log.read
 import sparkdstl.log.format.SegmentPart
 
 /**
- * A range of a data file, or of the log in a commit entry.
+ * A range of a data file or of the log in a commit entry.
  *
- * @param file relative to the base; None for the entry
- * @param offset in bytes; in an entry from the log's start on
+ * @param file relative to the base; None for a commit entry
+ * @param offset in bytes, from the log's start
  * @param length in bytes
  */
 final case class FileRange(file: Option[String], offset: Long, length: Int) {
 
-  /** What of `bytes`, which are this range, the part consists of. */
+  /** The bytes of a part, from the `bytes` of this range. */
   def cut(bytes: Array[Byte], part: SegmentPart): Array[Byte] = {
     val from = (part.offset - offset).toInt
     java.util.Arrays.copyOfRange(bytes, from, from + part.length)
@@ -20,15 +20,15 @@ final case class FileRange(file: Option[String], offset: Long, length: Int) {
 
 object FileRange {
 
-  /** A request takes as long as it takes to carry about so many bytes. */
+  /** A request takes as long as the transfer of about this number of bytes. */
   private[read] val MaxLength = 4 * 1024 * 1024
 
-  /** Unwanted bytes between two parts are read as well, if they are fewer. */
+  /** Gaps between parts up to this size are read as well. */
   private[read] val MaxGap = 128 * 1024
 
   /**
-   * Ranges that several parts are read with at once, because they lie close together: small changes and small snapshots
-   * of many stores share a file. Parts that are better read alone have none.
+   * Ranges for parts that are close together, such as small changes and snapshots of many stores in one file. Parts that are
+   * read alone have no range.
    */
   private[read] def shared(parts: Vector[SegmentPart]): Map[SegmentPart, FileRange] =
     for {

@@ -8,19 +8,19 @@ import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentPart
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * What is at the place of a commit entry.
+ * The result of reading a commit entry.
  *
- * @param logged the entry, if it has a log
- * @param weight bytes in memory, roughly; None for an entry that is not there, because it may be written at any time
+ * @param logged an entry with a log
+ * @param weight approximate bytes in memory; None for a missing entry, because it may be created at any time
  */
 sealed abstract class EntryFound(val logged: Option[LoadedEntry], val weight: Option[Long])
 
 object EntryFound {
 
-  /** Nothing: the batch is not committed, or its entry was deleted. */
+  /** No entry: the batch is not committed, or its entry was deleted. */
   case object Absent extends EntryFound(None, None)
 
-  /** An entry of stock Spark: what its batch changed is in plain files. */
+  /** An entry of stock Spark: the changes of its batch are in plain files. */
   case object Plain extends EntryFound(None, Some(64L))
 
   final case class Logged(entry: LoadedEntry) extends EntryFound(Some(entry), Some(entry.weight))
@@ -29,9 +29,9 @@ object EntryFound {
 /**
  * A commit entry with its index in memory.
  *
- * @param logStart where the log begins in the entry, in bytes
- * @param tail the entry's end, as far as it was fetched
- * @param lookup of its segments, where several stores are looked up
+ * @param logStart offset of the log in the entry
+ * @param tail the fetched end of the entry
+ * @param lookup of its segments, for readers of several stores
  */
 final class LoadedEntry(
     val path: Path,
@@ -42,28 +42,28 @@ final class LoadedEntry(
     lookup: Option[EntryLookup] = None
 ) {
 
-  /** The same, with a lookup: the time to find one store's segments must not grow with the number of stores. */
+  /** This entry with a lookup, so that the time to find a store's segments does not grow with the number of stores. */
   def withLookup: LoadedEntry = new LoadedEntry(path, batch, index, logStart, tail, Some(new EntryLookup(index)))
 
-  /** Its own id, by which the next entry names it. */
+  /** Its id, which the next entry names. */
   def id: Option[UUID] = index.link.map(_.entry)
 
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
   /**
-   * The file of a snapshot that Spark calls `name`: the store never uses the name again, so it does not matter for which
-   * snapshot it was uploaded.
+   * The file of a snapshot with Spark's `name`. A store never reuses a name, so the result does not depend on the snapshot for
+   * which the file was uploaded.
    */
   def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
     segmentsOf(storeDirectory).find(_.key.snapshotFile.contains(name))
 
-  /** All segments of a store. */
+  /** The segments of a store. */
   def segmentsOf(storeDirectory: String): Vector[SegmentEntry] =
     lookup.fold(index.entries.filter(_.key.storeDirectory == storeDirectory))(
       _.byStore.getOrElse(storeDirectory, Vector.empty)
     )
 
-  /** Bytes of the log from `offset` on, if they were fetched. */
+  /** Bytes of the log from `offset`, if they were fetched. */
   def bytes(offset: Long, length: Int): Option[Array[Byte]] = {
     val start = logStart + offset - (tail.length - tail.bytes.length)
     Option.when(start >= 0 && start + length <= tail.bytes.length)(
@@ -71,10 +71,10 @@ final class LoadedEntry(
     )
   }
 
-  /** The range that is read instead of `part`, because several parts share it. */
+  /** The shared range that is read instead of `part`. */
   def rangeAround(part: SegmentPart): Option[FileRange] = lookup.flatMap(_.ranges.get(part))
 
-  /** Roughly its size in memory, in bytes. */
+  /** Its approximate size in memory, in bytes. */
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
 }
 

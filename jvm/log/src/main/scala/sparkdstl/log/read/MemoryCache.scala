@@ -9,13 +9,13 @@ import scala.util.control.NonFatal
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Caches objects in memory while stores are rebuilt, so that each is fetched once for all stores of an executor. Bounded: the
- * least recently used are evicted first. An object that could not be read, or cannot be cached, is fetched again; also for
- * callers that joined its fetch, because it may have been written since. Thread-safe.
+ * Caches objects in memory while stores are rebuilt, so that each is fetched once for all stores of an executor. The least
+ * recently used objects are evicted first. Failures and objects without weight are not cached; callers that have joined the
+ * fetch of an object without weight fetch it again, because it may have been written since. Thread-safe.
  *
- * @tparam K identifies objects
- * @param initialBytes the limit, apart from fetches under way; one object that is larger is cached alone
- * @param weightOf the bytes that an object takes; None if it cannot be cached
+ * @tparam K keys of objects
+ * @param initialBytes the limit, without fetches under way; a larger object is cached alone
+ * @param weightOf bytes of an object; None if it cannot be cached
  */
 final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
   private implicit val executor: ExecutionContext = runtime.executor
@@ -26,7 +26,7 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     var usedNanos = 0L
   }
 
-  // Guarded by this; in the order of use, the least recently used first.
+  // Guarded by this; the least recently used first.
   private val slots = mutable.LinkedHashMap.empty[K, Slot]
   private var held = 0L
   private var maxBytes = initialBytes
@@ -43,7 +43,7 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     (if (isNew) fetched else found).increment()
     if (isNew) begin(key, slot)(fetch)
     else slot.found.future.flatMap {
-      // Its fetch began before this call; the next one, or one that this call joins, begins after it.
+      // The fetch began before this call. The next fetch begins after it.
       case unheld if weightOf(unheld).isEmpty =>
         forget(key, slot)
         val (next, isNext) = use(key)
@@ -78,7 +78,7 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     slot.found.future
   }
 
-  /** Whether it is cached or being fetched. */
+  /** Whether the object is cached or being fetched. */
   def contains(key: K): Boolean = synchronized(slots.contains(key))
 
   /** Evicts objects that were not read for `idleNanos`. */
@@ -91,7 +91,7 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
   /** Bytes of all cached objects. */
   def weight: Long = synchronized(held)
 
-  /** Reads of objects that were cached, or being fetched for another caller. */
+  /** Reads of objects that were cached or being fetched. */
   def hits: Long = found.sum
 
   /** Reads of objects that were fetched. */

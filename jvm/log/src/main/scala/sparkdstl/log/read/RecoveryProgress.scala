@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.metrics.MetricGroup
 import sparkdstl.log.runtime.{ProtocolRuntime, RepeatedReport}
 
-/** The stores that a process is loading. Each that takes long is reported in the log, every ten seconds. Thread-safe. */
+/** The stores that a process is loading. Logs the progress of slow loads every ten seconds. Thread-safe. */
 final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("recovery") {
   private val logger = LoggerFactory.getLogger(classOf[RecoveryProgress])
   // Guarded by this.
@@ -23,10 +23,10 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
   private val local = counter("snapshotBytesLocal")
 
   /**
-   * A store is about to be loaded. The caller ends it, however the load ends.
+   * Begins the load of a store. The caller always calls [[LoadingStore.end]].
    *
-   * @param name    names the store in logs
-   * @param version that it is to have
+   * @param name of the store in logs
+   * @param version to load
    */
   def begin(name: String, version: Long): LoadingStore = {
     val store = new LoadingStore(name, version)
@@ -37,7 +37,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
 
   private def loading: Vector[LoadingStore] = synchronized(underWay.toVector)
 
-  /** One store, until it is loaded. */
+  /** The load of one store. */
   final class LoadingStore private[RecoveryProgress] (name: String, version: Long) {
     private val startedNanos = runtime.timer.nowNanos
     private[RecoveryProgress] val reports = new RepeatedReport(runtime.timer)(() => logger.info(text))
@@ -47,28 +47,28 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
     private var done = 0L
     private var at = -1L
 
-    /** A snapshot of `length` bytes is being fetched. Bytes of another one no longer count. */
+    /** Begins the fetch of a snapshot of `length` bytes, and resets the progress. */
     def fetching(length: Long): Unit = synchronized {
       bytes = length
       done = 0
     }
 
-    /** So many bytes of it have come from storage. */
+    /** Counts bytes from storage. */
     def fetched(count: Long): Unit = {
       RecoveryProgress.this.fetched(count)
       synchronized(done += count)
     }
 
-    /** So many bytes of it were on the local disk. */
+    /** Counts bytes from the local disk. */
     def foundLocally(count: Long): Unit = {
       local(count)
       synchronized(done += count)
     }
 
-    /** The store has this version now, from a snapshot or a changelog. */
+    /** Records the version after a snapshot or a changelog. */
     def reached(current: Long): Unit = synchronized { at = current }
 
-    /** The load has ended. */
+    /** Ends the load. */
     def end(isLoaded: Boolean): Unit = {
       reports.end()
       if (isLoaded) loaded()
@@ -77,7 +77,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
 
     private[RecoveryProgress] def bytesToDo: Long = synchronized(math.max(0, bytes - done))
 
-    /** None are known before its snapshot is there. */
+    /** 0 before the snapshot is loaded. */
     private[RecoveryProgress] def changelogsToDo: Long = synchronized(if (at < 0) 0 else version - at)
 
     private def text: String = {
@@ -85,8 +85,8 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
       val (there, of, current) = synchronized((done, bytes, at))
       val changelogs =
         if (current < 0) "then changelogs up to that version" else s"${version - current} changelogs are left"
-      s"Version $version of $name is being loaded for $seconds s: $there of $of bytes of its snapshot are there, " +
-        s"$changelogs. ${loading.size} stores are being loaded here, ${loaded.value} were."
+      s"Version $version of $name has been loading for $seconds s: $there of $of bytes of its snapshot are local, " +
+        s"$changelogs. ${loading.size} stores are being loaded in this process, ${loaded.value} are loaded."
     }
   }
 }

@@ -2,7 +2,7 @@ package sparkdstl.log.read
 
 import sparkdstl.log.metrics.MetricGroup
 
-/** Counts what a process reads from the log to rebuild stores. Thread-safe. */
+/** Counts a process's reads of the log for rebuilding stores. Thread-safe. */
 final class ReplayMetrics extends MetricGroup("replay") {
 
   /** Segments whose replay has begun. */
@@ -11,10 +11,10 @@ final class ReplayMetrics extends MetricGroup("replay") {
   /** Bytes of segments. */
   val read = counter("bytes")
 
-  /** Change records that were applied to a store that was being loaded. */
+  /** Change records that were applied to stores. */
   val replayed = counter("records")
   val loadedSnapshot = counter("snapshots")
 
-  /** Snapshots that could not be loaded: damaged, incomplete, or not answered by storage. */
+  /** Snapshots that could not be loaded: damaged, incomplete, or without an answer of storage. */
   val skippedSnapshot = counter("unusableSnapshots")
 }

@@ -5,11 +5,10 @@ import java.io.EOFException
 import org.apache.hadoop.fs.FSInputStream
 
 /**
- * A segment's bytes as a stream that Hadoop's `FSDataInputStream` can wrap. Holds one part at a time, so its memory is
- * bounded by the size of a part. Not thread-safe, as no Hadoop stream is.
+ * A segment as a stream for Hadoop's `FSDataInputStream`. Holds one part in memory at a time. Not thread-safe.
  *
- * @param lengths  of the parts, in order
- * @param loadPart the verified bytes of the part with that index
+ * @param lengths of the parts, in order
+ * @param loadPart returns the verified bytes of the part with an index
  */
 final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[Byte]) extends FSInputStream {
   private val starts: IndexedSeq[Long] = lengths.scanLeft(0L)(_ + _)

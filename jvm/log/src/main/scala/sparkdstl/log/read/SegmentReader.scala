@@ -14,16 +14,16 @@ import sparkdstl.log.request.{QueryStorage, StorageClient}
 import sparkdstl.log.storage.ObjectEndsBefore
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
-/** Something that is read once for all stores of an executor. */
+/** A cache key of data that is read once for all stores of an executor. */
 sealed trait ReadPlace
 
-/** A commit entry, as one reader has seen it: after a rollback another run commits the same batch anew. */
+/** A commit entry as read by one reader: after a rollback another run commits the same batch again. */
 final case class EntryPlace(root: String, reader: UUID, batch: Long) extends ReadPlace
 
 /**
  * A part of a data file, or of a commit entry.
  *
- * @param of where data files are; or the entry's own id
+ * @param of the base of data files, or the entry's id
  */
 final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 
@@ -31,10 +31,10 @@ final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 
 /**
- * Finds segments and reads them, every byte checked before it is handed out.
+ * Finds and reads segments. Verifies all bytes before it returns them.
  *
- * @param cache may be shared by all readers of a process, as may `ranges`
- * @param reader the run, or the scan, for which this reads; another does not rely on what it has seen
+ * @param cache may be shared by all readers of a process, like `ranges`
+ * @param reader id of the run or scan, which does not share cached entries with others
  */
 final class SegmentReader(
     storage: QueryStorage,
@@ -47,32 +47,32 @@ final class SegmentReader(
   import storage.{checkpoint, location, log, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  // Guarded by this: links of the entries that were read last.
+  // Links of the last read entries. Guarded by this.
   private val seen = mutable.LinkedHashMap.empty[Long, EntryLink]
 
-  /** Where a segment is; None if it is not in the log. */
+  /** Finds a segment; None if it is not in the log. */
   def find(key: SegmentKey): Future[Option[FoundSegment]] =
     if (key.batch < 0) Future.successful(None) else held(key, key.batch)
 
   /**
-   * Where a segment is that is to be read; None if it can only be a plain file, because its batch is not in the log.
+   * Finds a segment for reading; None if it can only be a plain file, because its batch is not in the log.
    *
-   * Fails if the batch is in the log and lacks the store: a plain file, if there is one, is of another attempt.
+   * Fails if the batch is in the log but lacks the store: an existing plain file belongs to another attempt.
    */
   def open(key: SegmentKey): Future[Option[FoundSegment]] =
     if (key.batch < 0) Future.successful(None)
     else entry(key.batch).map(_.logged.flatMap { entry =>
       val found = entry.segment(key).map(FoundSegment(entry, _))
       val changelogs = entry.index.entries.iterator.map(_.key).filter(_.kind == SegmentKind.Changelog)
-      // One of the other version of Spark's checkpoint format lacks nothing.
+      // An entry of the other version of Spark's checkpoint format cannot have the segment.
       val isExpected = key.kind == SegmentKind.Changelog &&
         changelogs.exists(_.checkpointId.isDefined == key.checkpointId.isDefined)
       if (found.isEmpty && isExpected)
-        throw LogErrors.damaged(entry.path, 0, s"it has a log, and nothing of ${key.relativePath} in it")
+        throw LogErrors.damaged(entry.path, 0, s"its log lacks ${key.relativePath}")
       found
     })
 
-  /** The error for a changelog that is not a plain file either: it names the entry if that is missing. */
+  /** The error for a changelog that is not a plain file either. If the entry is missing, the error names it. */
   def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = storage.batches().map { batches =>
     if (batches.contains(key.batch)) cause
     else LogErrors.missingEntry(
@@ -87,10 +87,7 @@ final class SegmentReader(
   def segmentsOf(storeDirectory: String, batch: Long): Future[Vector[SegmentEntry]] =
     entry(batch).map(_.logged.fold(Vector.empty[SegmentEntry])(_.segmentsOf(storeDirectory)))
 
-  /**
-   * The segments of a store in all existing entries, of these kinds. Lists, and reads entries that were not read yet. For
-   * snapshots [[snapshots]] reads fewer.
-   */
+  /** The segments of a store in all existing entries, of these kinds. For snapshots, [[snapshots]] reads fewer entries. */
   def allSegmentsOf(storeDirectory: String, kinds: Set[SegmentKind]): Future[Vector[SegmentEntry]] =
     for {
       batches <- storage.batches()
@@ -99,22 +96,22 @@ final class SegmentReader(
       }
     } yield segments.filter(segment => kinds(segment.key.kind))
 
-  /** The snapshots in all existing entries. Lists, and reads one or two. */
+  /** The snapshots in all existing entries, from one or two of them. */
   def snapshots(): Future[SnapshotList] = storage.batches().flatMap(SnapshotLists.of(_)(entry))
 
-  /** Directories of the stores that the newest batch has changed; none if its changes are not in the log. */
+  /** Directories of the stores that the newest batch has changed; none if the changes are not in the log. */
   def newestStores(): Future[Set[String]] = storage.batches().flatMap {
     case batches if batches.isEmpty => Future.successful(Set.empty)
     case batches => entry(batches.last).map(_.logged.fold(Set.empty[String])(_.index.changedStores.toSet))
   }
 
-  /** A snapshot, or a file that one consists of, where the entry of `batch` holds it. */
+  /** A snapshot's zip or file in the entry of `batch`. */
   def held(key: SegmentKey, batch: Long): Future[Option[FoundSegment]] =
     entry(batch).map(found =>
       for (entry <- found.logged; segment <- entry.segment(key)) yield FoundSegment(entry, segment)
     )
 
-  /** Whether there is a commit entry of `batch` now. */
+  /** Whether the entry of `batch` exists. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
 
   /** The bytes of one part of the segment. */
@@ -132,14 +129,14 @@ final class SegmentReader(
     }
     def alone() = read(part.offset, part.length).map(verified)
     val known = if (part.file.isEmpty) entry.bytes(part.offset, part.length) else None
-    // An entry's name does not identify its content.
+    // The name of an entry does not identify its content.
     val of = if (part.file.isEmpty) entry.id.map(_.toString) else Some(location.base.toString)
     (known, entry.rangeAround(part), of) match {
       case (Some(bytes), _, _) => Future.successful(bytes).map(verified)
       case (None, Some(around), Some(of)) =>
         val place = RangePlace(of, around)
         ranges.get(place)(read(around.offset, around.length)).map(bytes => verified(around.cut(bytes, part)))
-          // The damage may be in the parts around it.
+          // The damage may be in other parts of the range.
           .recoverWith { case _: DamagedLogException =>
             ranges.forget(place)
             alone()
@@ -148,7 +145,7 @@ final class SegmentReader(
     }
   }
 
-  /** Whether `content` is the segment's, byte by byte. */
+  /** Whether `content` has exactly the bytes of the segment. */
   def isContent(found: FoundSegment, content: InputStream): Boolean =
     try {
       val path = found.segment.parts.headOption.flatMap(_.file).fold(found.in.path)(location.file)
@@ -158,7 +155,7 @@ final class SegmentReader(
       content.read() < 0
     } catch { case _: DamagedLogException | _: IOException => false }
 
-  /** Starts to fetch entries that will be read. A failure shows when the entry is read. */
+  /** Begins to fetch entries that will be read. Failures appear when an entry is read. */
   def prefetch(batches: Seq[Long]): Unit =
     batches.filterNot(batch => cache.contains(place(batch))).foreach(entry(_): Unit)
 
@@ -173,7 +170,7 @@ final class SegmentReader(
 
   private def place(batch: Long): EntryPlace = EntryPlace(location.root.toString, reader, batch)
 
-  /** Throws if the entry before or after, as this has read it, does not follow or lead to `entry`. */
+  /** Throws if the previous or next entry, as read before, is not linked with `entry`. */
   private def checkChain(entry: LoadedEntry): Unit = {
     val broken = entry.index.link.exists { link =>
       synchronized {
@@ -186,7 +183,7 @@ final class SegmentReader(
     if (broken) throw LogErrors.brokenChain(entry.path, entry.batch)
   }
 
-  /** Where the entry's data files were when it was written, if that is not where they are looked for. */
+  /** The base path in the entry, if it differs from the current one. */
   private def baseOf(entry: LoadedEntry): Option[String] = entry.index.base.filterNot(_ == location.base.toString)
 
   private def range(
@@ -198,7 +195,7 @@ final class SegmentReader(
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
     client.run(ReadRange(path, offset, length), timeoutMillis).flatMap(_.orElseFail { error =>
-      // A stream that broke off is no answer.
+      // A broken stream does not show that the object is too short.
       if (Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]))
         LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
       else ProtocolErrors.unreadable(path, error)

@@ -6,10 +6,10 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * Ranges in which several stores have something: fetched once for all stores of an executor. Data files never change and
- * their names never come again, so what one run has read is good for the next.
+ * Ranges with parts of several stores, fetched once for all stores of an executor. Data files never change and names are never
+ * reused, so later runs can use cached ranges.
  *
- * @param disk keeps ranges that memory evicts
+ * @param disk keeps ranges that were evicted from memory
  */
 final class SharedRanges(
     memory: MemoryCache[RangePlace, Array[Byte]],
@@ -18,14 +18,14 @@ final class SharedRanges(
 ) {
   private implicit val executor: ExecutionContext = runtime.executor
 
-  /** The range, from memory, from the local disk or as `fetch` reads it from storage. */
+  /** Returns the range from memory, from the local disk, or from `fetch`. */
   def get(place: RangePlace)(fetch: => Future[Array[Byte]]): Future[Array[Byte]] = memory.get(place) {
     disk.fold(fetch) {
       _.get(place)(fetch.map(bytes => Some(ObjectTail(bytes, place.range.length.toLong)))).map(_.get.bytes)
     }
   }
 
-  /** What was handed out is not what was written. */
+  /** Removes a damaged range. */
   def forget(place: RangePlace): Unit = {
     memory.forget(place)
     disk.foreach(_.forget(place))

@@ -6,16 +6,16 @@ import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.SnapshotList
 
 /**
- * Finds the snapshots that commit entries hold. Each entry with a log lists all that existed when it was written, or
- * continues the list of one before it; so one or two entries list all.
+ * Finds the snapshots in commit entries. An entry with a log lists all snapshots that existed when it was written, or continues
+ * the list of an earlier entry. So one or two entries list all.
  */
 object SnapshotLists {
 
   /**
-   * The list of all snapshots in entries that exist, at most one of each store and version and id.
+   * The list of all snapshots in existing entries, at most one per store, version and id.
    *
-   * @param existing batches that have an entry, in ascending order
-   * @param read reads an entry. A damaged one is skipped: the one below it lists all snapshots but those of the damaged one
+   * @param existing batches with an entry, in ascending order
+   * @param read reads an entry. A damaged entry is skipped: the entry below lists all snapshots but those of the damaged one
    */
   def of(existing: Vector[Long])(read: Long => Future[EntryFound])(implicit
       executor: ExecutionContext
@@ -28,7 +28,7 @@ object SnapshotLists {
             case Some(list) if list.complete == newest => Future.successful(list)
             case Some(list) =>
               listed(existing.takeWhile(_ <= list.complete)).map(before => list.copy(held = before.held ++ list.held))
-            // Without a list: its own version may be a plain file.
+            // The entry has no list: its version may have plain files.
             case None => listed(existing.init).map(_.copy(plainUpTo = newest + 1))
           }
     }

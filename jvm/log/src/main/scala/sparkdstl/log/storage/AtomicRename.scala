@@ -10,13 +10,13 @@ import org.apache.hadoop.fs.Options.Rename
 /** Renames a finished temporary file to its object's path, within one directory. */
 private[storage] trait AtomicRename {
 
-  /** Whether there is always either the old or the new object while one replaces the other. */
+  /** Whether a replacement always leaves either the old or the new object. */
   def replacesAtomically: Boolean
 
-  /** Renames if nothing is at `to`, else fails with Hadoop's `FileAlreadyExistsException`. */
+  /** Renames if `to` does not exist, else fails with Hadoop's `FileAlreadyExistsException`. */
   def create(from: Path, to: Path): Unit
 
-  /** Renames, replacing what is at `to`: in two steps, between which there is no object, unless overridden. */
+  /** Renames and replaces `to`. By default in two steps, between which there is no object. */
   def replace(from: Path, to: Path): Unit =
     try create(from, to)
     catch {
@@ -30,18 +30,18 @@ private[storage] trait AtomicRename {
 
 private[storage] object AtomicRename {
 
-  /** The best that the file system of `base` offers. */
+  /** The best rename of the file system of `base`. */
   def of(fileSystem: FileSystem, base: Path, configuration: Configuration): AtomicRename =
     if (fileSystem.getUri.getScheme == "file") LocalRename
     else
       try {
         val context = FileContext.getFileContext(fileSystem.makeQualified(base).toUri, configuration)
-        // Elsewhere Hadoop replaces by deleting the target before it renames.
+        // Other file systems replace by deleting the target before the rename.
         new FileContextRename(context, Set("hdfs", "viewfs").contains(fileSystem.getUri.getScheme))
       } catch { case _: UnsupportedFileSystemException => new FileSystemRename(fileSystem) }
 }
 
-/** Local files. Hadoop's local rename checks first and acts later; of several hard links to one name only one succeeds. */
+/** Renames local files with hard links, of which only one to a name succeeds. Hadoop's local rename is not atomic. */
 private[storage] object LocalRename extends AtomicRename {
   override def replacesAtomically: Boolean = true
 
@@ -53,7 +53,7 @@ private[storage] object LocalRename extends AtomicRename {
       try Files.createLink(local(to), local(from)): Unit
       catch {
         case e: java.nio.file.FileAlreadyExistsException => throw e
-        // Without hard links a copy is still exclusive, but an early reader sees a part.
+        // Without hard links, a copy is also exclusive, but readers may see a part of it.
         case _: UnsupportedOperationException | _: FileSystemException => Files.copy(local(from), local(to)): Unit
       }
       delete(from)
@@ -65,7 +65,7 @@ private[storage] object LocalRename extends AtomicRename {
 }
 
 /**
- * Any file system with an `AbstractFileSystem`, such as HDFS and ABFS: the server decides what is renamed and refused.
+ * Renames on file systems with an `AbstractFileSystem`, such as HDFS and ABFS, whose servers rename atomically.
  *
  * @param replacesAtomically whether the server also replaces in one step
  */
@@ -84,12 +84,12 @@ private[storage] final class FileContextRename(context: FileContext, override va
 
   override protected def delete(path: Path): Unit = context.delete(path, false): Unit
 
-  /** A missing source is no answer: the client below may have repeated the request. */
+  /** Renames. A missing source does not show that the rename failed: the client below may have retried it. */
   private def renaming(from: Path, to: Path)(rename: => Unit): Unit =
     try rename
     catch { case e: FileNotFoundException => throw new IOException(s"cannot rename $from to $to", e) }
 
-  /** Our file is still there, so the object at `to` is another writer's. */
+  /** Whether another writer has created `to`: `from` still exists. */
   private def isTaken(from: Path, to: Path, error: IOException): Boolean =
     try context.util().exists(to) && context.util().exists(from)
     catch {
@@ -100,8 +100,8 @@ private[storage] final class FileContextRename(context: FileContext, override va
 }
 
 /**
- * Everything else. A create is exclusive only if the file system's own `rename` refuses an existing target; and there is a
- * moment without an object during a replacement.
+ * Renames on all other file systems. A create is exclusive only if the file system's `rename` refuses an existing target.
+ * During a replacement there is a moment without an object.
  */
 private[storage] final class FileSystemRename(fileSystem: FileSystem) extends AtomicRename {
   override def replacesAtomically: Boolean = false

@@ -14,12 +14,12 @@ import org.apache.hadoop.util.functional.FutureIO.awaitFuture
 import sparkdstl.log.error.LogErrors
 
 /**
- * Keeps the log on any Hadoop file system. Checksummed ones, such as the local one, are used without their checksums:
- * the log has its own, and their sibling files would be litter.
+ * The log's storage on any Hadoop file system. It bypasses a file system's checksum files, such as those of the local one,
+ * because the log has its own checksums.
  *
- * @param fileSystem the one that holds every path passed in
- * @param publisher how an object comes to appear
- * @param base the directory below which objects can be deleted in batches
+ * @param fileSystem of all paths
+ * @param publisher makes objects visible
+ * @param base the directory of batch deletions
  */
 final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
     extends LogStorage {
@@ -27,8 +27,8 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
-  // A positioned read of an object store's stream seeks, reads and seeks back; after a failed read the second seek fails as
-  // well, and hides the cause. HDFS needs fewer requests for positioned reads.
+  // A positioned read of an object store's stream seeks back at the end; after a failed read this seek fails too and hides the
+  // cause. HDFS needs fewer requests for positioned reads.
   private val seeksToRead = HadoopLogStorage.publishesOnClose(fileSystem, base)
 
   override def replacesAtomically: Boolean = publisher.replacesAtomically
@@ -61,18 +61,18 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
   private def readTail(path: Path, maxLength: Int): ObjectTail = {
     val status = statusOf(path)
     val length = math.min(status.getLen, maxLength.toLong).toInt
-    // An object store that is given the status does not ask for it again.
+    // With the status, an object store needs no request for it.
     val builder = open(path, FS_OPTION_OPENFILE_READ_POLICY_RANDOM).withFileStatus(status)
     ObjectTail(readPart(builder, status.getLen - length, length), status.getLen)
   }
 
   private def readRange(path: Path, offset: Long, length: Int): Array[Byte] = {
-    // Naming a length spares object stores a request for it; only what is before that length is read.
+    // With a length, an object store needs no request for it.
     val end = offset + length
     val builder = open(path, FS_OPTION_OPENFILE_READ_POLICY_RANDOM).opt(FS_OPTION_OPENFILE_LENGTH, end.toString)
     try readPart(builder, offset, length)
     catch {
-      // A connection that broke looks the same as an object that is too short.
+      // A broken connection causes the same exception as an object that is too short.
       case e: EOFException =>
         val actual = statusOf(path).getLen
         throw if (actual < end) new ObjectEndsBefore(path, offset, length, actual).initCause(e) else e
@@ -99,14 +99,14 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
       }
       found.toVector
     } catch {
-      // A directory below may vanish during the listing: that is an error, or the listing would silently lack objects.
+      // If a directory below is deleted during the listing, the listing is incomplete and fails.
       case _: FileNotFoundException if !fileSystem.exists(directory) => Nil
     }
 
   private def open(path: Path, readPolicy: String): FutureDataInputStreamBuilder =
     fileSystem.openFile(path).opt(FS_OPTION_OPENFILE_READ_POLICY, readPolicy)
 
-  /** After an error the stream is only closed, and an error on closing hides no other. */
+  /** Reads a part. An error on closing the stream does not hide an error of the read. */
   private def readPart(builder: FutureDataInputStreamBuilder, offset: Long, length: Int): Array[Byte] = {
     val stream = awaitFuture(builder.build())
     val content = new Array[Byte](length)
@@ -128,10 +128,10 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
 object HadoopLogStorage {
 
-  /** No array can be larger on any JVM. */
+  /** The maximum array length on all JVMs. */
   private val LargestArray = Int.MaxValue - 16L
 
-  /** Storage on the file system of `base`, a directory that need not exist yet. */
+  /** Storage on the file system of `base`, which need not exist. */
   def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage = {
     val fileSystem = withoutChecksums(base.getFileSystem(configuration))
     val qualified = fileSystem.makeQualified(base)
@@ -142,7 +142,7 @@ object HadoopLogStorage {
     new HadoopLogStorage(fileSystem, publisher, qualified)
   }
 
-  /** How an object comes to appear on the file system of `base`, in words for a log. */
+  /** A description for logs of how objects become visible on the file system of `base`. */
   def mannerOf(configuration: Configuration, base: Path, mode: PublishMode): String = {
     val fileSystem = withoutChecksums(base.getFileSystem(configuration))
     val manner =
@@ -155,11 +155,11 @@ object HadoopLogStorage {
   private def publishesDirectly(fileSystem: FileSystem, base: Path, mode: PublishMode): Boolean =
     mode == PublishMode.Direct || mode == PublishMode.Auto && publishesOnClose(fileSystem, base)
 
-  /** Whether objects of `fileSystem` appear when their stream is closed, not before. */
+  /** Whether objects of `fileSystem` become visible only when their stream is closed. */
   def publishesOnClose(fileSystem: FileSystem, path: Path): Boolean =
     fileSystem.getUri.getScheme == "gs" || fileSystem.hasPathCapability(path, CommonPathCapabilities.ABORTABLE_STREAM)
 
-  /** The file system below one that keeps checksums of its own in files beside: the local one, mostly. */
+  /** The raw file system below one with checksum files, such as the local one. */
   def withoutChecksums(fileSystem: FileSystem): FileSystem = fileSystem match {
     case checksummed: ChecksumFileSystem => checksummed.getRawFileSystem
     case other => other

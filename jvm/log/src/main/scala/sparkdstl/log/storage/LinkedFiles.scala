@@ -6,15 +6,15 @@ import java.nio.file.{Files, Path}
 import scala.collection.mutable
 
 /**
- * Links to local files: the content stays when the file itself is deleted, and takes no room of its own. Calls throw an
- * `IOException` or an `UnsupportedOperationException`.
+ * Links to local files. A link keeps the content when the file is deleted, and takes no space while the file exists. Calls
+ * throw an `IOException` or an `UnsupportedOperationException`.
  */
 trait LinkedFiles {
 
   /**
    * A link to `file`.
    *
-   * @param near a directory on the same disk, which stays
+   * @param near a permanent directory on the same disk
    */
   def link(file: Path, near: Path): Path
 
@@ -31,7 +31,7 @@ trait LinkedFiles {
 /**
  * Hard links.
  *
- * @param makeDirectory makes a directory on the same disk, to be removed when the process ends
+ * @param makeDirectory makes a directory on the same disk that is deleted at the end of the process
  */
 final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
 

@@ -5,10 +5,10 @@ import java.util.concurrent.ExecutorService
 
 import scala.concurrent.{ExecutionContext, Future}
 
-/** A directory on a local disk for what can be fetched again. Thread-safe. */
+/** A directory on a local disk for copies of remote data. Thread-safe. */
 trait LocalFiles {
 
-  /** Writes a file, in place of an earlier one of that name. */
+  /** Writes a file, and replaces an earlier one of that name. */
   def write(name: String, content: Array[Byte]): Future[Unit]
 
   /** The whole file. */
@@ -18,7 +18,7 @@ trait LocalFiles {
 }
 
 /**
- * Local files, read and written on threads of their own.
+ * Reads and writes local files on separate threads.
  *
  * @param threads owned by the caller
  */

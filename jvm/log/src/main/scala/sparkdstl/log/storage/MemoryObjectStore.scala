@@ -11,10 +11,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.LogErrors
 
-/**
- * Keeps objects in memory, for tests and for trying out: nothing outlives the process. Every attempt has ended when it
- * is returned.
- */
+/** Keeps objects in memory, for tests. Attempts end before they are returned. */
 final class MemoryObjectStore extends ObjectStore {
   import StorageOperation._
 

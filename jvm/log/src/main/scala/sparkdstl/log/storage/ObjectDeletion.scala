@@ -7,13 +7,12 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{BulkDelete, FileSystem, Path}
 
 /**
- * Deletes objects in as few requests as the file system allows, and reports all failures. Where it deletes in batches, a
- * single object is a batch as well: other deletions first look for a directory of that name, and afterwards whether the
- * parent is empty.
+ * Deletes objects in as few requests as the file system allows, and reports all failures. Uses the batch API for single objects
+ * too, because other deletions need more requests: for a directory of that name, and for an empty parent.
  */
 private[storage] final class ObjectDeletion(fileSystem: FileSystem, base: Path) {
 
-  /** How many objects below the base one request deletes. */
+  /** The maximum of objects per request. */
   val pageSize: Int =
     try {
       val bulk = fileSystem.createBulkDelete(base)

@@ -9,32 +9,32 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path, StreamCapabilities}
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
 
-/** Makes an object appear whole or not at all. An error on closing a stream is an error of the write. */
+/** Makes objects visible atomically. An error on closing a stream is an error of the write. */
 private[storage] trait ObjectPublisher {
 
   /** See [[StorageTraits.replacesAtomically]]. */
   def replacesAtomically: Boolean
 
-  /** Publishes `content` at a name that no other writer uses: an object that is there was written before. */
+  /** Publishes `content` at a name that no other writer uses, so that an existing object is this writer's. */
   def put(path: Path, content: Payload): Unit
 
-  /** Publishes `content`, replacing what is there. */
+  /** Publishes `content`, and replaces an existing object. */
   def replace(path: Path, content: Payload): Unit
 
-  /** Publishes `content` if nothing is there, else fails with Hadoop's `FileAlreadyExistsException`. */
+  /** Publishes `content` if no object exists, else fails with Hadoop's `FileAlreadyExistsException`. */
   def create(path: Path, content: Payload): Unit
 
   /** See [[StorageOperation.TryCreation]]. */
   def createsExclusively(path: Path): Boolean
 
-  /** Whether `creation` fails because an object is there. */
+  /** Whether `creation` fails because an object exists. */
   protected def isRefused(creation: => Unit): Boolean =
     try {
       creation
       false
     } catch { case e: IOException if StorageErrors.meansAlreadyExists(e) => true }
 
-  /** Writes the content, and closes the stream. After a failed write `abandon` ends the stream instead. */
+  /** Writes the content and closes the stream. After a failed write, calls [[abandon]] instead. */
   protected def write(stream: FSDataOutputStream, content: Payload): Unit = {
     try content.parts.foreach(stream.write(_))
     catch {
@@ -48,14 +48,14 @@ private[storage] trait ObjectPublisher {
 
   protected def abandon(stream: FSDataOutputStream): Unit
 
-  /** The content of a trial. Not empty: some clients treat empty objects differently. */
+  /** The content of a trial. It is not empty, because some clients treat empty objects differently. */
   protected def trial: Payload = Payload("trial\n".getBytes(StandardCharsets.US_ASCII))
 }
 
-/** Writes at the object's own path, on file systems that publish when a stream is closed, such as S3A. */
+/** Writes directly to the object's path, on file systems that publish when a stream is closed, such as S3A. */
 private[storage] final class DirectPublisher(fileSystem: FileSystem) extends ObjectPublisher {
 
-  // Spares S3A the probe for a directory of that name. Other file systems ignore it.
+  // With it, S3A does not check for a directory of that name. Other file systems ignore it.
   private val skipProbes = "fs.s3a.create.performance"
 
   override def replacesAtomically: Boolean = true
@@ -71,11 +71,11 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
       case e: IOException if StorageErrors.meansAlreadyExists(e) => throw StorageErrors.alreadyExists(path, e)
     }
 
-  // A client that looks before it writes does so when the stream is opened.
+  // Opens both streams first: a client that checks before it writes does so when it opens a stream.
   override def createsExclusively(path: Path): Boolean = {
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
-    // A client that repeats the request after a lost reply is refused: the second creation decides all the same.
+    // A client that retries after a lost reply is refused here; the second creation is still decisive.
     try isRefused(write(first, trial)): Unit
     catch {
       case e: Throwable =>
@@ -92,7 +92,7 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
       fileSystem.createFile(path).create().overwrite(false).recursive()
         .must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true).build()
 
-  /** Ends a stream without publishing. One that cannot be aborted is left open: closing it would publish a part. */
+  /** Ends a stream without publishing. A stream that cannot be aborted stays open, because closing it would publish a part. */
   override protected def abandon(stream: FSDataOutputStream): Unit =
     if (stream.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) stream.abort(): Unit
 }
@@ -107,7 +107,7 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   override def replacesAtomically: Boolean = rename.replacesAtomically
 
-  // A name that no other writer uses need not be replaced, so that a late attempt does no harm.
+  // Does not replace, so that a late attempt has no effect.
   override def put(path: Path, content: Payload): Unit =
     try create(path, content)
     catch { case _: FileAlreadyExistsException => }
@@ -116,7 +116,7 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   override def create(path: Path, content: Payload): Unit = throughTemporary(path, content)(rename.create(_, path))
 
-  // Nothing is decided before the rename, so two that follow each other show as much as two at once.
+  // The rename alone decides, so sequential creations are as decisive as concurrent ones.
   override def createsExclusively(path: Path): Boolean = {
     isRefused(create(path, trial)): Unit
     isRefused(create(path, trial))
@@ -138,7 +138,7 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
   override protected def abandon(stream: FSDataOutputStream): Unit = stream.close()
 }
 
-/** How unpublished files are named: hidden, with an ending that objects do not have. */
+/** Names of unpublished files: hidden, with a suffix that objects do not have. */
 private[storage] object TemporaryNames {
   def beside(path: Path, random: String): Path = new Path(path.getParent, s".${path.getName}.$random.tmp")
 

@@ -9,22 +9,22 @@ import sparkdstl.log.runtime.Cancellable
 /**
  * One attempt at one request to storage.
  *
- * @param result its answer. After a failure it is unknown whether a write took effect, unless [[StorageErrors.isDefinite]]
- * @param cancellation called when no caller waits for the result. The attempt may still take effect, now or later
+ * @param result the answer. After a failure it is unknown whether a write took effect, unless [[StorageErrors.isDefinite]]
+ * @param cancellation called when the result is not needed. The attempt may still take effect
  */
 final class Attempt[+T](val result: Future[T], cancellation: () => Unit = () => ()) extends Cancellable {
   override def cancel(): Unit = cancellation()
 }
 
 /**
- * Bytes to be written, in parts that are not copied together.
+ * Bytes to write, in parts, so that they need not be copied.
  *
- * @param parts in order; immutable from here on
+ * @param parts in order; must not be changed
  */
 final case class Payload(parts: Vector[Array[Byte]]) {
   val length: Long = parts.iterator.map(_.length.toLong).sum
 
-  /** All parts as one array: a copy. */
+  /** A copy of all parts as one array. */
   def toArray: Array[Byte] = {
     val all = new Array[Byte](Math.toIntExact(length))
     parts.foldLeft(0) { (at, part) =>
@@ -42,7 +42,7 @@ object Payload {
 /**
  * The end of an object.
  *
- * @param bytes its last bytes: all of them, if the object is not longer than what was asked for
+ * @param bytes its last bytes, or all bytes of a short object
  * @param length of the whole object, in bytes
  */
 final case class ObjectTail(bytes: Array[Byte], length: Long) {
@@ -50,37 +50,37 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
 }
 
 /**
- * An object as a listing shows it.
+ * An object in a listing.
  *
  * @param length in bytes
  */
 final case class StoredObject(path: Path, length: Long)
 
-/** What a storage can do. */
+/** The capabilities of a storage. */
 trait StorageTraits {
 
   /**
-   * Whether replacing leaves, at any moment and however late an attempt takes effect, either the old or the new
-   * object. Where it does not, a replacement must not be tried again while an earlier attempt may still take effect.
+   * Whether a replacement always leaves either the old or the new object, even if an attempt takes effect late. If it does not,
+   * a replacement must not be retried while an earlier attempt may still take effect.
    */
   def replacesAtomically: Boolean
 
-  /** How many objects storage deletes with one request: 1 or more. */
+  /** The number of objects, 1 or more, that one request deletes. */
   def deletionPageSize: Int
 }
 
 /**
- * Storage, one attempt at one [[StorageOperation]] at a time: no retries, no deadlines, and no call blocks. Objects appear
- * whole or not at all. Directories need not exist. Thread-safe.
+ * Storage that makes single attempts at a [[StorageOperation]], without retries or deadlines. Objects become visible
+ * atomically. Directories need not exist. Thread-safe and non-blocking.
  */
 trait ObjectStore extends StorageTraits {
   def begin[A](operation: StorageOperation[A]): Attempt[A]
 }
 
 /**
- * [[ObjectStore]] for callers that may block: a call returns when storage has answered, may be made from any thread, and
- * fails with an `IOException`. Nothing is retried beyond what the underlying client does. An interrupt ends a call early
- * where the client allows it and is never swallowed. Paths are absolute.
+ * A blocking [[ObjectStore]]: a call returns when storage has answered, and fails with an `IOException`. Only the underlying
+ * client retries. An interrupt ends a call early if the client allows it, and is never swallowed. Paths are absolute.
+ * Thread-safe.
  */
 trait LogStorage extends StorageTraits {
   def perform[A](operation: StorageOperation[A]): A

@@ -1,16 +1,16 @@
 package sparkdstl.log.storage
 
-/** How an object comes to appear whole or not at all. */
+/** The way in which an object becomes visible atomically. */
 sealed trait PublishMode
 
 object PublishMode {
 
-  /** As the file system suggests: [[Direct]] where it is known to publish on close, [[Rename]] elsewhere. */
+  /** [[Direct]] on file systems that are known to publish on close, [[Rename]] on others. */
   case object Auto extends PublishMode
 
-  /** Written at its own path, by a file system that shows an object only once its stream was closed. */
+  /** Written directly to its path, on a file system that publishes an object when its stream is closed. */
   case object Direct extends PublishMode
 
-  /** Written to a hidden file beside its path, then renamed. */
+  /** Written to a hidden file in the same directory, then renamed. */
   case object Rename extends PublishMode
 }

@@ -9,11 +9,11 @@ import scala.util.Using
 import org.slf4j.LoggerFactory
 
 /**
- * A cache of SST files on the local disk, for stores that come back to a process: links, which take no room of their own while
- * a store has the file itself.
+ * A cache of SST files on the local disk for stores that are opened again in a process. It consists of links, which take no
+ * space while a store has the file itself.
  *
- * Bounded: the files of the least recently used stores are evicted first. A file that cannot be linked is not cached, and a
- * cached file is verified before it is returned. Thread-safe.
+ * The cache is bounded: files of the least recently used stores are evicted first. A file that cannot be linked is not cached.
+ * A cached file is verified before it is returned. Thread-safe.
  */
 final class SstCache(links: LinkedFiles) {
   private val logger = LoggerFactory.getLogger(classOf[SstCache])
@@ -24,10 +24,10 @@ final class SstCache(links: LinkedFiles) {
   private var hasWarned = false
 
   /**
-   * Caches these files of a store, and no others.
+   * Replaces the cached files of a store.
    *
-   * @param files by names, each of which always stands for the same content
-   * @param near a directory on the same disk, which stays
+   * @param files by name; a name always has the same content
+   * @param near a permanent directory on the same disk
    * @param maxBytes of all stores' files together
    */
   def put(store: String, files: Map[String, Path], near: Path, maxBytes: Long): Unit = synchronized {
@@ -41,7 +41,7 @@ final class SstCache(links: LinkedFiles) {
   }
 
   /**
-   * A cached file of a store. It may be evicted at any time. A damaged or missing file is evicted here.
+   * Returns a cached file of a store, which may be evicted at any time. Evicts the file if it is damaged or missing.
    *
    * @param isWhole whether a file has the expected content; called without a lock
    */
@@ -78,7 +78,7 @@ final class SstCache(links: LinkedFiles) {
     } catch {
       case error @ (_: IOException | _: UnsupportedOperationException) =>
         if (!hasWarned)
-          logger.warn(s"$file and others cannot be cached: stores that come back are fetched whole", error)
+          logger.warn(s"$file and others cannot be cached: stores that are opened again are fetched whole", error)
         hasWarned = true
         None
     }

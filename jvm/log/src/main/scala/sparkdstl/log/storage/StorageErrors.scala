@@ -11,37 +11,37 @@ import org.apache.hadoop.security.AccessControlException
 
 import sparkdstl.log.error.{Causes, DstlException}
 
-/** An attempt was cancelled before it was begun, or could not be begun: it has no effect. */
+/** An attempt that was cancelled before it began, or could not begin: it has no effect. */
 final class AttemptNotMade(why: String, cause: Throwable = null) extends IOException(why, cause)
 
-/** An object is shorter than it must be: reading it again would give the same. */
+/** An object is shorter than expected. Reading it again does not help. */
 final class ObjectEndsBefore(path: Path, offset: Long, length: Int, actual: Long)
     extends EOFException(s"$path is $actual bytes long: wanted $length bytes from offset $offset")
 
-/** What storage clients mean by their errors. They share no hierarchy, and most are not on our class path. */
+/** Classifies errors of storage clients, which share no hierarchy and are mostly not on the class path. */
 object StorageErrors {
   private val PreconditionFailed = 412
   private val Conflict = 409
   private val Refusals = Set(401, 403)
   private val StatusInMessage = """Status Code: (\d{3})""".r.unanchored
 
-  // Of the statuses that refuse a request, those that tell nothing about an earlier one: it came too late, met another
-  // one under way, or its caller had ended.
+  // Statuses that refuse a request without excluding the effect of an earlier one: timeout, conflict, and a client that closed
+  // the connection.
   private val TellsNothing = Set(408, Conflict, 499)
 
-  /** Whether the same request may succeed when made again. Unknown errors may: most are passing ones. */
+  /** Whether a retry may succeed. Unknown errors are retryable, because most are transient. */
   def isRetryable(error: Throwable): Boolean = error match {
     case _: DstlException | _: ObjectEndsBefore => false
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
     case _: AccessControlException | _: java.nio.file.AccessDeniedException => false
     case _: ParentNotDirectoryException | _: UnsupportedOperationException | _: IllegalArgumentException => false
     case e if isNameTooLong(e) => false
-    // Not every stream of S3A's makes an AccessDeniedException of it.
+    // Some streams of S3A do not convert it to an AccessDeniedException.
     case e if Causes.of(e).flatMap(statusOf).exists(Refusals) => false
     case e => NonFatal(e)
   }
 
-  /** Whether `error` is storage's own answer that a request has no effect, and never will have. */
+  /** Whether `error` is storage's answer that a request has no effect and never will. */
   def isDefinite(error: Throwable): Boolean = error match {
     case _: AttemptNotMade | _: DstlException => true
     case _: FileNotFoundException | _: NoSuchFileException => true
@@ -53,7 +53,7 @@ object StorageErrors {
 
   /** Whether `error` means that the requested object does not exist. */
   def meansMissing(error: Throwable): Boolean = error match {
-    // S3A's for a bucket that is not there: that is not an answer about an object.
+    // S3A's exception for a missing bucket does not concern the object.
     case e if e.getClass.getSimpleName == "UnknownStoreException" => false
     case _: FileNotFoundException | _: NoSuchFileException => true
     case _ => false
@@ -65,7 +65,7 @@ object StorageErrors {
     case e => e.getClass.getSimpleName == "RemoteFileChangedException" || statusOf(e).contains(PreconditionFailed)
   }
 
-  /** Whether `error` means that another request for the same object was under way, whose outcome is unknown. */
+  /** Whether `error` means that another request for the same object, with an unknown outcome, was under way. */
   private[log] def meansConcurrentRequest(error: Throwable): Boolean =
     Causes.of(error).exists(statusOf(_).contains(Conflict))
 
@@ -78,7 +78,7 @@ object StorageErrors {
     error.getClass.getSimpleName == "PathComponentTooLongException"
   }
 
-  /** HTTP status of a service's exception: S3A and the AWS SDK have a method `statusCode`, others only say it. */
+  /** The HTTP status of an exception: from the method `statusCode` of S3A and the AWS SDK, or from the message. */
   private def statusOf(error: Throwable): Option[Int] = statusByMethod(error).orElse(statusByMessage(error))
 
   private def statusByMethod(error: Throwable): Option[Int] =

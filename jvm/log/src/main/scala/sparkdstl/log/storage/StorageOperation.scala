@@ -23,44 +23,44 @@ object OperationKind {
 }
 
 /**
- * What the log needs of storage, as a value: an [[ObjectStore]] makes an attempt at it, and
- * [[sparkdstl.log.request.StorageClient]] a request of many.
+ * An operation on storage as a value. An [[ObjectStore]] makes single attempts at it; [[sparkdstl.log.request.StorageClient]]
+ * makes requests with several attempts.
  *
- * @param name that it has in errors
- * @param bytes that are sent or expected, or the number of objects that are deleted
+ * @param name in errors
+ * @param bytes sent or expected bytes, or the number of deleted objects
  */
 sealed abstract class StorageOperation[A](val kind: OperationKind, name: => String, val bytes: Long = 0) {
   override def toString: String = name
 
-  /** The answer that an attempt's error stands for, if it is one. */
+  /** The answer that an attempt's error means; None if it is a failure. */
   def answerOf(error: Throwable): Option[A] = None
 }
 
 object StorageOperation {
 
-  /** A read of one object; `None` when nothing is there. An attempt then fails with `FileNotFoundException`. */
+  /** A read of one object; `None` if it does not exist: then an attempt fails with `FileNotFoundException`. */
   sealed abstract class ReadOperation[A](kind: OperationKind, name: => String, bytes: Long)
       extends StorageOperation[Option[A]](kind, name, bytes) {
     override def answerOf(error: Throwable): Option[Option[A]] =
       Option.when(StorageErrors.meansMissing(error))(None)
   }
 
-  /** Publishes at a name that no other writer uses. It may be repeated, and take effect late. */
+  /** Publishes at a name that no other writer uses. It is idempotent, even if it takes effect late. */
   final case class Put(path: Path, content: Payload)
       extends StorageOperation[Unit](OperationKind.Put, s"put of $path", content.length) {
 
-    /** An object that is already there comes from an earlier attempt. */
+    /** An existing object comes from an earlier attempt. */
     override def answerOf(error: Throwable): Option[Unit] = Option.when(StorageErrors.meansAlreadyExists(error))(())
   }
 
-  /** Publishes, replacing what is there; see [[StorageTraits.replacesAtomically]]. */
+  /** Publishes, and replaces an existing object; see [[StorageTraits.replacesAtomically]]. */
   final case class Replace(path: Path, content: Payload)
       extends StorageOperation[Unit](OperationKind.Replace, s"replacement of $path", content.length)
 
   /**
-   * Publishes if nothing is there. The answer is `None`, or the error that refused it; an attempt then fails with Hadoop's
-   * `FileAlreadyExistsException`. The object may be the caller's own, if a client below repeated a request whose reply was
-   * lost: only the content shows whose it is.
+   * Publishes if no object exists. The answer is `None`, or the error with which storage refused it: then an attempt fails with
+   * Hadoop's `FileAlreadyExistsException`. The existing object may be the caller's own, if a client below retried after a lost
+   * reply: only the content shows its writer.
    */
   final case class Create(path: Path, content: Payload)
       extends StorageOperation[Option[Throwable]](OperationKind.Create, s"creation of $path", content.length) {
@@ -69,9 +69,8 @@ object StorageOperation {
   }
 
   /**
-   * Whether of two creations only one succeeds, tried at a name that no other writer uses. Both begin before either ends:
-   * a client that looks first and then overwrites also refuses the later of two that follow each other. It may leave an
-   * object behind.
+   * A trial whether only one of two concurrent creations succeeds, at a name that no other writer uses. The creations overlap,
+   * because a client that checks before it overwrites also refuses the second of two sequential ones. May leave an object.
    */
   final case class TryCreation(path: Path)
       extends StorageOperation[Boolean](OperationKind.Create, "trial of exclusive creation")
@@ -80,7 +79,7 @@ object StorageOperation {
   final case class Read(path: Path, maxLength: Long)
       extends ReadOperation[Array[Byte]](OperationKind.Read, s"read of $path", maxLength)
 
-  /** The last `maxLength` bytes, or all. */
+  /** The last `maxLength` bytes, or all of a shorter object. */
   final case class ReadTail(path: Path, maxLength: Int)
       extends ReadOperation[ObjectTail](OperationKind.ReadTail, s"read of the end of $path", maxLength.toLong)
 
@@ -92,22 +91,22 @@ object StorageOperation {
         length.toLong
       )
 
-  /** The objects directly in `directory`, in no particular order; none when the directory is missing. */
+  /** The objects directly in `directory`, in no order; none if the directory is missing. */
   final case class ListObjects(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.List, s"listing of $directory")
 
-  /** The objects in `directory` and below, in no particular order; none when the directory is missing. */
+  /** The objects in `directory` and below, in no order; none if the directory is missing. */
   final case class ListRecursively(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively, s"listing of $directory and below")
 
-  /** What writers have begun but not published in `directory` and below. */
+  /** The unpublished files in `directory` and below. */
   final case class ListUnpublished(directory: Path)
       extends StorageOperation[Seq[StoredObject]](
         OperationKind.ListUnpublished,
         s"listing of unfinished objects below $directory"
       )
 
-  /** Deletes objects, in as few requests as storage allows; missing ones are fine. Tries all before it fails. */
+  /** Deletes objects, in as few requests as storage allows. Ignores missing ones, and fails only after it has tried all. */
   final case class Delete(paths: Seq[Path])
       extends StorageOperation[Unit](
         OperationKind.Delete,

@@ -7,15 +7,15 @@ import scala.collection.mutable
 import scala.concurrent.ExecutionContext
 
 /**
- * Makes attempts at a storage that blocks, each on a thread of its own.
+ * Makes attempts at a blocking storage, each on its own thread.
  *
- * `initialThreads` attempts run at a time, more wait in order of arrival. A further attempt at the same request has threads
- * of a second pool, `attemptsAtOnce - 1` times as many: a hedge finds a thread even if all of the first are stuck, and an
- * attempt that replaces a cancelled one takes its place. A stuck cancelled attempt keeps its thread until another attempt
- * needs it; then it is interrupted. Only attempts' threads are interrupted, never a caller's.
+ * `initialThreads` attempts run at a time; more wait in order of arrival. Further attempts at a request run in a second pool
+ * with `attemptsAtOnce - 1` times as many threads, so that a hedge finds a thread even if all threads of the first pool hang.
+ * An attempt that replaces a cancelled one takes its place. A hanging cancelled attempt keeps its thread until another attempt
+ * needs it, and is interrupted then. Callers' threads are never interrupted.
  *
- * @param attemptsAtOnce how many attempts at one request may be under way at once
- * @param executor starts every task at once, such as a cached thread pool; owned by this, shut down by [[close]]
+ * @param attemptsAtOnce maximum of concurrent attempts at a request
+ * @param executor starts every task at once, such as a cached thread pool; shut down by [[close]]
  */
 final class ThreadedObjectStore(
     storage: LogStorage,
@@ -28,7 +28,7 @@ final class ThreadedObjectStore(
   private val first = new WorkerThreads(initialThreads, executor, () => interrupts.increment())
   private val further = new WorkerThreads(furtherThreads(initialThreads), executor, () => interrupts.increment())
 
-  // Guarded by this: attempts with one of the first threads that have not ended, by their request.
+  // Unfinished attempts in the first pool, by request. Guarded by this.
   private val underWay = mutable.Map.empty[Any, Vector[WorkerThreads#Work[_]]]
 
   override def replacesAtomically: Boolean = storage.replacesAtomically
@@ -43,13 +43,13 @@ final class ThreadedObjectStore(
     further.ensureAtLeast(furtherThreads(threads))
   }
 
-  /** How many attempts hold a thread now, cancelled ones that are still stuck included. */
+  /** Attempts that hold a thread, hanging cancelled ones included. */
   def busyThreads: Int = first.busy + further.busy
 
-  /** How many cancelled attempts were interrupted because their thread was needed. */
+  /** Cancelled attempts that were interrupted because their thread was needed. */
   def interruptedAttempts: Long = interrupts.sum
 
-  /** Interrupts what runs, and fails what waits and what comes. */
+  /** Interrupts running attempts, and fails waiting and later ones. */
   override def close(): Unit = {
     first.close()
     further.close()
@@ -59,9 +59,9 @@ final class ThreadedObjectStore(
   private def furtherThreads(threads: Int): Int = math.max(1, threads * (attemptsAtOnce - 1))
 
   /**
-   * An attempt at anything else that blocks.
+   * An attempt at another blocking action.
    *
-   * @param request attempts with the same value are attempts at one request
+   * @param request identifies the request of the attempt
    */
   def attempt[T](request: Any)(action: => T): Attempt[T] = {
     val isFurther = synchronized(underWay.getOrElse(request, Vector.empty)).exists(_.isRunning)

@@ -9,19 +9,19 @@ import scala.util.{Failure, Success, Try}
 import sparkdstl.log.runtime.Cancellable
 
 /**
- * Runs blocking attempts on a bounded number of threads. Cancelled attempts give way to others.
+ * Runs blocking attempts on a bounded number of threads. Cancelled attempts yield to others.
  *
- * At most `maxThreads` attempts count as running; more wait in order of arrival. When one waits, the attempt that was
- * cancelled first is interrupted and no longer counts, though it may take long to end: a blocked socket of S3A ignores
- * interrupts. At most [[WorkerThreads.LingeringPerThread]] times `maxThreads` such linger at a time.
+ * At most `maxThreads` attempts count as running; more wait in order of arrival. If one waits, the attempt that was cancelled
+ * first is interrupted and no longer counts, although it may linger: a blocked socket of S3A ignores interrupts. At most
+ * [[WorkerThreads.LingeringPerThread]] times `maxThreads` attempts linger.
  *
- * @param threads starts every task at once, or throws; owned by the caller
- * @param onInterrupt called for each attempt that is interrupted to give way
+ * @param threads starts every task at once or throws; owned by the caller
+ * @param onInterrupt called for each interrupted attempt
  */
 private[storage] final class WorkerThreads(initialThreads: Int, threads: Executor, onInterrupt: () => Unit) {
   require(initialThreads > 0, s"at least one thread is needed, not $initialThreads")
 
-  // All guarded by this. Every piece of work is in at most one of these.
+  // All guarded by this. Work is in at most one of the sets.
   private val waiting = mutable.LinkedHashSet.empty[Work[_]]
   private val running = mutable.LinkedHashSet.empty[Work[_]]
   private val disposable = mutable.LinkedHashSet.empty[Work[_]]
@@ -29,7 +29,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
   private var maxThreads = initialThreads
   private var closed = false
 
-  /** Runs `action` as soon as there is a thread for it. */
+  /** Runs `action` as soon as a thread is free. */
   def submit[T](action: () => T): Work[T] = {
     val work = new Work(action)
     val refused = synchronized {
@@ -46,10 +46,10 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
     startWaiting()
   }
 
-  /** How many attempts hold a thread, those that linger after an interrupt included. */
+  /** Attempts that hold a thread, lingering ones included. */
   def busy: Int = synchronized(running.size + disposable.size + lingering.size)
 
-  /** Interrupts what runs, drops what waits, and takes no more work. */
+  /** Interrupts running work, drops waiting work, and refuses further work. */
   def close(): Unit = {
     val dropped = synchronized {
       closed = true
@@ -61,18 +61,18 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
     dropped.foreach(_.fail(new AttemptNotMade("storage was closed before a thread was free")))
   }
 
-  /** Starts waiting work as far as there are threads. Work for which no thread can be started fails. */
+  /** Starts waiting work while threads are free. Work fails if its thread cannot be started. */
   private def startWaiting(): Unit =
     Iterator.continually(synchronized(admit())).takeWhile(_.isDefined).flatten.foreach { work =>
       try threads.execute(work)
       catch {
         case error: Throwable =>
           synchronized(leave(work))
-          work.fail(new AttemptNotMade(s"no thread could be had: $error", error))
+          work.fail(new AttemptNotMade(s"no thread could be started: $error", error))
       }
     }
 
-  /** Moves the oldest waiting work to running, if there is a thread for it. Lock held. */
+  /** Moves the oldest waiting work to running, if a thread is free. Lock held. */
   private def admit(): Option[Work[_]] =
     waiting.headOption.filter(_ => running.size + disposable.size < maxThreads || makeRoom()).map { work =>
       waiting -= work
@@ -93,20 +93,20 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
   /** Lock held. */
   private def leave(work: Work[_]): Unit = Seq(running, disposable, lingering).foreach(_ -= work)
 
-  /** One attempt's way through the threads. */
+  /** The work of one attempt. */
   final class Work[T] private[WorkerThreads] (action: () => T) extends Runnable with Cancellable {
     private val promise = Promise[T]()
 
-    // Guarded by the outer instance: the thread that runs this now, and an interrupt that came before it did.
+    // Guarded by the outer instance: the running thread, and an interrupt before it ran.
     private var thread: Option[Thread] = None
     private var interruptedEarly = false
 
     def result: Future[T] = promise.future
 
-    /** Whether it has a thread, and was not cancelled. */
+    /** Whether it has a thread and was not cancelled. */
     def isRunning: Boolean = WorkerThreads.this.synchronized(running.contains(this))
 
-    /** If it waits it is dropped, if it runs it may be interrupted to give way. */
+    /** Drops waiting work. Running work may be interrupted when its thread is needed. */
     override def cancel(): Unit = {
       val dropped = WorkerThreads.this.synchronized {
         if (running.remove(this)) disposable += this
@@ -124,7 +124,7 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       val outcome =
         try Success(action())
         catch { case error: Throwable => Failure(error) }
-      // From here on the interrupt for this work cannot reach the next one on the thread.
+      // An interrupt for this work must not reach the next work on the thread.
       WorkerThreads.this.synchronized {
         thread = None
         leave(this)
@@ -148,8 +148,8 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
 private[storage] object WorkerThreads {
 
   /**
-   * S3A ends a connection without an answer after 200 s, and a request replaces an attempt every 30 s at most: with so many lingering,
-   * dead connections alone never keep other work waiting.
+   * S3A ends a connection without an answer after 200 s, and a request replaces an attempt every 30 s at most. With this limit,
+   * dead connections alone never block other work.
    */
   val LingeringPerThread = 8
 }

@@ -3,18 +3,18 @@ package sparkdstl.log.transport
 import scala.concurrent.Future
 
 /**
- * An executor's way to the driver. A failed future means that no answer came: the driver may have taken the message, or
- * may yet.
+ * Sends messages of executors to the driver. A failed future means no answer: the driver may have received the message or may
+ * still receive it.
  */
 trait DriverLink {
 
-  /** @param executor who asks, as Spark names it */
+  /** @param executor Spark's name of the sender */
   def ask(executor: String, run: RunId, message: ToDriver): Future[FromDriver]
 }
 
-/** The driver's way to its executors. A failed future means that no answer came. */
+/** Sends messages of the driver to executors. A failed future means no answer. */
 trait ExecutorLink {
 
-  /** Completes when the executor has taken the message. */
+  /** Completes when the executor has received the message. */
   def tell(executor: String, run: RunId, message: ToExecutor): Future[Unit]
 }

@@ -4,9 +4,9 @@ import sparkdstl.log.format.{Codec, SegmentKey, SegmentKind, SegmentPart}
 import sparkdstl.log.format.Codec._
 
 /**
- * The bytes of messages. What is received is parsed strictly: no object is deserialized.
+ * Encodes messages. Decoding is strict and does not use Java serialization.
  *
- * Decoding fails with `IllegalArgumentException` on bytes that are no message.
+ * It fails with `IllegalArgumentException` on invalid bytes.
  */
 object MessageCodec {
   def encode(message: ToDriver): Array[Byte] = toDriver.encode(message)
@@ -91,7 +91,7 @@ object MessageCodec {
     kind(of2(signed, texts)(ToExecutor.Drop(_, _))(ToExecutor.Drop.unapply))
   )
 
-  /** The seal, if each snapshot that it carries is one zip of an earlier version, and files, all inline or stored. */
+  /** Checks that each carried snapshot has one zip of an earlier version, and that its parts are inline or stored. */
   private def withWholeSnapshots(seal: ToDriver.Seal): ToDriver.Seal = {
     seal.carried.groupBy(_.key.storeDirectory).foreach { case (_, segments) =>
       val (zips, files) = segments.partition(_.key.kind == SegmentKind.Snapshot)

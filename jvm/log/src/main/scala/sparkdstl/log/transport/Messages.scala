@@ -4,40 +4,39 @@ import java.util.UUID
 
 import sparkdstl.log.format.{HeldSnapshot, SegmentKey, SegmentPart}
 
-/** A query's run on a checkpoint, as messages name it. `root` is the checkpoint's directory, made absolute. */
+/** Identifies a run of a query on a checkpoint. `root` is the checkpoint's absolute directory. */
 final case class RunId(root: String, run: UUID)
 
-/** A part of a sealed segment, as the executor knows it. */
+/** A part of a sealed segment. */
 sealed trait SealedPart {
   def length: Long
 }
 
 object SealedPart {
 
-  /** The bytes themselves: the driver writes them into the commit entry. */
+  /** Bytes that the driver writes into the commit entry. */
   final case class Inline(bytes: Array[Byte]) extends SealedPart {
     override def length: Long = bytes.length.toLong
   }
 
-  /** Already durable in a data file. */
+  /** A durable part in a data file. */
   final case class Stored(part: SegmentPart) extends SealedPart {
     override def length: Long = part.length.toLong
   }
 
-  /** On its way: the executor will report under this ticket. */
+  /** A part that is being uploaded: the executor reports its end with this ticket. */
   final case class Pending(ticket: Long, length: Long) extends SealedPart
 }
 
 /**
  * A segment that a task has sealed.
  *
- * @param base
- *   the task attempt whose commit left the local state that these changes are based on; None if that state was read
- *   from storage, or if it is unknown
+ * @param base the task attempt whose commit produced the local state before the changes; None if the state was read from
+ *   storage or the attempt is unknown
  */
 final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vector[SealedPart]) {
 
-  /** Data files that are known to hold some of it. */
+  /** Data files of its stored parts. */
   def files: Iterator[String] = parts.iterator.collect { case SealedPart.Stored(part) => part }.flatMap(_.file)
 }
 
@@ -50,15 +49,13 @@ object ToDriver {
   case object Open extends ToDriver
 
   /**
-   * Everything that one task attempt has sealed. Sending it again changes nothing.
+   * The seal of a task attempt. Idempotent.
    *
-   * @param attempt
-   *   Spark's number of the task attempt, unique in an application; a negative number of its own where a thread without
-   *   a task has sealed a single segment
-   * @param carried
-   *   finished snapshots of earlier versions of the attempt's stores, at most one of each: what Spark calls a snapshot's zip, and
-   *   the files that it consists of, all of them durable or inline. The local state has passed through that version, so the
-   *   bases of the seals since prove that it was committed
+   * @param attempt Spark's number of the task attempt, unique in an application; a unique negative number for a segment of a
+   *   thread without a task
+   * @param carried finished snapshots of earlier versions of the attempt's stores, at most one per store: the zip in Spark's
+   *   terms, and its files, all durable or inline. The local state has passed through that version, so the bases of later seals
+   *   prove that it was committed
    */
   final case class Seal(
       attempt: Long,
@@ -67,19 +64,19 @@ object ToDriver {
       carried: Vector[SealedSegment] = Vector.empty
   ) extends ToDriver
 
-  /** What the attempt has sealed, or may have, does not count. Answered with [[FromDriver.Withdrawal]]. */
+  /** Withdraws the seals of an attempt. Answered with [[FromDriver.Withdrawal]]. */
   final case class Withdraw(attempt: Long, batch: Long) extends ToDriver
 
-  /** How uploads ended: by ticket, where the part is, or why it failed. */
+  /** The ends of uploads by ticket: the part's place, or the reason of a failure. */
   final case class Uploaded(results: Vector[(Long, Either[String, SegmentPart])]) extends ToDriver
 
-  /** Spark's retention no longer needs what is below these versions, by store directory. */
+  /** Spark's retention needs no versions below these, by store directory. */
   final case class Release(lowest: Vector[(String, Long)]) extends ToDriver
 
-  /** Which versions of a store are in the log. */
+  /** Requests the versions of a store in the log. Answered with [[FromDriver.Versions]]. */
   final case class ListStore(storeDirectory: String) extends ToDriver
 
-  /** Changes of this query bypass the log, and why: for the operator, once. */
+  /** Reports to the operator that changes of this query bypass the log. */
   final case class Bypass(why: String) extends ToDriver
 }
 
@@ -91,49 +88,48 @@ object FromDriver {
   /**
    * The run is this driver's current one on the checkpoint.
    *
-   * @param accumulator of the accumulator in which tasks name their attempts to Spark
+   * @param accumulator id of the accumulator in which tasks report their attempts
    * @param epoch the run's number among all runs on the checkpoint
-   * @param inlineShare how many inline bytes a stage may seal in all
+   * @param inlineShare inline bytes that all tasks of a stage may seal
    */
   final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long) extends FromDriver
 
   /** The driver coordinates no run on this checkpoint. */
   case object NotCoordinated extends FromDriver
 
-  /** Another run has taken the checkpoint over. */
+  /** Another run has replaced this one. */
   case object Superseded extends FromDriver
 
   /**
-   * The seals are taken.
+   * The seal is accepted.
    *
-   * @param barrier how the newest barrier went
-   * @param notTaken
-   *   stores whose carried snapshots are not taken, with the data files of these that may be gone; without such files the
-   *   snapshot may come with a later seal
+   * @param barrier the report of the newest barrier
+   * @param notTaken stores whose carried snapshots are not taken, with their data files that may be deleted; without such files
+   *   a later seal may carry the snapshot
    */
   final case class Accepted(barrier: Option[BarrierReport], notTaken: Vector[(String, Vector[String])] = Vector.empty)
       extends FromDriver
 
-  /** The driver has no memory for the inline bytes: upload them and seal again. */
+  /** The driver has no memory for the inline bytes. The executor uploads them and seals again. */
   case object OverBudget extends FromDriver
 
   /**
-   * The seals are not taken, and never will be.
+   * The seal is refused and never counts.
    *
-   * @param stale directories of the stores whose local state is not what was committed: to be loaded again
+   * @param stale directories of the stores whose local state differs from the committed one and must be loaded again
    */
   final case class Refused(reason: String, stale: Vector[String]) extends FromDriver
 
-  /** Whether the withdrawn seals may still be part of a commit: then what they name must not be deleted. */
+  /** Whether the withdrawn seals may still be part of a commit, so that their uploads must not be deleted. */
   final case class Withdrawal(mayBeCommitted: Boolean) extends FromDriver
 
   /**
-   * What of a store is in the log.
+   * The versions of a store in the log.
    *
-   * @param changelogs versions whose changelogs are, in ascending order
-   * @param snapshots where its snapshots are, in ascending order of versions
-   * @param plainUpTo above this version there are no plain files of it; 0 if there never were any
-   * @param lowest the lowest version that is retained
+   * @param changelogs versions with changelogs, in ascending order
+   * @param snapshots in ascending order of versions
+   * @param plainUpTo the store may have plain files up to this version; 0 if there were never any
+   * @param lowest the lowest retained version
    */
   final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
       extends FromDriver
@@ -141,17 +137,17 @@ object FromDriver {
   case object Noted extends FromDriver
 
   /**
-   * Of the uploads that were reported, these are unknown, and no commit names them: the executor discards them. The driver
-   * cannot, because it does not know what else is in their files.
+   * Reported uploads of unknown tickets that no commit names. The executor discards them; the driver cannot, because their
+   * files may hold other chunks.
    */
   final case class Unwanted(tickets: Vector[Long]) extends FromDriver
 }
 
 /**
- * Where a snapshot of a store is.
+ * The place of a store's snapshot.
  *
- * @param id the state store checkpoint id, if there is one
- * @param batch of the commit entry that holds it
+ * @param id the state store checkpoint id
+ * @param batch of the commit entry with the snapshot
  */
 final case class SnapshotPlace(version: Long, id: Option[String], batch: Long)
 
@@ -164,22 +160,22 @@ sealed trait ToExecutor
 
 object ToExecutor {
 
-  /** Upload whatever waits for this run, at once. */
+  /** Requests the upload of all waiting chunks of the run. */
   case object Flush extends ToExecutor
 
-  /** The attempt's local state of these stores was not committed: do not build on it. */
+  /** Reports that the attempt's local state of these stores was not committed and must not be used. */
   final case class Drop(attempt: Long, storeDirectories: Vector[String]) extends ToExecutor
 }
 
 /**
- * How a barrier went.
+ * The report of a barrier.
  *
- * @param waitMillis from the end of the tasks until everything sealed was durable
- * @param writeMillis for the commit entry
+ * @param waitMillis from the end of the tasks until all segments were durable
+ * @param writeMillis of the commit entry
  * @param entryBytes of the commit entry
- * @param logBytes how large the log is with it, changes in data files included
- * @param snapshots of stores, that the entry was the first to hold
- * @param snapshotBytes that were written for these; what they share with earlier ones is not among them
+ * @param logBytes size of the log with it, changes in data files included
+ * @param snapshots that the entry is the first to hold
+ * @param snapshotBytes written for these snapshots, without files that they share with earlier ones
  */
 final case class BarrierReport(
     batch: Long,
