@@ -158,7 +158,8 @@ final class RunCoordinator private[coordinator] (
       batches.committed(batch, written)
       cleanup.committed()
     } catch {
-      case NonFatal(error) => logger.warn(s"Batch $batch of ${id.root} is committed, but the work after the commit has failed", error)
+      case NonFatal(error) =>
+        logger.warn(s"Batch $batch of ${id.root} is committed, but the work after the commit has failed", error)
     }
 
   private def failed(error: Throwable): Unit = {

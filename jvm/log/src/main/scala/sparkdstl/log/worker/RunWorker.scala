@@ -207,7 +207,10 @@ final class RunWorker(
       answer match {
         case Success(_) => scheduleRelease()
         case Failure(error) =>
-          logger.warn(s"Could not report released versions of ${id.root} to the driver; the next message repeats it", error)
+          logger.warn(
+            s"Could not report released versions of ${id.root} to the driver; the next message repeats it",
+            error
+          )
           noteReleased(lowest)
       }
     }
