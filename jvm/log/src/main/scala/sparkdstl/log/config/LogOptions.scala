@@ -52,8 +52,6 @@ final case class LogOptions private (private val values: Map[String, Any]) {
   val cacheIdleTimeoutMs: Long = of(CacheIdleTimeout)
   val diskCacheMaxSize: Long = of(DiskCacheMaxSize)
   val localRecoveryMaxSize: Long = of(LocalRecoveryMaxSize)
-
-  /** Whether changes of tasks go to the log. */
   def logsChanges: Boolean = enabled && commitAsync
 
   /** These options with another value of one option, without validation. */
@@ -65,7 +63,6 @@ final case class LogOptions private (private val values: Map[String, Any]) {
 /** The single source of options: `docs/configuration.md` and the Python helper's `options.json` are generated from it. */
 object LogOptions {
 
-  /** The prefix of all option keys. */
   val Prefix = "spark.sql.streaming.stateStore.dstl."
 
   private val KiB = 1024L

@@ -62,7 +62,6 @@ object OptionType {
       Seq("min" -> quoted(Units.showMillis(minimumMillis)), "max" -> quoted(Units.showMillis(maximumMillis)))
   }
 
-  /** A value from a list of names. */
   final case class Choice[T](values: (String, T)*) extends OptionType[T] {
     val names: Seq[String] = values.map(_._1)
     override val name = "enum"

@@ -42,7 +42,6 @@ private[coordinator] final class BatchCommit(
     written.andThen { case Failure(_) => metrics.failed() }
   }
 
-  /** Updates ledger, view and metrics after the entry was created. */
   def committed(batch: Long, written: WrittenEntry): Unit = {
     import written._
     val unused = ledger.committed(batch)
@@ -59,6 +58,5 @@ private[coordinator] final class BatchCommit(
     )
   }
 
-  /** Ends the wait at the barrier. */
   def interrupt(error: Throwable): Unit = barrier.end(error)
 }

@@ -13,16 +13,12 @@ final class CommitMetrics extends MetricGroup("commits") {
   /** Batches whose commit failed or has an unknown outcome. */
   private[coordinator] val failed = counter("failures")
 
-  /** Seals that were refused. */
   private[coordinator] val refused = counter("refusedSeals")
 
   /** Bytes of commit entries, with Spark's part. */
   private val entryBytes = counter("entryBytes")
 
-  /** Bytes of segments in commit entries. */
   private val inlineBytes = counter("inlineBytes")
-
-  /** Bytes of segments in data files. */
   private val uploadedBytes = counter("uploadedBytes")
   private val waits = latencies("barrierWait", Remembered, 50, 99)
   private val writes = latencies("entryWrite", Remembered, 50, 99)

@@ -21,16 +21,13 @@ final class CoordinatedRuns {
     before.on(run.id.root)
   }
 
-  /** Removes the run and returns it. */
   def end(id: RunId): Option[RunCoordinator] =
     runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
 
-  /** The current run on a checkpoint. */
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
 
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector
 
-  /** Answers a message of an executor. */
   def answer(from: String, id: RunId, message: ToDriver): Future[FromDriver] = {
     val now = runs.get
     now.current(id) match {

@@ -27,7 +27,6 @@ private[coordinator] final class EntryWriter(
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** The state store checkpoint ids in the content that Spark wrote. */
   def checkpointIds(batch: Long, content: Array[Byte]): Set[String] =
     SparkEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 

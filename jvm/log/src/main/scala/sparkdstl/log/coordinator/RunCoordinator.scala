@@ -41,22 +41,17 @@ final class RunCoordinator private[coordinator] (
   /** Whether storage creates exclusively, according to the trial at the start. */
   def createsExclusively: Boolean = state.get.exclusive
 
-  /** The number of commit entries in the view. */
   def retainedEntries: Int = view.entries.size
-
-  /** Bytes of the log; see [[LogView.bytes]]. */
   def retainedBytes: Long = view.bytes
 
   /** The number of stores that no task has opened since the restart of the query; 0 after the first commit. */
   def awaitedStores: Int = state.get.restart.fold(0)(_.awaited.size)
 
-  /** Directories of the stores that the newest entry with segments has changed. */
   def stores: Set[String] = view.stores.toSet
 
   /** The last committed batch in the view; -1 if there is none. */
   def lastCommitted: Long = view.newest
 
-  /** The report of the newest barrier. */
   def barrier: Option[BarrierReport] = state.get.barrier
 
   /** Whether the view shows that `commits/<batch>` does not exist. Another driver may have created it. */
@@ -65,10 +60,7 @@ final class RunCoordinator private[coordinator] (
     now.phase == RunPhase.Running && batch > now.view.newest
   }
 
-  /** Whether there are seals for `batch`. */
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
-
-  /** See [[sparkdstl.log.coordinator.view.RunState.isAtWork]]. */
   def isAtWork: Boolean = state.get.isAtWork
 
   /** Answers a message of an executor. Does not throw. */

@@ -24,7 +24,6 @@ private[coordinator] final class SealIntake(
 
   private final val CarriedBytesPerStore = 128L
 
-  /** Accepts or refuses a seal. */
   def take(from: String, seal: ToDriver.Seal): FromDriver =
     if (!state.get.isAtWork) FromDriver.Superseded
     else {

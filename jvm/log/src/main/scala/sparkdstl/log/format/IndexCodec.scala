@@ -22,17 +22,8 @@ private[format] object IndexCodec {
   val SnapshotsSection = 14
 
   private val Known: Set[Long] =
-    Set(
-      WriterSection,
-      EntrySection,
-      NameSection,
-      BaseSection,
-      FilesSection,
-      StoresSection,
-      SegmentsSection,
-      SnapshotsSection
-    )
-      .map(_.toLong)
+    (Set(WriterSection, EntrySection, NameSection, BaseSection) ++
+      Set(FilesSection, StoresSection, SegmentsSection, SnapshotsSection)).map(_.toLong)
 
   private val writer: Codec[(String, Writer)] =
     pair(utf8, of4(uuid, number, utf8, utf8)(Writer(_, _, _, _))(Writer.unapply))

@@ -37,7 +37,6 @@ final case class SegmentPart(file: Option[String], offset: Long, length: Int, cr
  */
 final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[SegmentPart]) {
 
-  /** In bytes. */
   def length: Long = parts.iterator.map(_.length.toLong).sum
 }
 
@@ -70,7 +69,6 @@ final case class LogFileIndex(
     snapshots: Option[SnapshotList] = None
 ) {
 
-  /** Data files with parts of the segments. */
   def files: Set[String] = entries.iterator.flatMap(_.parts).flatMap(_.file).toSet
 
   /** Directories of the stores whose changes are in the entry. */

@@ -32,8 +32,6 @@ object LogLayout {
   private val NumberName = Number.r
   private val DataDirectoryName = s"$Number-$Run".r
   private val DataFilePath = s"$DataDirectory/$Number-$Run/$Executor-$Number-$Instance\\.log".r
-
-  /** The directory of a run's data files. */
   def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
 
   /**

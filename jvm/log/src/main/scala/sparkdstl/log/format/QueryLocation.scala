@@ -24,6 +24,5 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
   /** See [[LogLayout.trial]]. */
   def trial(epoch: Long, random: UUID): Path = new Path(epochs, LogLayout.trial(epoch, random))
 
-  /** A file of the log by its path relative to the base. */
   def file(name: String): Path = new Path(base, name)
 }

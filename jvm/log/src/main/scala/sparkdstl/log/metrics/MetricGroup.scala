@@ -7,10 +7,7 @@ import java.util.concurrent.atomic.LongAdder
 abstract class MetricGroup(prefix: String) {
   private var gauges = Vector.empty[(String, () => Long)]
 
-  /** The name and a getter of each metric. */
   def all: Vector[(String, () => Long)] = gauges
-
-  /** The current value of a metric, by its name in the group. */
   def apply(name: String): Long = gauges.find(_._1 == s"$prefix.$name").get._2()
 
   /** This and the following methods are called in the constructor of the group. */

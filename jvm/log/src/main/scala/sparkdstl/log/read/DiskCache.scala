@@ -39,7 +39,6 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
         }
     }
 
-  /** Bytes of all copies. */
   def bytes: Long = synchronized(used)
 
   private def find(place: ReadPlace): Option[Copy] = synchronized {

@@ -57,7 +57,6 @@ final class LoadedEntry(
   def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
     segmentsOf(storeDirectory).find(_.key.snapshotFile.contains(name))
 
-  /** The segments of a store. */
   def segmentsOf(storeDirectory: String): Vector[SegmentEntry] =
     lookup.fold(index.entries.filter(_.key.storeDirectory == storeDirectory))(
       _.byStore.getOrElse(storeDirectory, Vector.empty)

@@ -37,7 +37,6 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
   /** Raises the limit to at least `bytes`. */
   def ensureAtLeast(bytes: Long): Unit = synchronized { maxBytes = math.max(maxBytes, bytes) }
 
-  /** The object, from memory or from `fetch`. */
   def get(key: K)(fetch: => Future[V]): Future[V] = {
     val (slot, isNew) = use(key)
     (if (isNew) fetched else found).increment()
@@ -61,7 +60,6 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     (slot, known.isEmpty)
   }
 
-  /** Evicts a damaged object. */
   def forget(key: K): Unit = synchronized(slots.get(key).filter(_.found.isCompleted).foreach(evict(key, _)))
 
   private def begin(key: K, slot: Slot)(fetch: => Future[V]): Future[V] = {
@@ -78,23 +76,19 @@ final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weig
     slot.found.future
   }
 
-  /** Whether the object is cached or being fetched. */
   def contains(key: K): Boolean = synchronized(slots.contains(key))
 
-  /** Evicts objects that were not read for `idleNanos`. */
   def forgetIdle(idleNanos: Long): Unit = synchronized {
     val now = runtime.timer.nowNanos
     slots.iterator.takeWhile { case (_, slot) => now - slot.usedNanos >= idleNanos }
       .filter { case (_, slot) => slot.weight > 0 }.toVector.foreach((evict _).tupled)
   }
 
-  /** Bytes of all cached objects. */
   def weight: Long = synchronized(held)
 
   /** Reads of objects that were cached or being fetched. */
   def hits: Long = found.sum
 
-  /** Reads of objects that were fetched. */
   def misses: Long = fetched.sum
 
   private def arrived(key: K, slot: Slot, weight: Long): Unit = synchronized {

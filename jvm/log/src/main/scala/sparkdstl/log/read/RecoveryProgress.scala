@@ -37,7 +37,6 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
 
   private def loading: Vector[LoadingStore] = synchronized(underWay.toVector)
 
-  /** The load of one store. */
   final class LoadingStore private[RecoveryProgress] (name: String, version: Long) {
     private val startedNanos = runtime.timer.nowNanos
     private[RecoveryProgress] val reports = new RepeatedReport(runtime.timer)(() => logger.info(text))
@@ -53,13 +52,11 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
       done = 0
     }
 
-    /** Counts bytes from storage. */
     def fetched(count: Long): Unit = {
       RecoveryProgress.this.fetched(count)
       synchronized(done += count)
     }
 
-    /** Counts bytes from the local disk. */
     def foundLocally(count: Long): Unit = {
       local(count)
       synchronized(done += count)
@@ -68,7 +65,6 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
     /** Records the version after a snapshot or a changelog. */
     def reached(current: Long): Unit = synchronized { at = current }
 
-    /** Ends the load. */
     def end(isLoaded: Boolean): Unit = {
       reports.end()
       if (isLoaded) loaded()

@@ -8,11 +8,11 @@ final class ReplayMetrics extends MetricGroup("replay") {
   /** Segments whose replay has begun. */
   val opened = counter("segments")
 
-  /** Bytes of segments. */
   val read = counter("bytes")
 
   /** Change records that were applied to stores. */
   val replayed = counter("records")
+
   val loadedSnapshot = counter("snapshots")
 
   /** Snapshots that could not be loaded: damaged, incomplete, or without an answer of storage. */

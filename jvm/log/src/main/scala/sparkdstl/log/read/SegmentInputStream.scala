@@ -16,7 +16,6 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
   private var loadedIndex = -1
   private var loaded: Array[Byte] = Array.emptyByteArray
 
-  /** Bytes in all. */
   def length: Long = starts.last
 
   override def read(): Int = {
@@ -56,6 +55,5 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
 
 object SegmentInputStream {
 
-  /** Bytes in memory. */
   def of(bytes: Array[Byte]): SegmentInputStream = new SegmentInputStream(Vector(bytes.length), _ => bytes)
 }

@@ -27,7 +27,6 @@ final case class EntryPlace(root: String, reader: UUID, batch: Long) extends Rea
  */
 final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 
-/** A segment found in the log. */
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 
 /**
@@ -111,7 +110,6 @@ final class SegmentReader(
       for (entry <- found.logged; segment <- entry.segment(key)) yield FoundSegment(entry, segment)
     )
 
-  /** Whether the entry of `batch` exists. */
   def isCommitted(batch: Long): Future[Boolean] = entry(batch).map(_ != EntryFound.Absent)
 
   /** The bytes of one part of the segment. */

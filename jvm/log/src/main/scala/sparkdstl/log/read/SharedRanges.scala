@@ -25,7 +25,6 @@ final class SharedRanges(
     }
   }
 
-  /** Removes a damaged range. */
   def forget(place: RangePlace): Unit = {
     memory.forget(place)
     disk.foreach(_.forget(place))

@@ -9,7 +9,6 @@ private[request] sealed abstract class AttemptState(val name: String) {
   /** Whether the attempt may have taken effect or may still take effect. */
   def mayHaveEffect: Boolean = this != Refused
 
-  /** Whether the attempt has no result yet. */
   def isUnderWay: Boolean = this == Running || this == Aborted
 
   /** @throws IllegalStateException if an attempt in this state cannot become `to` */
@@ -20,13 +19,11 @@ private[request] sealed abstract class AttemptState(val name: String) {
 
 private[request] object AttemptState {
 
-  /** The request waits for its answer. */
   case object Running extends AttemptState("running")
 
   /** Another attempt has replaced it, or the request has an outcome. It may still take effect and may still be answered. */
   case object Aborted extends AttemptState("aborted")
 
-  /** Storage has confirmed the effect. */
   case object Succeeded extends AttemptState("succeeded")
 
   /** Storage has answered that the attempt has no effect. */
@@ -55,13 +52,11 @@ private[request] sealed abstract class RequestPhase(val name: String) {
 
 private[request] object RequestPhase {
 
-  /** Attempts begin. */
   case object Trying extends RequestPhase("trying")
 
   /** After an error that is not retryable no attempt begins; attempts under way may still change the outcome. */
   case object Refused extends RequestPhase("refused")
 
-  /** The request has its outcome. */
   case object Decided extends RequestPhase("decided")
 }
 
@@ -74,7 +69,6 @@ private[request] object AttemptReason {
   /** A hedge: the newest attempt is slow, but has not failed. */
   case object Slow extends AttemptReason
 
-  /** A retry after an error. */
   case object Retry extends AttemptReason
 }
 

@@ -11,7 +11,6 @@ final class HedgeBudget {
   // Guarded by this.
   private var saved = Burst
 
-  /** Adds the share of one request. */
   def earn(): Unit = synchronized { saved = math.min(Burst, saved + Share) }
 
   /** Takes a hedge if one is saved, and returns whether it did. */

@@ -18,7 +18,6 @@ sealed trait Outcome[+T] {
 
 object Outcome {
 
-  /** The request took effect. */
   final case class Done[+T](value: T) extends Outcome[T]
 
   /** The request took no effect and never will: storage has refused it, or it is a read. */

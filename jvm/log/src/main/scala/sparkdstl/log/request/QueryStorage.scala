@@ -31,7 +31,6 @@ final case class QueryStorage(
   def read[A](path: Path, operation: StorageOperation[A]): Future[A] =
     checkpoint.run(operation, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(path, _)))
 
-  /** The commit entries. */
   def entries(): Future[Seq[StoredObject]] = read(location.commits, ListObjects(location.commits))
 
   /** Batches of the commit entries, in ascending order. */
@@ -55,7 +54,6 @@ final case class QueryStorage(
     log.delete(dataFiles, timeoutMillis).flatMap(_.asFuture)
       .flatMap(_ => checkpoint.delete(ofCheckpoint, timeoutMillis)).flatMap(_.asFuture)
 
-  /** Ends all requests at once. */
   override def close(): Unit = Seq(checkpoint, log).foreach(_.requests.close())
 
   /** Completes when no attempt of an ended request is under way, or after `millis`. */

@@ -8,22 +8,17 @@ final class RequestMetrics {
   private val byOperation = OperationKind.all.map(kind => kind -> new RequestCounters(kind)).toMap
 
   def of(operation: OperationKind): RequestCounters = byOperation(operation)
-
-  /** The name and a getter of each metric. */
   def all: Vector[(String, () => Long)] = OperationKind.all.toVector.flatMap(of(_).all)
 }
 
 final class RequestCounters(kind: OperationKind) extends MetricGroup(s"requests.${kind.name}") {
   val requests = counter("count")
   val attempts = counter("attempts")
-
-  /** Attempts that began because the newest one was slow. */
   val hedges = counter("hedges")
 
   /** Requests that were answered by a hedge. */
   val hedgesWon = counter("hedgesWon")
 
-  /** Attempts that began after an error. */
   val retries = counter("retries")
   val attemptsFailed = counter("attemptsFailed")
   val failures = counter("failures")

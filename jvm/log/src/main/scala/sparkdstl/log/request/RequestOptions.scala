@@ -20,14 +20,14 @@ final case class RequestOptions(
 ) {
   require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
 
-  /** Whether errors are retried. */
   def retries: Boolean = policy != RetryPolicy.NoRetry
 
   /**
    * The delay after which a slow attempt is hedged; None without hedges.
    *
-   * The delay is `timeoutMillis` until [[RequestOptions.MinSamples]] attempts were observed. It is at least
-   * [[RequestOptions.FloorMillis]] and twice the median: the 95th percentile of almost equal latencies is noise.
+   * `hedged` uses the 95th percentile of the observed latencies, but at least [[RequestOptions.FloorMillis]] and twice the
+   * median, because the percentile of almost equal latencies is noise. The delay is `timeoutMillis` until
+   * [[RequestOptions.MinSamples]] attempts were observed, and never more.
    *
    * @param observed latencies of recent attempts of the kind
    */

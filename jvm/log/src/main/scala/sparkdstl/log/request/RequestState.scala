@@ -23,8 +23,6 @@ private[request] final case class RequestState(
   import AttemptState._
 
   def isDecided: Boolean = phase == RequestPhase.Decided
-
-  /** Whether attempt `number` is running and was not aborted. */
   def isRunning(number: Int): Boolean = attempts(number - 1).state == Running
 
   /** The attempt that is aborted if another begins now. */
@@ -115,7 +113,6 @@ private[request] final case class RequestState(
   def interrupted(explain: Option[Throwable] => Throwable): Outcome[Nothing] =
     without(errors.withEarlier(explain(errors.last)))
 
-  /** A summary of the attempts for the log. */
   def progress: String = {
     val aborted = if (replaced == 0) "" else s", $replaced of them aborted"
     val answers = errors.last.fold("none was answered") { last =>
@@ -131,7 +128,6 @@ private[request] final case class RequestState(
   /** Whether another attempt is allowed: if attempts may be concurrent, or all earlier ones were refused. */
   private def mayRepeat: Boolean = kind.concurrent || attempts.forall(_.state == Refused)
 
-  /** Numbers of the running attempts, the oldest first. */
   private def running: Seq[Int] = attempts.indices.collect { case at if attempts(at).state == Running => at + 1 }
 
   private def replaced: Int = attempts.count(_.abortedNanos.isDefined)

@@ -34,8 +34,6 @@ private[request] final class RunningRequest[T](
   counters.requests()
 
   def outcome: Future[Outcome[T]] = promise.future
-
-  /** Begins the first attempt. Called once. */
   def start(): Unit = if (timeoutMillis <= 0) expire() else proceed(_ => Right(First))
 
   /** Ends the request unless it has an outcome. */

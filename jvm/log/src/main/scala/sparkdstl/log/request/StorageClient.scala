@@ -74,7 +74,7 @@ final class StorageClient(
       isOurs: ObjectTail => Boolean
   ): Future[Outcome[Creation]] = {
     val operation = Create(path, content)
-    paused(operation)(new ExclusiveCreate(operation, timeoutMillis, isOurs).begin())
+    paused(operation)(new ExclusiveCreate(operation, timeoutMillis, isOurs).round(1))
   }
 
   /**
@@ -157,9 +157,7 @@ final class StorageClient(
   private final class ExclusiveCreate(operation: Create, timeoutMillis: Long, isOurs: ObjectTail => Boolean) {
     private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
 
-    def begin(): Future[Outcome[Creation]] = round(1)
-
-    private def round(number: Int): Future[Outcome[Creation]] =
+    def round(number: Int): Future[Outcome[Creation]] =
       request(operation, deadline.leftMillis).flatMap {
         case Outcome.Done(None) => Future.successful(Outcome.Done(Creation.Ours))
         case Outcome.Done(Some(conflict)) => readBack(number, conflict)

@@ -32,7 +32,6 @@ final class StorageHistory {
 final class StorageHistories {
   private val histories = new ConcurrentHashMap[String, StorageHistory]
 
-  /** The history of the storage that holds `path`. */
   def of(path: Path): StorageHistory =
     histories.computeIfAbsent(s"${path.toUri.getScheme}://${path.toUri.getAuthority}", _ => new StorageHistory)
 }

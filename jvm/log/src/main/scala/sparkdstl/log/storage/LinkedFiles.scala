@@ -18,7 +18,6 @@ trait LinkedFiles {
    */
   def link(file: Path, near: Path): Path
 
-  /** In bytes. */
   def length(file: Path): Long
 
   /** Closed by the caller. */

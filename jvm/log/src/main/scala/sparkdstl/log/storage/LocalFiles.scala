@@ -8,10 +8,7 @@ import scala.concurrent.{ExecutionContext, Future}
 /** A directory on a local disk for copies of remote data. Thread-safe. */
 trait LocalFiles {
 
-  /** Writes a file, and replaces an earlier one of that name. */
   def write(name: String, content: Array[Byte]): Future[Unit]
-
-  /** The whole file. */
   def read(name: String): Future[Array[Byte]]
 
   def delete(name: String): Future[Unit]

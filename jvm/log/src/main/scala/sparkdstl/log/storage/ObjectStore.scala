@@ -24,7 +24,6 @@ final class Attempt[+T](val result: Future[T], cancellation: () => Unit = () => 
 final case class Payload(parts: Vector[Array[Byte]]) {
   val length: Long = parts.iterator.map(_.length.toLong).sum
 
-  /** A copy of all parts as one array. */
   def toArray: Array[Byte] = {
     val all = new Array[Byte](Math.toIntExact(length))
     parts.foldLeft(0) { (at, part) =>

@@ -68,7 +68,6 @@ final class SstCache(links: LinkedFiles) {
     }
   }
 
-  /** Bytes of all cached files. */
   def bytes: Long = synchronized(stores.valuesIterator.flatMap(_.valuesIterator).map(_.length).sum)
 
   private def link(file: Path, near: Path): Option[Cached] =

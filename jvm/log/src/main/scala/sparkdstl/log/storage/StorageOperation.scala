@@ -99,7 +99,6 @@ object StorageOperation {
   final case class ListRecursively(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively, s"listing of $directory and below")
 
-  /** The unpublished files in `directory` and below. */
   final case class ListUnpublished(directory: Path)
       extends StorageOperation[Seq[StoredObject]](
         OperationKind.ListUnpublished,

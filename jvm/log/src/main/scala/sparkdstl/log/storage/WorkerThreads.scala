@@ -46,7 +46,6 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
     startWaiting()
   }
 
-  /** Attempts that hold a thread, lingering ones included. */
   def busy: Int = synchronized(running.size + disposable.size + lingering.size)
 
   /** Interrupts running work, drops waiting work, and refuses further work. */
@@ -93,7 +92,6 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
   /** Lock held. */
   private def leave(work: Work[_]): Unit = Seq(running, disposable, lingering).foreach(_ -= work)
 
-  /** The work of one attempt. */
   final class Work[T] private[WorkerThreads] (action: () => T) extends Runnable with Cancellable {
     private val promise = Promise[T]()
 

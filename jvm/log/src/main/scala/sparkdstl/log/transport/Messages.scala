@@ -40,7 +40,6 @@ final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vecto
   def files: Iterator[String] = parts.iterator.collect { case SealedPart.Stored(part) => part }.flatMap(_.file)
 }
 
-/** From an executor to the driver. */
 sealed trait ToDriver
 
 object ToDriver {
@@ -80,7 +79,6 @@ object ToDriver {
   final case class Bypass(why: String) extends ToDriver
 }
 
-/** The driver's answers. */
 sealed trait FromDriver
 
 object FromDriver {
@@ -155,7 +153,6 @@ object SnapshotPlace {
   def of(held: HeldSnapshot): SnapshotPlace = SnapshotPlace(held.key.version, held.key.checkpointId, held.batch)
 }
 
-/** From the driver to an executor. */
 sealed trait ToExecutor
 
 object ToExecutor {

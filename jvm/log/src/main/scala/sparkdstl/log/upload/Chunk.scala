@@ -10,14 +10,10 @@ import sparkdstl.log.format.{SegmentKey, SegmentPart}
 /** A piece of a segment, to be uploaded in a data file. The bytes do not change. */
 final case class Chunk(key: SegmentKey, bytes: Array[Byte]) {
 
-  /** Its name in errors. */
   def label: String = key.relativePath
-
-  /** In bytes. */
   def size: Int = bytes.length
 }
 
-/** A chunk that is being uploaded. */
 trait PendingChunk {
 
   /**

@@ -35,7 +35,6 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
     }
   }
 
-  /** Bytes collected that are still wanted. */
   def size: Long = synchronized(bytes)
 
   /** Ends the collection, and returns the chunks to upload; none if all were discarded. */
@@ -48,7 +47,6 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
   def uploaded(file: String, parts: Vector[SegmentPart]): Unit =
     conclude(Uploaded(file))(member => Success(parts(member.index)))
 
-  /** Records that the upload failed. */
   def failed(error: String => Throwable): Unit = conclude(Failed)(member => Failure(error(member.label)))
 
   /** Deletes an unwanted file after the end of an attempt, which may have written it again or may write it later. */

@@ -72,7 +72,6 @@ final class LogUploader(
     }
   }
 
-  /** Begins the upload of all waiting chunks. */
   def flush(): Unit = flushIf(_ => true)
 
   /** Bytes of this uploader that wait or are being uploaded. */
@@ -185,7 +184,6 @@ final class LogUploader(
     }(runtime.executor)
   }
 
-  /** Counts the end of a group. */
   private def over(): Unit = {
     val last = synchronized {
       uploadsUnderWay -= 1

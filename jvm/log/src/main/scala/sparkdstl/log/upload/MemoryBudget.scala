@@ -56,10 +56,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     () => synchronized(listeners -= listener): Unit
   }
 
-  /** Granted bytes. */
   def inUse: Long = synchronized(used)
-
-  /** The number of waiting requests. */
   def waiters: Int = synchronized(waiting.size)
 
   /** Fails waiting and later requests with an `IllegalStateException`. */
@@ -93,8 +90,6 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   /** A request for bytes. */
   final class Acquisition private[MemoryBudget] (private[MemoryBudget] val bytes: Long) {
     private[MemoryBudget] val promise = Promise[Unit]()
-
-    /** Completes when the bytes are granted. */
     def granted: Future[Unit] = promise.future
 
     /**

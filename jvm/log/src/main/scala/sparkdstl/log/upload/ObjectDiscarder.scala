@@ -38,7 +38,6 @@ final class ObjectDiscarder(
   private var failuresInARow = 0
   private var closed = false
 
-  /** Deletes `path` in the background; it need not exist. */
   def discard(path: Path): Unit = discard(Seq(path))
 
   /** Deletes `paths` in the background; they need not exist. */
@@ -50,10 +49,8 @@ final class ObjectDiscarder(
   /** Deletes `path` later, when writes of it are likely to have ended. */
   def discardLater(path: Path): Unit = after(UnknownMillis)(() => discard(path))
 
-  /** The number of objects to delete. */
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
 
-  /** Begins no more deletions. */
   override def close(): Unit = synchronized {
     closed = true
     waiting.clear()

@@ -7,7 +7,6 @@ final class ChunkingOutputStream(chunkSize: Int, onChunk: Array[Byte] => Unit) e
   private val buffer = new ByteArrayOutputStream(1024)
   private var taken = 0L
 
-  /** Bytes written so far. */
   def size: Long = taken
 
   override def write(byte: Int): Unit = write(Array(byte.toByte), 0, 1)

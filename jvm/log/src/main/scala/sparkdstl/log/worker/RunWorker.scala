@@ -93,7 +93,6 @@ final class RunWorker(
     case _ => None
   }
 
-  /** Handles a message of the driver. */
   def receive(message: ToExecutor): Unit = message match {
     case ToExecutor.Flush => flush()
     case ToExecutor.Drop(attempt, directories) =>
@@ -137,7 +136,6 @@ final class RunWorker(
     if (isFirst) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
   }
 
-  /** The newest barrier report of the driver. */
   def lastBarrier: Option[BarrierReport] = barrier
 
   /** Whether no upload is under way and no store is registered. */
@@ -148,10 +146,8 @@ final class RunWorker(
   /** Whether an upload is under way or not yet reported to the driver. */
   def isUploading: Boolean = synchronized(uploads).exists(_.isBusy)
 
-  /** Uploads waiting chunks at once. */
   def flush(): Unit = synchronized(uploads).foreach(_.flush())
 
-  /** Refuses further writes. Completes when uploads have ended. */
   def close(): Future[Unit] = {
     val (last, lastSnapshots) = synchronized {
       closed = true

@@ -37,13 +37,10 @@ private[worker] final class SegmentUploads(
   // Reports that the driver has not answered yet.
   private val reports = new AtomicInteger
 
-  /** Uploads a chunk; completes when there is memory for it. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[Upload] =
     uploader.put(Chunk(key, bytes)).map(new Upload(tickets.incrementAndGet(), bytes.length.toLong, _))
 
   def flush(): Unit = uploader.flush()
-
-  /** Bytes that wait for upload or are being uploaded. */
   def bytesInFlight: Long = uploader.bytesInFlight
 
   /** Whether an upload is under way or not yet reported to the driver. */
@@ -51,7 +48,6 @@ private[worker] final class SegmentUploads(
 
   def close(): Future[Unit] = uploader.close()
 
-  /** The upload of a chunk. */
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
     @volatile private var isAwaited = false
     @volatile private var isPlaced = false
@@ -90,7 +86,6 @@ private[worker] final class SegmentUploads(
     def discardUnlessPlaced(): Unit = if (!isPlaced) discard()
   }
 
-  /** The end of an upload. */
   private case class Report(ticket: Long, result: Either[String, SegmentPart], upload: Upload)
 
   private def sendNext(): Unit = {

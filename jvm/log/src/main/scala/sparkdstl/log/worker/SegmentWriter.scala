@@ -42,7 +42,6 @@ final class SegmentWriter private[worker] (
     }
   }
 
-  /** Ends the segment with its last bytes. */
   def end(last: Array[Byte]): Unit = synchronized { rest = last }
 
   /** The time that chunks have waited for memory. */
@@ -51,7 +50,6 @@ final class SegmentWriter private[worker] (
   /** Bytes that were not passed to the uploader. */
   private[worker] def restLength: Int = synchronized(rest.length)
 
-  /** Uploads the rest as well. */
   private[worker] def uploadRest(): Future[Unit] = {
     val bytes = synchronized {
       val bytes = rest

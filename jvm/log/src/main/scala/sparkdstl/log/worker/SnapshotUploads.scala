@@ -20,6 +20,7 @@ final class SnapshotUploads private[worker] (
 
   /** The maximum time that a chunk waits for uploads of segments. Without it a busy log would never be snapshotted. */
   private final val GivesWayMillis = 10000L
+
   private final val QuietCheckMillis = 50L
   private implicit val executor: ExecutionContext = runtime.executor
 
@@ -29,7 +30,6 @@ final class SnapshotUploads private[worker] (
   def put(key: SegmentKey, bytes: Array[Byte]): Future[PendingChunk] =
     whenLogIsQuiet(GivesWayMillis).flatMap(_ => uploader.put(Chunk(key, bytes)))
 
-  /** Bytes that wait for upload or are being uploaded. */
   def bytesInFlight: Long = uploader.bytesInFlight
 
   /** Refuses further chunks. Completes when uploads have ended. */

@@ -26,6 +26,5 @@ final class StateAttempts {
     }
   }
 
-  /** Forgets that version and later ones. */
   def forgetFrom(version: Long): Unit = synchronized(attempts.filterInPlace((of, _) => of < version)): Unit
 }

@@ -74,7 +74,6 @@ final class TaskWriter private[worker] (
     ended += segment
   }: Unit
 
-  /** Discards an incomplete segment. */
   def abort(segment: SegmentWriter): Unit =
     if (synchronized(writing.remove(segment))) segment.discard()
 
@@ -85,14 +84,12 @@ final class TaskWriter private[worker] (
   /** Adds a segment that is already in data files to the seal. */
   def addStored(segment: SealedSegment): Unit = synchronized(stored += segment): Unit
 
-  /** Directories of the stores that the task has written to. */
   def storeDirectories: Vector[String] =
     synchronized((writing ++ ended).iterator.map(_.key.storeDirectory).toVector.distinct)
 
   /** The time that the task has waited for memory for its chunks. */
   def blockedNanos: Long = synchronized((writing ++ ended).iterator.map(_.blockedNanos).sum)
 
-  /** Whether there is anything to seal. */
   def isEmpty: Boolean = synchronized(ended.isEmpty)
 
   /**

@@ -17,13 +17,9 @@ final class UploadedFiles {
       note(name, SealedSegment(segment.key, None, segment.parts.map(SealedPart.Stored(_))))
 
   def note(name: String, segment: SealedSegment): Unit = synchronized(segments += name -> segment)
-
-  /** Replaces the set of plain files. */
   def notePlain(names: Seq[String]): Unit = synchronized { plain = names.toSet }
 
   def isPlain(name: String): Boolean = synchronized(plain(name))
-
-  /** Keeps only files with these names. */
   def retain(names: Set[String]): Unit = synchronized { segments = segments.filter { case (name, _) => names(name) } }
 
   /** Removes files in data files that may have been deleted. */

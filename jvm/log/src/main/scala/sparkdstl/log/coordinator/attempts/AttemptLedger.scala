@@ -100,7 +100,6 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     settled.foreach(_.trySuccess(()))
   }
 
-  /** Whether there are seals for `batch`. */
   def hasSeals(batch: Long): Boolean =
     synchronized(batches.get(batch).exists(_.attempts.valuesIterator.exists(a => !a.withdrawn && a.segments.nonEmpty)))
 
@@ -135,7 +134,6 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     promise.future
   }
 
-  /** Stores of the closed batch that are not settled. */
   def unsettled: Vector[String] =
     synchronized(chosen.iterator.flatMap(_.unsettled).map(_.store).toVector.distinct)
 
@@ -282,7 +280,6 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
 
 private[coordinator] object AttemptLedger {
 
-  /** The answer to the seal of a withdrawn attempt. */
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
   /**

@@ -16,10 +16,7 @@ private[coordinator] final class HeldSegment(
     sealedParts: Vector[SealedPart]
 ) {
 
-  /** The store's directory. */
   def store: String = key.storeDirectory
-
-  /** The tickets of its pending uploads. */
   val tickets: Vector[Long] = sealedParts.collect { case SealedPart.Pending(ticket, _) => ticket }
 
   /** The choice that has it as a candidate, after the batch was closed. */
@@ -31,8 +28,6 @@ private[coordinator] final class HeldSegment(
   private var current: SealState = if (tickets.isEmpty) SealState.Durable else SealState.Sealed
 
   def state: SealState = current
-
-  /** Its bytes in the driver's memory. */
   def inlineBytes: Long = HeldSegment.inlineBytes(parts)
 
   /** Data files that hold parts of it, as far as reported. */
@@ -53,7 +48,6 @@ private[coordinator] final class HeldSegment(
       become(SealState.Lost)
     }
 
-  /** Withdraws it and drops its inline bytes. */
   def withdraw(): Unit = {
     become(SealState.Withdrawn)
     parts = parts.filter { case _: SealedPart.Inline => false; case _ => true }

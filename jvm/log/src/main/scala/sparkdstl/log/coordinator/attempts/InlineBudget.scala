@@ -17,7 +17,5 @@ final class InlineBudget(maxBytes: Long) {
   }
 
   def release(bytes: Long): Unit = used.addAndGet(-bytes): Unit
-
-  /** Acquired bytes. */
   def inUse: Long = used.get
 }

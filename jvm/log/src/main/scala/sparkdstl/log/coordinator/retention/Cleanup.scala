@@ -16,10 +16,8 @@ private[coordinator] final class Cleanup(
 ) {
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** Begins a round of retention if there is work. */
   def request(): Unit = rounds.request()
 
-  /** Begins a round of retention, and the sweep, after a commit. */
   def committed(): Unit = {
     rounds.request()
     if (state.get.exclusive) sweep.request()
@@ -32,7 +30,6 @@ private[coordinator] final class Cleanup(
       gone
     }
 
-  /** Runs another round of retention after the current one. */
   def lastRound(): Future[Unit] =
     for {
       _ <- rounds.underWay

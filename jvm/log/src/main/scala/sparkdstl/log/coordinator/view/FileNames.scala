@@ -6,8 +6,6 @@ import sparkdstl.log.format.LogLayout
 private[coordinator] sealed trait Namer
 
 private[coordinator] object Namer {
-
-  /** The commit entry of a batch. */
   final case class Entry(batch: Long) extends Namer
 
   /** The snapshots that a task attempt has sealed for an uncommitted batch. */
@@ -30,11 +28,8 @@ private[coordinator] final class FileNames private (
   def isNamed(file: String): Boolean = namers.contains(file)
 
   def isNamedByEntry(file: String): Boolean = namers.get(file).exists(_.exists(_.isInstanceOf[Namer.Entry]))
-
-  /** The files that `by` names. */
   def of(by: Namer): Set[String] = names.getOrElse(by, Set.empty)
 
-  /** Adds files that `by` names. */
   def name(by: Namer, files: Set[String]): FileNames =
     if (files.isEmpty) this
     else new FileNames(
@@ -43,7 +38,6 @@ private[coordinator] final class FileNames private (
       releasedUpTo
     )
 
-  /** Removes `by`. */
   def forget(by: Namer): FileNames =
     if (!names.contains(by)) this
     else new FileNames(
@@ -55,7 +49,6 @@ private[coordinator] final class FileNames private (
       releasedUpTo
     )
 
-  /** Removes all seals of batches up to `batch`. */
   def forgetSeals(batch: Long): FileNames =
     names.keysIterator.collect { case seal: Namer.Seal if seal.batch <= batch => seal }.foldLeft(this)(_.forget(_))
 

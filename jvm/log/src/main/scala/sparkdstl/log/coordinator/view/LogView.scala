@@ -57,10 +57,7 @@ private[coordinator] final case class LogView private (
   /** The newest batch with an entry; -1 if there is none. */
   def newest: Long = if (entries.isEmpty) -1L else entries.lastKey
 
-  /** Whether the entry of `batch` was written by another run. */
   def isForeign(batch: Long): Boolean = ownFrom.forall(batch < _)
-
-  /** Whether the view has an entry of another run. */
   def hasForeign: Boolean = entries.headOption.exists { case (batch, _) => isForeign(batch) }
 
   /** Snapshots in commit entries of a store, in ascending order of versions. */
@@ -86,7 +83,6 @@ private[coordinator] final case class LogView private (
     )
   }
 
-  /** Records the result of reading an entry. */
   def read(batch: Long, found: EntryFound): LogView = (entries.get(batch), found) match {
     case (None, _) => this
     case (_, EntryFound.Absent) => deleted(Seq(batch))
@@ -116,7 +112,6 @@ private[coordinator] final case class LogView private (
       copy(snapshots = Some(SnapshotIndex.of(standing)), files = named)
     }
 
-  /** Records that Spark has requested the deletion of an entry. */
   def requestedToDelete(batch: Long): LogView =
     if (entries.contains(batch)) copy(requested = requested + batch) else this
 
@@ -128,7 +123,6 @@ private[coordinator] final case class LogView private (
   def seenOnStorage(batches: Set[Long]): LogView =
     deleted(entries.keysIterator.takeWhile(isForeign).filterNot(batches).toVector)
 
-  /** Removes deleted entries. */
   def deleted(batches: Seq[Long]): LogView = batches.foldLeft(this)((view, batch) =>
     view.copy(
       entries = view.entries - batch,
@@ -150,10 +144,7 @@ private[coordinator] final case class LogView private (
     copy(files = released, unneeded = unneeded ++ unnamed)
   }
 
-  /** Removes deleted data files. */
   def filesDeleted(gone: Set[String]): LogView = copy(unneeded = unneeded -- gone)
-
-  /** Replaces the fenced batches. */
   def fencedAt(batches: Set[Long]): LogView = copy(fences = batches)
 
   /**

@@ -60,7 +60,6 @@ private[coordinator] final class GuardedState(initial: RunState) {
     answer
   }
 
-  /** Replaces the view of the log. */
   def change(transition: LogView => LogView): LogView = update(of => of.copy(view = transition(of.view))).view
 }
 
@@ -102,6 +101,7 @@ private[coordinator] object RoundState {
 
   /** A timer begins the next round. */
   case object Planned extends RoundState
+
   final case class UnderWay(ended: Future[Unit]) extends RoundState
 }
 
@@ -112,9 +112,11 @@ private[coordinator] object SweepState {
 
   /** The sweep is to begin, but not before this time of the runtime's timer. */
   final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
+
   case object UnderWay extends SweepState
 
   /** The entry of this batch is damaged, so its data files are unknown: the sweep waits until the entry is deleted. */
   final case class BlockedBy(batch: Long) extends SweepState
+
   case object Done extends SweepState
 }

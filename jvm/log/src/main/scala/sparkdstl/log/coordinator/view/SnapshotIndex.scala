@@ -38,14 +38,12 @@ private[coordinator] final case class SnapshotIndex private (
     SnapshotList(continued.getOrElse(batch), plain, before.flatten.toVector ++ own)
   }
 
-  /** Adds the snapshots of a committed entry. */
   def committed(batch: Long, list: SnapshotList): SnapshotIndex =
     list.held.filter(_.batch == batch).foldLeft(this)(_ add _).copy(
       plainUpTo = list.plainUpTo,
       complete = if (list.complete == batch) Some(batch) else complete
     )
 
-  /** Removes the snapshots of a deleted entry. */
   def deleted(batch: Long): SnapshotIndex = {
     val gone = byBatch.getOrElse(batch, Vector.empty)
     val left = gone.foldLeft(byStore) { (all, snapshot) =>
