@@ -13,7 +13,7 @@ class PackagesSuite extends AnyFunSuite {
     assert(sources.size > 10 && PackageCycles.in(sources) == Map.empty)
   }
 
-  test("a cycle is found, and comments make none") {
+  test("a cycle of packages is found, and package names in comments are ignored") {
     val comment = "package sparkdstl.log.error\n/* sparkdstl.log.storage.Attempt */\n// sparkdstl.log.storage.Attempt"
     val imported = "package sparkdstl.log.error\nimport sparkdstl.log.storage.{Attempt, Payload}"
     def cycles(more: String) =

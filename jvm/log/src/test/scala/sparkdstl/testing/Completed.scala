@@ -2,7 +2,7 @@ package sparkdstl.testing
 
 import scala.concurrent.Future
 
-/** What a future holds that must have been completed. */
+/** The results of futures that must be complete. */
 object Completed {
   def result[T](future: Future[T]): T = future.value.getOrElse(throw new AssertionError("has not ended")).get
 

@@ -2,7 +2,7 @@ package sparkdstl.testing
 
 import org.apache.hadoop.fs.Path
 
-/** Counts the requests made to it, over all instances in this JVM. Set up by [[CountingFileSystem.configure]]. */
+/** Counts the requests to all its instances in this JVM. Set up by [[CountingFileSystem.configure]]. */
 final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit = CountingFileSystem.record(operation, path)
 
@@ -11,7 +11,7 @@ final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.
 
 object CountingFileSystem extends FileSystemScheme("counting", classOf[CountingFileSystem]) {
 
-  /** What has been asked for since the last reset, in order. */
+  /** The requests since the last reset, in order. */
   final case class Counts(requests: Vector[(Operation, Path)]) {
     val paths: Map[Operation, Seq[Path]] =
       requests.groupBy(_._1).map { case (operation, of) => operation -> of.map(_._2) }

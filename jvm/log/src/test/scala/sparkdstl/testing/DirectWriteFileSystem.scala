@@ -11,17 +11,17 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
 /**
- * Local files behind the manners of an object store: a file appears whole when its stream is closed, not before, and
- * an exclusive create is decided at that moment, or not at all. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
+ * Local files that behave like an object store: a file appears whole when its stream is closed, not before, and
+ * an exclusive create is decided at that moment, or never. `<scheme>:///tmp/x` is the local `/tmp/x`. No checksum files.
  */
 abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   private val local = new RawLocalFileSystem
   private val root = URI.create(s"$scheme:///")
 
-  /** Called before each operation does anything. */
+  /** Called at the start of each operation. */
   protected def before(operation: Operation, path: Path): Unit = ()
 
-  /** Publishes an object of that size by calling `publish`, or does something worse. */
+  /** Publishes an object of that size by calling `publish`, or injects a fault. */
   protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit
 
   /** Whether an exclusive create is refused at the moment when the object would appear. */
@@ -175,7 +175,7 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
 object DirectWriteFileSystem {
   private val Hidden = ".publishing"
 
-  /** Keeps the caller of a file system waiting. */
+  /** Blocks the caller of a file system for so long. */
   def pause(millis: Long): Unit =
     if (millis > 0)
       try Thread.sleep(millis)
@@ -186,10 +186,10 @@ object DirectWriteFileSystem {
       }
 }
 
-/** How Hadoop finds one of these file systems: by the scheme of its paths. */
+/** Registers one of these file systems with Hadoop by the scheme of its paths. */
 abstract class FileSystemScheme(val Scheme: String, implementation: Class[_ <: FileSystem]) {
 
-  /** The configuration entry that makes Hadoop find it. */
+  /** The configuration entry that registers it. */
   val entry: (String, String) = s"fs.$Scheme.impl" -> implementation.getName
 
   def configure(configuration: Configuration): Configuration = {
@@ -198,7 +198,7 @@ abstract class FileSystemScheme(val Scheme: String, implementation: Class[_ <: F
   }
 }
 
-/** What a file system is asked to do, as requests to storage are counted. */
+/** The operations of a file system, as requests to storage are counted. */
 sealed trait Operation
 
 object Operation {
@@ -208,7 +208,7 @@ object Operation {
   case object Open extends Operation
   case object List extends Operation
 
-  /** A read of an object's existence or status. */
+  /** A check of an object's existence or status. */
   case object Head extends Operation
   case object Delete extends Operation
   case object Rename extends Operation

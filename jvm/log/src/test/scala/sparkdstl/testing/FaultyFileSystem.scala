@@ -8,15 +8,15 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 /**
- * Fails, stalls and loses replies like storage on a bad day, as the keys in [[FaultyFileSystem]] say. Faults strike
- * only when an object is published, on paths that match `fs.faulty.paths`; delays strike every matching write and
+ * Fails, stalls and loses replies as configured by the keys in [[FaultyFileSystem]]. Faults strike
+ * only when an object is published on a path that matches `fs.faulty.paths`; delays strike every matching write and
  * open.
  */
 final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Scheme) {
   import DirectWriteFileSystem.pause
   import FaultyFileSystem._
 
-  // Set by initialize. Random is thread-safe; which thread draws which number is up to the scheduler.
+  // Set by initialize. Random is thread-safe; the scheduler decides which thread draws which number.
   private var random = new Random(0)
   private var affected = ".*".r
   private var failRatio = 0.0
@@ -57,7 +57,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
 
   private def strikes(ratio: Double): Boolean = ratio > 0 && random.nextDouble() < ratio
 
-  /** Log-normal, with a 99th percentile of some six times the median, as small requests to object stores have. */
+  /** Log-normal with a 99th percentile of about six times the median, like small requests to object stores. */
   private def around(medianMillis: Long): Long =
     if (medianMillis == 0) 0 else math.round(medianMillis * math.exp(0.79 * random.nextGaussian()))
 }

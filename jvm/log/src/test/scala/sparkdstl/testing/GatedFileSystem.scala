@@ -4,7 +4,7 @@ import scala.util.matching.Regex
 
 import org.apache.hadoop.fs.Path
 
-/** Answers no request while its gate is shut, which it is for all instances in this JVM alike. */
+/** Answers no request while its gate is shut. All instances in this JVM share the gate. */
 final class GatedFileSystem extends DirectWriteFileSystem(GatedFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit = GatedFileSystem.pass(path)
 
@@ -18,17 +18,17 @@ object GatedFileSystem extends FileSystemScheme("gated", classOf[GatedFileSystem
   private var shut = false
   private var waiting = 0
 
-  /** Shuts the gate as soon as there is a request for a path in which `path` is found, before that request. */
+  /** Shuts the gate just before the first request for a path that matches `path`. */
   def shutAt(path: Regex): Unit = synchronized { trigger = Some(path) }
 
-  /** Lets everybody pass, those that wait first. */
+  /** Opens the gate for waiting and later requests. */
   def open(): Unit = synchronized {
     trigger = None
     shut = false
     notifyAll()
   }
 
-  /** How many requests wait at the gate. */
+  /** The number of requests that wait at the gate. */
   def waitingRequests: Int = synchronized(waiting)
 
   private def pass(path: Path): Unit = synchronized {

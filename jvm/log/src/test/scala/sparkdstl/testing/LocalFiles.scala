@@ -7,12 +7,12 @@ import java.nio.file.attribute.BasicFileAttributes
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-/** Directories on local disks, whole. */
+/** Recursive operations on local directories. */
 object LocalFiles {
 
   /**
-   * The paths of all files in `directory` and below, hidden ones too, relative to it and sorted; none where it is not there.
-   * Others may delete some meanwhile: what goes is listed or not.
+   * The sorted paths of all files below `directory`, including hidden ones, relative to it; empty if it does not exist.
+   * A file that is deleted meanwhile may be listed or not.
    */
   def below(directory: Path): Seq[String] = {
     val found = mutable.ArrayBuffer.empty[String]
@@ -20,17 +20,17 @@ object LocalFiles {
     found.sorted.toVector
   }
 
-  /** Deletes `directory` with all that is in it. */
+  /** Deletes `directory` with its content. */
   def delete(directory: Path): Unit = visit(directory)(path => Files.deleteIfExists(path): Unit)
 
-  /** Copies `from` with all that is in it, empty directories as well, to `to`, which is made. */
+  /** Copies `from` with its content, including empty directories, to `to`, which is created. */
   def copy(from: Path, to: Path): Unit = {
     val all = Files.walk(from)
     try all.iterator.asScala.foreach(path => Files.copy(path, to.resolve(from.relativize(path))))
     finally all.close()
   }
 
-  /** Calls `see` with each file, and with each directory after what is in it. */
+  /** Calls `see` with each file, and with each directory after its content. */
   private def visit(directory: Path)(see: Path => Unit): Unit =
     Files.walkFileTree(
       directory,

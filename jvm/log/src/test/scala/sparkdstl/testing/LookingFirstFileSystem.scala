@@ -3,7 +3,8 @@ package sparkdstl.testing
 import org.apache.hadoop.fs.Path
 
 /**
- * A client of an object store without conditional writes: it looks when a stream is opened, and replaces when it is
+ * A client of an object store without conditional writes: it checks for the object when a stream is opened, and replaces
+ * it when the stream is
  * closed.
  */
 final class LookingFirstFileSystem extends DirectWriteFileSystem(LookingFirstFileSystem.Scheme) {

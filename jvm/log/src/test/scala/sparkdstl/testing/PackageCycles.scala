@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path}
 
 import scala.jdk.CollectionConverters._
 
-/** Packages that depend on each other, by what their source files name. */
+/** Finds packages that depend on each other, by the names in their source files. */
 object PackageCycles {
   private val Declared = """(?m)^package ([\w.]+)$""".r
 
@@ -17,7 +17,7 @@ object PackageCycles {
     }.groupMap(_._1)(_._2)
   }
 
-  /** Each package that reaches itself through others, with those that it names. */
+  /** Each package that reaches itself through others, with the packages that it names. */
   def in(sources: Map[String, Vector[String]]): Map[String, Set[String]] = {
     val named = sources.map { case (of, texts) =>
       of -> texts.flatMap(code).flatMap(packagesIn(_, sources.keySet)).toSet.filter(_ != of)
@@ -34,7 +34,7 @@ object PackageCycles {
     text.replaceAll("(?s)/\\*.*?\\*/", "").split('\n').map(_.takeWhile(_ != '"').replaceAll("//.*", ""))
       .filterNot(_.startsWith("package "))
 
-  /** The longest package of each qualified name. */
+  /** The longest known package of each qualified name. */
   private def packagesIn(line: String, known: Set[String]): Iterator[String] =
     """\w+(?:\.\w+)+""".r.findAllIn(line).flatMap { name =>
       val parts = name.split('.')

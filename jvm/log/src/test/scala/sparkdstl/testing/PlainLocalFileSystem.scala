@@ -8,11 +8,11 @@ import org.apache.hadoop.fs.permission.FsPermission
 
 /**
  * The local file system without permissions. Hadoop sets them by starting `chmod` for every file and directory, which
- * takes most of the time of tests that write many small files.
+ * takes most of the time of tests with many small files.
  */
 final class PlainLocalFileSystem extends LocalFileSystem(new PlainRawLocalFileSystem)
 
-/** The same for those who use Hadoop's `FileContext`, as Spark's default checkpoint file manager does. */
+/** The same file system for Hadoop's `FileContext`, which Spark's default checkpoint file manager uses. */
 final class PlainLocalFs(uri: URI, configuration: Configuration)
     extends DelegateToFileSystem(uri, new PlainRawLocalFileSystem, configuration, "file", false) {
 

@@ -3,7 +3,7 @@ package sparkdstl.testing
 import java.io.File
 import java.nio.file.Files
 
-/** A directory of a test's own, gone after it. */
+/** A directory that exists during one test. */
 object TemporaryDirectory {
   def within[T](test: File => T): T = {
     val directory = Files.createTempDirectory("dstl-test")
@@ -11,6 +11,6 @@ object TemporaryDirectory {
     finally LocalFiles.delete(directory)
   }
 
-  /** Names of all files in `directory` and below, hidden ones too, relative to it. */
+  /** Relative names of all files below `directory`, including hidden ones. */
   def filesIn(directory: File): Set[String] = LocalFiles.below(directory.toPath).toSet
 }

@@ -7,11 +7,11 @@ import sparkdstl.sim.world.Reach
 class ProtocolSimulationSuite extends AnyFunSuite {
   private val Count = 400L
 
-  test(s"$Count worlds keep the invariants, and come to each probe that is not rare") {
+  test(s"$Count worlds keep the invariants and reach each probe that is not rare") {
     val tally = Seeds.runMany(1, Count, 2, 3)((_, _) => ())
     tally.failures.headOption.foreach(failure => fail(Seeds.report(failure, 80)))
     assert(Reach.missedOften(tally.reached).isEmpty)
-    // Worlds in which nothing can be held against the log must stay the exception.
+    // Worlds without a verdict must stay the exception.
     assert(tally.undecidable < Count / 10)
   }
 }

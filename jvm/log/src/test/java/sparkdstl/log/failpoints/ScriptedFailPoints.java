@@ -26,9 +26,9 @@ import sparkdstl.log.storage.StorageOperation;
 
 /**
  * Fail points as the environment variable {@code SPARK_DSTL_FAIL_POINTS} describes them: {@code name=action[@batch]}, several
- * separated by {@code ;}. Actions: {@code pause} blocks the thread until there is a file {@code name.resume}, so that a test
- * can do from outside what it wants, such as kill the process; {@code linger} is a pause that swallows interrupts, like the
- * code of a task that continues after it was killed; {@code fail} throws an {@code IOException}. Each fires once over all
+ * separated by {@code ;}. Actions: {@code pause} blocks the thread until the file {@code name.resume} exists, so a test
+ * can act from outside, for instance kill the process; {@code linger} is a pause that swallows interrupts, like the
+ * code of a task that continues after it was killed; {@code fail} throws an {@code IOException}. Each fires once across all
  * processes: it first creates the file {@code name} in the directory {@code SPARK_DSTL_FAIL_POINT_DIR}, with the process id as
  * content, and does nothing if that file exists.
  *
@@ -124,7 +124,7 @@ public final class ScriptedFailPoints implements FailPoints {
   }
 
   private static boolean createMarker(String name) throws IOException {
-    // Written aside and linked, so that a process that sees the marker also sees its content.
+    // Written to a temporary file and linked, so that a process that sees the marker also sees its content.
     Path temporary = Files.createTempFile(directory(), "." + name, ".tmp");
     Files.write(temporary, Long.toString(ProcessHandle.current().pid()).getBytes(UTF_8));
     try {

@@ -4,8 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
- * Writes what is generated from [[LogOptions]], `docs/configuration.md` and the Python package's `options.json`, from
- * which its typed keywords are made; and `docs/errors.md` from [[ErrorReference]].
+ * Writes the files generated from [[LogOptions]]: `docs/configuration.md` and the Python package's `options.json`, from
+ * which its typed keywords are made.
  *
  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
  */
@@ -16,7 +16,7 @@ object DocsMain {
     if (code != 0) sys.exit(code)
   }
 
-  /** What `main` does; returns the exit code. */
+  /** Runs `main` and returns the exit code. */
   private[config] def run(arguments: Array[String]): Int = {
     val check = arguments.contains("--check")
     val root = Paths.get(arguments.find(!_.startsWith("--")).getOrElse("."))

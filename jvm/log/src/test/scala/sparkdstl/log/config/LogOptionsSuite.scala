@@ -47,7 +47,7 @@ class LogOptionsSuite extends AnyFunSuite {
     ("materialize.numThreads", _.materializeThreads, 2, "22", 22)
   )
 
-  test("the defaults are the documented ones") {
+  test("each option has its documented default") {
     documented.foreach { case (key, field, default, _, _) => assert(field(LogOptions.default) == default, key) }
   }
 
@@ -86,7 +86,7 @@ class LogOptionsSuite extends AnyFunSuite {
     assert(parse("upload.retryPolicy" -> "hedged").retryPolicy == RetryPolicy.Hedged)
   }
 
-  test("values just inside the bounds are accepted, just outside refused") {
+  test("values just inside the bounds are accepted, and values just outside are refused") {
     for (option <- LogOptions.all) {
       val bounds = option.optionType match {
         case OptionType.Size(low, high) => Some((low, high))
@@ -103,7 +103,7 @@ class LogOptionsSuite extends AnyFunSuite {
     }
   }
 
-  test("the Python package accepts and refuses the same values") {
+  test("the Scala and the Python parser accept and refuse the same values") {
     val cases = new ObjectMapper().readTree(getClass.getResource("/option-values.json")).elements.asScala.toSeq
     cases.foreach { node =>
       val (key, value, allowed) = (node.get(0).asText, node.get(1).asText, node.get(2).asBoolean)
@@ -133,12 +133,12 @@ class LogOptionsSuite extends AnyFunSuite {
     }
   }
 
-  test("of several unknown keys the same one is named every time") {
+  test("the error about several unknown keys always names the same one") {
     val error = intercept[InvalidOptionException](parse("zzz" -> "1", "aaa" -> "1", "mmm" -> "1"))
     assert(error.parameters("key") == LogOptions.Prefix + "aaa")
   }
 
-  test("keys outside the prefix are ignored, similar prefixes included") {
+  test("keys of other components are ignored, even with a similar prefix") {
     val others = Seq(
       "spark.sql.streaming.stateStore.dstlx" -> "1",
       "spark.sql.streaming.stateStore.providerClass" -> "x",
@@ -148,12 +148,12 @@ class LogOptionsSuite extends AnyFunSuite {
     assert(LogOptions.parse(others) == LogOptions.default)
   }
 
-  test("a value of null counts as not set, blanks around a value don't count") {
+  test("a null value counts as not set, and blanks around a value are ignored") {
     assert(parse("upload.numThreads" -> null) == LogOptions.default)
     assert(parse("upload.numThreads" -> " 7 ").uploadThreads == 7)
   }
 
-  test("no key stands for two options") {
+  test("the keys of all options differ") {
     val keys = LogOptions.all.map(_.key)
     assert(keys.distinct == keys)
   }

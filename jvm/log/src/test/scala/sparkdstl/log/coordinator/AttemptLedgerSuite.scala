@@ -35,7 +35,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 1L))
   })
 
-  test("of a segment written twice by one attempt the last counts, and its bytes once")(new Fixture {
+  test("of a segment that an attempt writes twice only the last bytes count")(new Fixture {
     take(ToDriver.Seal(1, 0, Vector(segment(key(0), inline(1, 2, 3)), segment(key(0), inline(7)))))
     assert(budget.inUse == 1)
     ledger.close(0, Set.empty, Nil)
@@ -44,7 +44,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a withdrawn attempt holds no memory, and is refused when its seal comes later")(new Fixture {
+  test("a withdrawn attempt holds no memory, and a later seal of it is refused")(new Fixture {
     take(seal(1, 0, 0, inline(1, 2)))
     assert(!ledger.withdraw(1, 0))
     assert(!ledger.withdraw(2, 0))
@@ -55,7 +55,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(isSettled && attempts.isEmpty)
   })
 
-  test("a closed batch takes no seals, and its winners cannot be withdrawn")(new Fixture {
+  test("a closed batch refuses seals, and its winners cannot be withdrawn")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(2))
@@ -67,7 +67,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(!ledger.withdraw(1, 0))
   })
 
-  test("the attempt that Spark took last is the winner, and the others are losers")(new Fixture {
+  test("the attempt that Spark took last wins, and the others lose")(new Fixture {
     take(seal(1, 0, 0, inline(1)), "a")
     take(seal(2, 0, 0, inline(2)), "b")
     take(seal(3, 0, 0, inline(3)), "c")
@@ -76,7 +76,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 2L))
   })
 
-  test("where Spark names no attempt, any durable one settles a store once the last cannot")(new Fixture {
+  test("without a result from Spark, an earlier durable attempt wins if the last upload fails")(new Fixture {
     take(seal(1, 0, 0, inline(1)), "a")
     take(seal(2, 0, 0, SealedPart.Pending(7, 10)), "b")
     assert(ledger.close(0, Set.empty, Nil).losers.isEmpty)
@@ -87,7 +87,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> 1L))
   })
 
-  test("without a task the last seal of each segment wins")(new Fixture {
+  test("among seals without a task, the last seal of each segment wins")(new Fixture {
     def alone(attempt: Long, kind: SegmentKind): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind), inline(1))))
     take(alone(-5, SegmentKind.Changelog))
@@ -99,7 +99,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1.changelog" -> -7L, "0/0/1.changelog.crc" -> -9L))
   })
 
-  test("the files of a snapshot belong to its attempt, with checkpoint ids and without") {
+  test("the files of a snapshot belong to its attempt, with and without checkpoint ids") {
     for (id <- Seq(None, Some("x"))) {
       val fixture = new Fixture
       import fixture._
@@ -116,7 +116,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   }
 
-  test("checkpoint ids select the winners, and ids without a seal are named")(new Fixture {
+  test("committed checkpoint ids choose the winners, and ids without a seal are reported")(new Fixture {
     def of(attempt: Long, id: String): ToDriver.Seal =
       ToDriver.Seal(attempt, 0, Vector(segment(key(0).copy(qualifier = Some(id)), inline(1))))
     take(of(1, "x"))
@@ -128,7 +128,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts == Map("0/0/1_x.changelog" -> 1L))
   })
 
-  test("all that was sealed under a committed checkpoint id counts, also if several attempts have sealed it")(
+  test("all segments under a committed checkpoint id count, even from several attempts")(
     new Fixture {
       def of(attempt: Long, id: String, kind: SegmentKind): ToDriver.Seal =
         ToDriver.Seal(attempt, 0, Vector(segment(key(0, 0, kind).copy(qualifier = Some(id)), inline(1))))
@@ -141,7 +141,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   )
 
-  test("an executor's pending uploads are lost with it, unless a late report arrives")(new Fixture {
+  test("pending uploads are lost with their executor unless their report still arrives")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Pending(1, 10), SealedPart.Pending(2, 10)), "a")
     take(seal(2, 0, 1, SealedPart.Pending(1, 10)), "b")
     ledger.close(0, Set.empty, Seq(1, 2))
@@ -156,7 +156,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(attempts.size == 2)
   })
 
-  test("changes are refused if their base is not known to be the committed state")(new Fixture {
+  test("changes are refused when their base is not known to be the committed attempt")(new Fixture {
     def on(attempt: Long, batch: Long, base: Long): ToDriver.Seal =
       ToDriver.Seal(attempt, batch, Vector(SealedSegment(key(batch), Some(base), Vector(inline(1)))))
     ledger.forget(4)
@@ -173,7 +173,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     ledger.close(4, Set.empty, 0L to 3L)
     ledger.committed(4)
 
-    /** A task carries snapshots in batch 5. Returns the stores whose snapshots are not taken. */
+    /** Seals a task of batch 5 that carries snapshots. Returns the stores whose snapshots are not taken. */
     def carrying(partition: Int, snapshots: Seq[SealedSegment]): Seq[String] = {
       val changes = SealedSegment(key(5, partition), Some(partition.toLong), Vector(inline(1)))
       val seal = ToDriver.Seal(10L + partition, 5, Vector(changes), snapshots.toVector)
@@ -181,7 +181,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     }
   }
 
-  test("carried snapshots of a batch have a bounded size, and the first is always taken")(new CarryingFixture {
+  test("the carried snapshots of a batch have a bounded size, but the first is always taken")(new CarryingFixture {
     assert(carrying(0, snapshot(5, Nil, 0, bytes = 150)).isEmpty)
     assert(carrying(1, snapshot(5, Nil, 1, bytes = 10)) == Seq("0/1"))
     ledger.close(5, Set.empty, 10L to 11L)
@@ -191,14 +191,14 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a snapshot that has waited longer finds room where a newer one finds none")(new CarryingFixture {
+  test("a snapshot that has waited longer fits into a batch that has no room for a newer one")(new CarryingFixture {
     assert(carrying(0, snapshot(5, Nil, 0, bytes = 45)).isEmpty)
     assert(carrying(1, snapshot(5, Nil, 1, bytes = 30)) == Seq("0/1"))
     assert(carrying(2, snapshot(2, Nil, 2, bytes = 30)).isEmpty)
     assert(carrying(3, snapshot(1, Nil, 3, bytes = 30)) == Seq("0/3"))
   })
 
-  test("a commit returns the files of attempts that are not part of it nor of a later batch")(new Fixture {
+  test("a commit returns the files that only losing attempts of its batch name")(new Fixture {
     take(seal(1, 0, 0, SealedPart.Stored(part(1))))
     take(seal(2, 0, 0, SealedPart.Stored(part(2)), SealedPart.Stored(part(3))))
     take(seal(3, 1, 0, SealedPart.Stored(part(3))))
@@ -206,7 +206,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.committed(0) == Set(file(2)))
   })
 
-  test("an ended run holds no memory, and keeps which attempts may be part of its last commit")(new Fixture {
+  test("an ended run holds no memory, and still knows the attempts of its last commit")(new Fixture {
     take(seal(1, 0, 0, inline(1)))
     take(seal(2, 0, 0, inline(1)))
     ledger.close(0, Set.empty, Seq(1))
@@ -217,7 +217,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.seal("1", seal(3, 1, 0, inline(1)), limit).isInstanceOf[FromDriver.Refused])
   })
 
-  test("the cost of a report does not grow with the stores: 40,000 stores of 10,000 tasks settle")(new Fixture {
+  test("the cost of an upload report does not grow with the number of stores")(new Fixture {
     val (tasks, storesPerTask) = (10000, 4)
     def segments(task: Int): Vector[SealedSegment] = Vector.tabulate(storesPerTask) { of =>
       segment(key(0, task).copy(storeName = s"s$of"), SealedPart.Pending(task.toLong * storesPerTask + of, 10))

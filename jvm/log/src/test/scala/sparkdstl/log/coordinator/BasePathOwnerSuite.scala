@@ -21,7 +21,7 @@ class BasePathOwnerSuite extends AnyFunSuite {
   private val otherRoot = new Path("memory:/other")
   private val mark = new Path(base, "owner.json")
 
-  /** A checkpoint that is to have the base path, which is marked as that of another checkpoint. */
+  /** A checkpoint whose base path carries the mark of another checkpoint. */
   private class Marked {
     val fixture = new RunFixture
     private val memory = fixture.store.memory

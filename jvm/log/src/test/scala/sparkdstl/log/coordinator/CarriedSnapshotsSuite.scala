@@ -6,7 +6,7 @@ import sparkdstl.testing.Completed
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.log.transport._
 
-/** Finished snapshots that seals carry: which are taken, when they count, and how long what they consist of stays. */
+/** Finished snapshots that seals carry: which are taken, when they count, and how long their files stay. */
 class CarriedSnapshotsSuite extends AnyFunSuite {
   import Completed._
   import RunFixture._
@@ -16,7 +16,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
 
   private class Carrying extends RunningFixture {
 
-    /** One attempt of the number of its batch, based on the batch before; returns what was not taken. */
+    /** Commits one attempt with the number of its batch, on the batch before; returns the snapshots not taken. */
     def carry(by: RunCoordinator, batch: Long, carried: Vector[SealedSegment]): Vector[(String, Vector[String])] = {
       val accepted = answer(by, sealing(batch, batch, Some(batch - 1).filter(_ >= 0), carried))
       result(by.commit(batch, content, Seq(batch)))
@@ -32,7 +32,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
       answer(of, ToDriver.ListStore("0/0")).asInstanceOf[FromDriver.Versions].snapshots
   }
 
-  test("a carried snapshot counts once the entry of its seal exists, and the entry names its files")(new Carrying {
+  test("a carried snapshot exists, for later runs too, once the commit entry of its seal does")(new Carrying {
     put(file(1))
     commit(0)
     assert(carry(1, snapshot(1, Seq(file(1)))).isEmpty)
@@ -48,7 +48,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places(begin(otherRun)) == Seq(SnapshotPlace(1, None, 1)))
   })
 
-  test("a carried snapshot without a verified base is not taken")(new Carrying {
+  test("a carried snapshot is not taken from a seal without a verified base")(new Carrying {
     commit(0)
     val accepted = answer(sealing(1, 1, None, snapshot(1)))
     assert(accepted == FromDriver.Accepted(run.barrier, Vector("0/0" -> Vector.empty)))
@@ -57,7 +57,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(answer(sealing(2, 2, Some(7), snapshot(1))).isInstanceOf[FromDriver.Refused], "of a losing attempt")
   })
 
-  test("a losing attempt's carried snapshot is not in the entry, and its files are deleted")(new Carrying {
+  test("the entry holds no snapshot of a losing attempt, and its files are deleted")(new Carrying {
     Seq(1L, 2L).foreach(of => put(file(of)))
     commit(0)
     answer(sealing(10, 1, Some(0), snapshot(1, Seq(file(1)))))
@@ -67,7 +67,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(entry(1).get.index.files == Set(file(2)))
   })
 
-  test("a withdrawn attempt's carried snapshot is not in the entry; the commit deletes its files")(new Carrying {
+  test("the entry holds no snapshot of a withdrawn attempt, and the commit deletes its files")(new Carrying {
     put(file(1))
     commit(0)
     answer(sealing(10, 1, Some(0), snapshot(1, Seq(file(1)))))
@@ -77,7 +77,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places() == Nil && !has(file(1)) && budget.inUse == 0)
   })
 
-  test("a repeated seal gets the same answer, and its snapshot is held once")(new Carrying {
+  test("a repeated seal gets the same answer, and its snapshot is committed once")(new Carrying {
     commit(0)
     val message = sealing(1, 1, Some(0), snapshot(1))
     assert(answer(message) == answer(message))
@@ -85,7 +85,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(entry(1).get.index.entries.count(_.key.kind == SegmentKind.Snapshot) == 1)
   })
 
-  test("a snapshot that an entry already holds is not held twice, and refuses nothing")(new Carrying {
+  test("a snapshot no newer than the committed one is not committed again, and its seal is accepted")(new Carrying {
     commit(0)
     commit(1)
     assert(carry(2, snapshot(2)).isEmpty)
@@ -93,7 +93,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(places() == Seq(SnapshotPlace(2, None, 2)))
   })
 
-  test("an outdated snapshot is not taken; its executor discards files that no entry names")(new Carrying {
+  test("a snapshot older than the committed one is not taken, and the answer lists its unnamed files")(new Carrying {
     (0L to 1L).foreach(commit(_))
     val held = snapshot(2, Seq(file(2)))
     assert(carry(2, held).isEmpty)
@@ -101,7 +101,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(carry(4, held).isEmpty)
   })
 
-  test("an outdated snapshot is discarded although other snapshots name its files")(new Carrying {
+  test("a snapshot older than the committed one is not taken even if other snapshots name all its files")(new Carrying {
     (0L to 1L).foreach(commit(_))
     assert(carry(2, snapshot(2, Seq(file(2)))).isEmpty)
     assert(carry(3, snapshot(1, Seq(file(2)))) == Vector("0/0" -> Vector(file(2))))
@@ -112,15 +112,15 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     }
   })
 
-  test("a snapshot that does not fit into an entry comes with a later seal, and delays no changes")(new Carrying {
+  test("a later seal carries a snapshot that does not fit into an entry")(new Carrying {
     commit(0)
-    // The budget of the driver has 1000 bytes for all.
+    // The driver's inline budget has 1000 bytes in all.
     assert(carry(1, snapshot(1, bytes = 1500)) == Vector("0/0" -> Vector.empty))
     assert(carry(2, snapshot(1, bytes = 500)).isEmpty)
     assert(places().map(_.batch) == Seq(2))
   })
 
-  test("a file of a carried snapshot and of one that is part of the commit is named once")(new Carrying {
+  test("a file that a carried and a forced snapshot share is named once")(new Carrying {
     put(file(1))
     commit(0)
     val carried = snapshot(1, Seq(file(1)))
@@ -131,7 +131,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(has(file(1)) && places().map(_.version) == Seq(1))
   })
 
-  test("a file stays as long as any entry names it, across runs, and is deleted with the last")(new Carrying {
+  test("a file is deleted with the last entry that names it, whichever run wrote that entry")(new Carrying {
     Seq(1L, 2L).foreach(of => put(file(of)))
     commit(0)
     carry(1, snapshot(1, Seq(file(1), file(2))))
@@ -147,14 +147,14 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(batches == (2 to 5) && !has(file(1)) && has(file(2)))
   })
 
-  test("a snapshot whose files may be gone is not taken, and the answer names them; changes are taken")(new Carrying {
+  test("a snapshot that names a file which may be deleted is not taken, and the changes are committed")(new Carrying {
     val gone = file(6, run = otherRun, epoch = 7)
     commit(0)
     assert(carry(1, snapshot(1, Seq(gone))) == Vector("0/0" -> Vector(gone)))
     assert(places() == Nil && batches == Seq(0, 1))
   })
 
-  test("a snapshot that is part of the commit and names a file that may be gone refuses the task")(new Carrying {
+  test("a task is refused when its forced snapshot names a file that may be deleted")(new Carrying {
     val old = snapshot(1, Seq(file(6, run = otherRun, epoch = 7))).drop(1)
     val message = ToDriver.Seal(1, 1, Vector(SealedSegment(key(1), None, Vector(inline(1)))) ++ old)
     assert(answer(message).isInstanceOf[FromDriver.Refused])

@@ -10,7 +10,7 @@ import sparkdstl.log.request.ScriptedStore.{Hang, LoseReply}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 import sparkdstl.log.transport.ToDriver
 
-/** A run that was paused, for any time, never commits beside the one that has taken over. */
+/** A paused run never commits after another run has replaced it, however long the pause is. */
 class ClaimSuite extends AnyFunSuite {
   import Completed._
   import RunFixture._
@@ -21,7 +21,7 @@ class ClaimSuite extends AnyFunSuite {
       failure(run.commit(batch, content, Seq(batch))).isInstanceOf[FencedException]
     }
 
-    /** Spark purges all below `batch`, and its retention needs nothing of it. */
+    /** Spark purges all entries below `batch`, and no store needs them. */
     def purge(run: RunCoordinator, batch: Long): Unit = {
       batches.filter(_ < batch).foreach(of => result(run.deleteEntry(of)))
       answer(run, ToDriver.Release(Vector("0/0" -> (batch + 1)))): Unit
@@ -32,14 +32,14 @@ class ClaimSuite extends AnyFunSuite {
       result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path.getName).sorted
   }
 
-  test("a claim is written as text and read back; other text is no claim") {
+  test("a claim is parsed from its own text, and other text is refused") {
     val claim = Claim(otherRun, "host", 7, 3)
     assert(Claim.parse(claim.bytes).contains(claim))
     Seq("", "claim", s"claim $otherRun host", "claim x host 1 1", s"claim $otherRun host 1 x", "other x host 1 1")
       .foreach(text => assert(Claim.parse(text.getBytes("UTF-8")).isEmpty, text))
   }
 
-  test("the first entry of a run outlives retention while the run before it may be paused")(new Fixture {
+  test("retention keeps the first entry of a run while the run before it may be paused")(new Fixture {
     val paused = begin(otherRun)
     (0L to 2L).foreach(commit(paused, _))
     val next = begin()
@@ -49,7 +49,7 @@ class ClaimSuite extends AnyFunSuite {
     assert(fenced(paused, 3))
   })
 
-  test("a run that was paused between its claim and its first commit finds the entry taken")(new Fixture {
+  test("a run that is paused between its claim and its first commit is fenced")(new Fixture {
     val running = begin(otherRun)
     (0L to 2L).foreach(commit(running, _))
     val paused = begin()
@@ -58,7 +58,7 @@ class ClaimSuite extends AnyFunSuite {
     assert(batches == Seq(3, 9) && fenced(paused, 3))
   })
 
-  test("a run whose claim another run's commit has overtaken claims again, for the next batch")(new Fixture {
+  test("a run claims again when another run commits during its claim")(new Fixture {
     val running = begin(otherRun)
     commit(running, 0)
     val slow = new Hang
@@ -71,7 +71,7 @@ class ClaimSuite extends AnyFunSuite {
     assert(Claim.parse(claim).exists(_.first == 2))
   })
 
-  test("a run that ended with nothing under way leaves no fence; the next run deletes its claim")(new Fixture {
+  test("a run that ended cleanly leaves no fence, and the next run deletes its claim")(new Fixture {
     (0L to 9L).foreach { batch =>
       val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
       commit(run, batch)
@@ -81,7 +81,7 @@ class ClaimSuite extends AnyFunSuite {
     assert(batches == Seq(9) && epochs == Seq("10", "10.ended"))
   })
 
-  test("one run that may be paused keeps one fence, however many end well after it")(new Fixture {
+  test("a run that may be paused needs one fence, however many runs end cleanly after it")(new Fixture {
     val paused = begin(otherRun)
     commit(paused, 0)
     (1L to 9L).foreach { batch =>
@@ -104,13 +104,13 @@ class ClaimSuite extends AnyFunSuite {
     assert(epochs == Seq("1", "2", "2.ended"))
   })
 
-  test("claims of more than a hundred runs are not kept")(new Fixture {
+  test("the claims of at most a hundred runs are kept")(new Fixture {
     val runs = (0L to 105L).map { batch =>
       val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)
       commit(run, batch)
       run
     }
-    // The last sweep has seen its own claim, too.
+    // The last sweep counts its own claim too.
     assert(epochs.size == 100)
     purge(runs.last, 105)
     assert(batches == (7L to 105L), "the run before the oldest claim is not known any more")

@@ -24,25 +24,25 @@ class DeleterSuite extends AnyFunSuite {
     def plain(batch: Long): Unit = store.memory.begin(Put(location.entry(batch), Payload(content))): Unit
   }
 
-  test("without a run only what is requested from the newest entry down is deleted")(new Fixture(6) {
+  test("without a run only a sequence of entries from the newest down is deleted")(new Fixture(6) {
     delete(1, 3, 4)
     assert(batches == (0 to 5))
     delete(5)
     assert(batches == Seq(0, 1, 2))
   })
 
-  test("a purge of everything leaves all but the newest to a run that knows what is needed")(new Fixture(3) {
+  test("without a run a purge of everything deletes the newest entry only")(new Fixture(3) {
     delete(0, 1, 2)
     assert(batches == Seq(0, 1))
   })
 
-  test("a purge of everything keeps the newest entry when a batch was begun on it")(new Fixture(3) {
+  test("without a run a purge of everything keeps the newest entry if a later batch has begun")(new Fixture(3) {
     store.memory.begin(Put(new Path(location.root, "offsets/3"), Payload(Array[Byte](1))))
     delete(0, 1, 2)
     assert(batches == Seq(0, 1, 2))
   })
 
-  test("entries without a log are deleted when requested, and an entry that cannot be read is not")(new Fixture(1) {
+  test("entries without a log are deleted on request, and unreadable entries are not")(new Fixture(1) {
     plain(1)
     plain(2)
     delete(1)
@@ -52,14 +52,14 @@ class DeleterSuite extends AnyFunSuite {
     assert(batches == Seq(0, 2))
   })
 
-  test("a request for an entry that does not exist yet does not count")(new Fixture(2) {
+  test("a deletion of an entry that does not exist is not remembered")(new Fixture(2) {
     delete(2)
     Seq(2L, 3L).foreach(batch => writeEntry(batch, otherRun, 1, None, committed(batch)))
     delete(3)
     assert(batches == Seq(0, 1, 2))
   })
 
-  test("an entry above which another run has committed is not the newest")(new Fixture(3) {
+  test("a rollback below another run's entry deletes nothing")(new Fixture(3) {
     assert(result(deleter.rollBack(1, Set.empty)).isEmpty && batches == Seq(0, 1, 2))
     assert(result(deleter.rollBack(9, Set.empty)).isEmpty, "there is no such entry")
   })

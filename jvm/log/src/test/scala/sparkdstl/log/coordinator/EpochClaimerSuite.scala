@@ -15,7 +15,7 @@ class EpochClaimerSuite extends AnyFunSuite {
   import Completed._
   import RunFixture._
 
-  /** As `inner`, but creating replaces. */
+  /** `inner` whose creations replace existing objects. */
   private final class NotExclusive(inner: ObjectStore) extends ObjectStore {
     override def replacesAtomically: Boolean = inner.replacesAtomically
     override def deletionPageSize: Int = inner.deletionPageSize
@@ -31,7 +31,7 @@ class EpochClaimerSuite extends AnyFunSuite {
 
   private class NotExclusiveFixture extends RunFixture(seenStore = new NotExclusive(_))
 
-  test("each run claims another epoch, above all that were claimed and above the newest entry's")(new RunFixture {
+  test("each run claims an epoch above all claimed epochs and above the newest entry's")(new RunFixture {
     assert(begin().epoch == 1)
     assert(begin(otherRun).epoch == 2)
     writeEntry(4, otherRun, 7, None, committed(4))
@@ -39,7 +39,7 @@ class EpochClaimerSuite extends AnyFunSuite {
     assert(run.epoch == 8 && run.lastCommitted == 4)
   })
 
-  test("of two runs that claim at once one has the next epoch")(new RunFixture {
+  test("of two runs that claim at once, the second gets the next epoch")(new RunFixture {
     val slow = new Hang
     store.script("create", slow)
     val first = tryToBegin()
@@ -64,7 +64,7 @@ class EpochClaimerSuite extends AnyFunSuite {
     assert(batches == Seq(0, 1))
   })
 
-  test("without exclusive creation, an entry that cannot be read again is unknown")(new NotExclusiveFixture {
+  test("without exclusive creation, a commit is unknown if its entry cannot be read back")(new NotExclusiveFixture {
     val run = begin()
     answer(run, seal(1, 0, 0, inline(1)))
     store.script("readTail", Fail())
@@ -72,7 +72,7 @@ class EpochClaimerSuite extends AnyFunSuite {
     assert(answer(run, ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(true))
   })
 
-  test("without exclusive creation, files of other runs stay")(new NotExclusiveFixture {
+  test("without exclusive creation, files of other runs are kept")(new NotExclusiveFixture {
     begin(otherRun): Unit
     put(file(1, 1, otherRun))
     commit(begin(), 0)

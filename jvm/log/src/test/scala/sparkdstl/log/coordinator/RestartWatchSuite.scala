@@ -8,7 +8,7 @@ import sparkdstl.log.runtime.ManualTimer
 
 class RestartWatchSuite extends AnyFunSuite {
 
-  test("a restart reports the stores that no task has loaded until a batch is committed") {
+  test("the watch reports the stores that no task has reached until a batch is committed") {
     val timer = new ManualTimer
     val stores = Set("0/0", "0/1", "0/2")
     val view = LogView.start(1, Map.empty, EntryFound.Absent)

@@ -11,7 +11,7 @@ import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Put
 import sparkdstl.log.transport.{SealedPart, ToDriver}
 
-/** What a run deletes of the log, when, and what it leaves. */
+/** The rounds of retention: what a run deletes of the log, and when. */
 class RetentionRoundsSuite extends AnyFunSuite {
   import Completed._
   import RunFixture._
@@ -32,11 +32,11 @@ class RetentionRoundsSuite extends AnyFunSuite {
 
     def files: Seq[Long] = (0L until count.toLong).filter(batch => has(file(batch)))
 
-    /** Until the next round may begin. */
+    /** Moves time on until the next round may begin. */
     def pause(): Unit = timer.advance(2000)
   }
 
-  test("an entry and its data files are deleted once Spark requests it and no store needs them")(new Fixture(5) {
+  test("an entry and its data files are deleted once Spark has purged it and no store needs it")(new Fixture(5) {
     release(4)
     assert(batches == (0 to 4), "Spark has not asked")
     request(0L to 3L)
@@ -44,13 +44,13 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(batches == Seq(3, 4) && files == Seq(3, 4))
   })
 
-  test("a release of more than a round deletes is deleted all the same")(new Fixture(351) {
+  test("a backlog larger than one round is deleted")(new Fixture(351) {
     request(0L to 349L)
     release(351)
     assert(batches == Seq(350) && files == Seq(350))
   })
 
-  test("after a round that has left nothing to do the next one waits, however many requests come")(new Fixture(9) {
+  test("the round after a complete one is delayed for any number of purge requests")(new Fixture(9) {
     release(8)
     request(Seq(0L))
     assert(batches == (1 to 8))
@@ -76,7 +76,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(batches == Seq(3, 4) && files == Seq(3, 4))
   })
 
-  test("an unreadable entry of another run holds up no other; a damaged one is deleted")(new Fixture(6) {
+  test("retention skips an unreadable entry of another run and deletes a damaged one")(new Fixture(6) {
     result(run.close())
     damage(1)
     val next = begin(otherRun)
@@ -87,20 +87,20 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(files == Seq(1, 3, 4, 5), "the files that a damaged entry names are left to a later run")
   })
 
-  test("entries that another run has deleted meanwhile hold up nothing")(new Fixture(5) {
+  test("entries that another run has deleted do not block retention")(new Fixture(5) {
     val next = begin(otherRun)
     release(3)
     request(Seq(0L, 1L))
     pause()
     assert(batches == (2 to 4))
-    // This run's Spark lists what is there, and never names the entries that are gone.
+    // Spark purges the entries that it lists, so it never requests the missing ones.
     Seq(2L, 3L).foreach(batch => result(next.deleteEntry(batch)))
     answer(next, ToDriver.Release(Vector("0/0" -> 5L)))
     pause()
     assert(next.retainedEntries == 1)
   })
 
-  test("a run that is closed deletes a last time what is not needed, and nothing after that")(new Fixture(5) {
+  test("a closing run deletes unneeded entries a last time, and a closed one deletes nothing")(new Fixture(5) {
     request(0L to 3L)
     val hang = new Hang
     store.script("delete", hang)
@@ -116,8 +116,8 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(batches == Seq(3, 4))
   })
 
-  test("a purge beside a commit is no rollback, whichever comes first")(new Fixture(1) {
-    // Two threads, as those of a query and of its asynchronous purge; each batch is a chance for them to meet.
+  test("a purge concurrent with a commit is no rollback")(new Fixture(1) {
+    // One thread commits like a query, the other purges like Spark's asynchronous purge; each batch may race.
     release(1000)
     val numbers = 1L to 400L
     val started = new CountDownLatch(1)
@@ -135,7 +135,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(problem.isEmpty && run.isAtWork && run.lastCommitted == numbers.last)
   })
 
-  test("an entry without segments is deleted on request if no store has anything in the log")(new RunFixture {
+  test("an entry without segments is deleted on request if no store is in the log")(new RunFixture {
     (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
     val run = begin()
     result(run.deleteEntry(1))

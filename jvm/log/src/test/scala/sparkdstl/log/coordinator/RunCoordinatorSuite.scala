@@ -27,7 +27,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
 
   private def uploaded(ticket: Long, of: Long): ToDriver = ToDriver.Uploaded(Vector(ticket -> Right(part(of))))
 
-  test("a commit entry carries what the winners have sealed, and names the entry it is built on")(new RunningFixture {
+  test("a commit entry carries the winners' segments and names the entry before it")(new RunningFixture {
     commit(0)
     answer(seal(1, 1, 0, inline(1)))
     answer(seal(2, 1, 0, inline(2)))
@@ -38,7 +38,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("the size of the log is that of all runs' entries, and of changes in data files")(new RunFixture {
+  test("the size of the log counts the entries of all runs and the changes in data files")(new RunFixture {
     def entryBytes: Long =
       result(store.memory.begin(ListObjects(location.commits)).result).map(_.length).sum
     val earlier = begin(otherRun)
@@ -58,7 +58,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(run.retainedBytes == entryBytes + part(1).length)
   })
 
-  test("a commit waits for what is being uploaded, and asks for it every second")(new RunningFixture {
+  test("a commit waits for pending uploads and requests a flush every second")(new RunningFixture {
     answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(1))
     timer.advance(2500)
@@ -71,7 +71,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(told.size == 3)
   })
 
-  test("executors that cannot be reached do not prevent a commit")(new RunFixture {
+  test("a batch is committed even if messages to the executors fail")(new RunFixture {
     tell = () => throw new IllegalStateException("no way there")
     val run = begin()
     answer(run, seal(1, 0, 0, inline(1)))
@@ -82,7 +82,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     result(committed)
   })
 
-  test("changes that are lost or not durable in time fail the batch, and nothing is written")(new RunningFixture {
+  test("late or lost changes fail the batch without an entry")(new RunningFixture {
     answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val late = run.commit(0, content, Seq(1))
     timer.advance(60000)
@@ -96,7 +96,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
   })
 
-  test("after a commit with an unknown outcome, nothing is deleted that it may name")(new RunningFixture {
+  test("a commit with an unknown outcome deletes no file that its entry may name")(new RunningFixture {
     put(file(1))
     answer(seal(1, 0, 0, SealedPart.Stored(part(1))))
     answer(seal(2, 0, 0, inline(1)))
@@ -111,21 +111,21 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(begin(otherRun).lastCommitted == 0)
   })
 
-  test("a fenced run names the driver that committed its batch, and deletes nothing more")(new RunningFixture {
+  test("a fenced run names the driver that committed its batch and deletes nothing")(new RunningFixture {
     commit(0)
     commit(1)
     writeEntry(2, otherRun, 9, idOf(1), committed(2))
     answer(seal(1, 2, 0, inline(1)))
     val error = failure(run.commit(2, content, Seq(1)))
     assert(error.isInstanceOf[FencedException] && error.getMessage.contains(otherRun.toString))
-    // What it knows to be the newest entry is not: a rollback by it would delete what the other driver has built on.
+    // Its newest entry is outdated: a rollback by this run would delete the entry that the other driver has built on.
     assert(!run.isAtWork && condition(run.deleteEntry(1)) == "DSTL_RUN_ENDED")
     answer(ToDriver.Release(Vector("0/0" -> 100L)))
     assert(batches == Seq(0, 1, 2))
     assert(budget.inUse == 0)
   })
 
-  test("a run that is closed while it waits writes no entry")(new RunningFixture {
+  test("a run that is closed during the barrier writes no entry")(new RunningFixture {
     answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(1))
     result(run.close())
@@ -135,7 +135,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a run that is closed while its entry is being written ends with that write")(new RunningFixture {
+  test("closing a run waits for the write of its entry")(new RunningFixture {
     answer(seal(1, 0, 0, inline(1)))
     val hang = new Hang
     store.script("create", hang)
@@ -149,7 +149,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(run.commit(1, content, Seq(1))) == "DSTL_RUN_ENDED")
   })
 
-  test("deleting the newest entry of a run that is at work deletes it, and ends the run")(new RunningFixture {
+  test("deleting the newest entry of an active run ends the run")(new RunningFixture {
     (0L to 2L).foreach(commit(_))
     result(run.deleteEntry(2))
     assert(batches == Seq(0, 1) && !run.isAtWork)
@@ -185,14 +185,14 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(batches == Seq(0) && !run.isAtWork)
   })
 
-  test("a run ends as well if the deletion of its newest entry fails: it may have taken effect")(new RunningFixture {
+  test("a run ends even if the deletion of its newest entry fails")(new RunningFixture {
     (0L to 1L).foreach(commit(_))
     store.script("delete", Fail())
     assert(failure(run.deleteEntry(1)).getMessage.contains("injected"))
     assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
   })
 
-  test("a run continues if its newest entry stays, because Spark has begun the batch after it")(new RunningFixture {
+  test("a run keeps its newest entry and continues if Spark has begun the batch after it")(new RunningFixture {
     commit(0)
     store.memory.begin(Put(new Path(root, "offsets/1"), Payload(content)))
     result(run.deleteEntry(0))
@@ -200,7 +200,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(batches == Seq(0, 1))
   })
 
-  test("a run commits nothing on top of an entry that appeared after it had claimed its epoch")(new RunFixture {
+  test("a run is fenced by an entry that appears after its claim")(new RunFixture {
     val passed = begin(otherRun)
     commit(begin(), 0)
     answer(passed, seal(1, 1, 0, inline(1)))
@@ -213,7 +213,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(batches == Seq(0, 1))
   })
 
-  test("a sweep that cannot read an entry deletes nothing, and is tried again after a while")(new RunFixture {
+  test("a sweep that cannot read an entry deletes nothing and is repeated after a delay")(new RunFixture {
     writeEntry(0, otherRun, 1, None, committed(0))
     val run = begin()
     put(file(1, 1, otherRun))
@@ -231,7 +231,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(!has(file(2, 1, otherRun)))
   })
 
-  test("a sweep that meets a damaged entry waits until that is gone, for any number of batches")(new RunFixture {
+  test("a sweep that finds a damaged entry is repeated only after that entry is deleted")(new RunFixture {
     writeEntry(0, otherRun, 1, None, committed(0))
     writeEntry(1, otherRun, 1, idOf(0), committed(1))
     damage(0)
@@ -249,7 +249,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(!has(file(1, 1, otherRun)))
   })
 
-  test("an entry below that is not there leaves the chain to begin anew")(new RunningFixture {
+  test("an entry after a gap links to no entry")(new RunningFixture {
     commit(0)
     commit(5)
     assert(entry(5).get.index.link.get.previous.isEmpty)
@@ -261,20 +261,20 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val committed = run.commit(0, content, Seq(1))
     answer(uploaded(1, 1))
     result(committed)
-    // Its file may hold chunks of the next batch, which is not sealed yet.
+    // Its file may hold chunks of the next batch that are not sealed yet.
     put(file(2))
     assert(answer(uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
     assert(has(file(2)))
     assert(answer(uploaded(1, 1)) == FromDriver.Noted, "it was reported before, and is part of the commit")
   })
 
-  test("a seal after its attempt was withdrawn is not taken, and counts as no refusal")(new RunningFixture {
+  test("a seal of a withdrawn attempt is not taken, and does not count as refused")(new RunningFixture {
     assert(answer(ToDriver.Withdraw(1, 0)) == FromDriver.Withdrawal(false))
     assert(answer(seal(1, 0, 0, inline(1))).isInstanceOf[FromDriver.Refused])
     assert(metrics.refused.value == 0)
   })
 
-  test("files that only losers named are deleted with the commit")(new RunningFixture {
+  test("a commit deletes files that only losers name")(new RunningFixture {
     Seq(1L, 2L).foreach { of =>
       put(file(of))
       answer(seal(of, 0, 0, SealedPart.Stored(part(of))))
@@ -283,7 +283,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(!has(file(1)) && has(file(2)))
   })
 
-  test("the first commit deletes what lower epochs left, and nothing that is named or of other epochs")(new RunFixture {
+  test("the first commit deletes only unnamed files of lower epochs")(new RunFixture {
     val old = begin(otherRun)
     answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
     result(old.commit(0, content, Seq(1)))
@@ -300,7 +300,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "its run has not ended")
   })
 
-  test("a run answers without throwing, and names a run that has ended")(new RunningFixture {
+  test("an ask to an ended run is answered as superseded, and an error fails the answer")(new RunningFixture {
     val runs = new CoordinatedRuns
     assert(result(runs.answer("1", run.id, ToDriver.Open)) == FromDriver.NotCoordinated)
     runs.begin(run)
@@ -313,9 +313,9 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(result(runs.answer("1", next.id, ToDriver.Open)) == FromDriver.Superseded)
   })
 
-  test("an entry that exists already is another driver's, whatever the storage's error")(new RunningFixture {
+  test("a commit succeeds if storage reports a conflict with the run's own entry")(new RunningFixture {
     answer(seal(1, 0, 0, inline(1)))
-    // The client below has repeated its request, and now storage refuses what is ours.
+    // The storage client has repeated its request, and storage refuses the repetition with a conflict.
     store.script("create", LoseReply(new FileAlreadyExistsException("412")))
     result(run.commit(0, content, Seq(1)))
     assert(batches == Seq(0))

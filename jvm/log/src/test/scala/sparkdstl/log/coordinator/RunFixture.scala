@@ -19,7 +19,7 @@ import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace}
 import sparkdstl.log.transport._
 
-/** A driver with storage that behaves as scripted, and executors that only listen. */
+/** A driver with scripted storage, and executors that record messages and send none. */
 class RunFixture(
     val store: ScriptedStore = new ScriptedStore,
     val timer: ManualTimer = new ManualTimer,
@@ -60,7 +60,7 @@ class RunFixture(
 
   def commit(run: RunCoordinator, batch: Long): Unit = commit(run, batch, attempt = 1)
 
-  /** Of a batch, from the memory behind the scripts. */
+  /** The entry of a batch, read past the scripts. */
   def entry(batch: Long): Option[LoadedEntry] =
     result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
 
@@ -78,18 +78,18 @@ class RunFixture(
 
   def has(file: String): Boolean = store.memory.begin(Read(location.file(file), 1000)).result.value.get.isSuccess
 
-  /** Changes a bit of the index of an entry. */
+  /** Flips a bit in the index of an entry. */
   def damage(batch: Long): Unit = {
     val content = store.memory.begin(Read(location.entry(batch), 1 << 20)).result.value.get.get.get
     content(content.length - 20) = (content(content.length - 20) ^ 1).toByte
     store.memory.begin(Replace(location.entry(batch), Payload(content))): Unit
   }
 
-  /** An entry as another run writes it. */
+  /** Writes an entry as another run does. */
   def writeEntry(batch: Long, run: UUID, epoch: Long, previous: Option[UUID], segments: CommittedSegment*): UUID =
     writeEntryNaming(Vector.empty, batch, run, epoch, previous, segments: _*)
 
-  /** The same, after batches whose entries hold snapshots of the first store. */
+  /** Writes an entry as another run does, after batches whose entries hold snapshots of the first store. */
   def writeEntryNaming(
       snapshots: Vector[Long],
       batch: Long,
@@ -109,7 +109,7 @@ class RunFixture(
   }
 }
 
-/** The same with a run that has begun. */
+/** A fixture with a run that has begun. */
 class RunningFixture extends RunFixture {
   val run: RunCoordinator = begin()
 
@@ -132,7 +132,7 @@ object RunFixture {
 
   def part(sequence: Long): SegmentPart = SegmentPart(Some(file(sequence)), 24, 10, 0)
 
-  /** A finished snapshot of one SST file for each of these data files. */
+  /** A finished snapshot with one SST file in each of these data files. */
   def snapshot(version: Long, files: Seq[String] = Nil, partition: Int = 0, bytes: Int = 1): Vector[SealedSegment] = {
     val zip = SegmentKey(0, partition, "", version, None, SegmentKind.Snapshot)
     val parts = files.map { file =>

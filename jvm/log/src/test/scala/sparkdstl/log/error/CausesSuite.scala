@@ -5,7 +5,7 @@ import java.io.IOException
 import org.scalatest.funsuite.AnyFunSuite
 
 class CausesSuite extends AnyFunSuite {
-  test("a description shows the root once") {
+  test("the description of an error shows its root cause once") {
     val error = new IOException("outer", new IOException("middle", new IOException("root")))
     assert(Causes.describe(error) == "java.io.IOException: outer; caused by java.io.IOException: root")
     assert(Causes.describe(new IOException(new IOException("root"))) ==

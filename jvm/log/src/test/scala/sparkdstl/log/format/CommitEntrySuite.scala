@@ -14,7 +14,7 @@ import sparkdstl.log.error.{DamagedLogException, DstlException}
 import sparkdstl.log.format.FormatSamples._
 import sparkdstl.log.storage.ObjectTail
 
-/** Commit entries: that Spark reads its lines, we read our log, and nothing is taken for what it is not. */
+/** Commit entries: Spark reads its lines, the log reads its index, and damage is detected. */
 class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val spark = "v1\n{\"nextBatchWatermarkMs\":0}"
   private val random = new scala.util.Random(7)
@@ -29,7 +29,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def someSegment: CommittedSegment = CommittedSegment(key(), 5, Vector(Left(ascii("changes"))))
 
-  /** As Spark's CommitLog reads an entry. */
+  /** Reads an entry as Spark's CommitLog does. */
   private def sparkReads(in: InputStream): (String, String) = {
     val lines = Source.fromInputStream(in, "UTF-8").getLines()
     assert(lines.hasNext)
@@ -38,7 +38,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     (version, lines.next())
   }
 
-  test("any entry is read as it was written, and its own parts' bytes verify") {
+  test("every entry is read back as written, and its inline parts pass verification") {
     forAll(entry) { case (batch, link, by, base, segments) =>
       val encoded = CommitEntry.encode(spark.getBytes(UTF_8), batch, link, by, base, segments)
       val content = encoded.payload.toArray
@@ -63,7 +63,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("inline bytes are passed on, not copied") {
+  test("encoding an entry does not copy its inline bytes") {
     val bytes = ascii("changes")
     val segment = CommittedSegment(key(), 5, Vector(Left(bytes)))
     val payload = CommitEntry.encode(ascii(spark), batch, link, writer, None, Vector(segment)).payload
@@ -80,7 +80,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(long.payload.parts.head.length > 5000 && long.payload.parts.head.length < 5500)
   }
 
-  test("the note says to people who wrote the entry, in ASCII whatever the names are") {
+  test("the note names the writer of the entry in ASCII") {
     val by = writer.copy(host = "Müller☃\n")
     val entry = CommitEntry.encode(
       ascii(spark),
@@ -99,7 +99,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(note.get("batch").longValue == batch && note.get("base").textValue == "s3a://b/ü")
   }
 
-  test("Spark's lines stay what they are, with a line's end behind them or not") {
+  test("Spark's lines stay unchanged, with and without a final line end") {
     Seq(spark, spark + "\n", spark + "\r\n").foreach { content =>
       assert(new String(encodeAfter(content), UTF_8).startsWith(spark + "\n{\"dstl\""))
     }
@@ -109,7 +109,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val edges = for (block <- Seq(2048, 8192); times <- Seq(1, 2, 3, 4, 5); near <- -70 to 70 by 2)
     yield block * times + near
 
-  test("Spark reads its lines whatever their length, and whatever bytes follow") {
+  test("Spark reads its lines at any length and before any bytes") {
     val lengths = (30 to 300 by 5) ++ edges ++ Seq.fill(60)(300 + random.nextInt(200000))
     val tails = Vector.fill(8)(random.nextBytes(300000))
     lengths.distinct.foreach { length =>
@@ -132,7 +132,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("without the distance Spark could not read them: these tests can fail") {
+  test("without the padding Spark fails to read its lines") {
     val text = "{" + "x" * 100 + "}"
     val bad = Array.fill[Byte](300000)(-1)
     intercept[java.nio.charset.MalformedInputException](
@@ -140,7 +140,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     )
   }
 
-  /** Gives what it has in pieces of odd sizes, as a network does. */
+  /** Returns its content in pieces of odd sizes, as a network does. */
   private final class Trickle(content: Array[Byte]) extends InputStream {
     private val in = new ByteArrayInputStream(content)
     override def read(): Int = in.read()
@@ -156,7 +156,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("an entry of ours that was cut off, anywhere behind its second line, is damaged") {
+  test("an entry of the log that is cut off anywhere behind its second line is damaged") {
     val content = encode(someSegment, CommittedSegment(key(partition = 1), 6, Vector(Left(random.nextBytes(500)))))
     for (length <- spark.length + 2 until content.length)
       withClue(s"the first $length bytes: ") {
@@ -164,14 +164,14 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       }
   }
 
-  test("a tail without a trailer asks for the whole entry, unless that is too large") {
+  test("a tail without a trailer requests the whole entry, unless that is too large") {
     def inspect(length: Long) = CommitEntry.inspect(file, ObjectTail(Array.fill[Byte](100)('x'), length))
     assert(inspect(101) == EntryInspection.NeedsTail(101))
     assert(inspect(256L << 20) == EntryInspection.NeedsTail(256 << 20))
     assert(intercept[DstlException](inspect((256L << 20) + 1)).condition == "DSTL_LOG_TOO_LARGE")
   }
 
-  test("a tail asks for so much of the entry's end as holds the index, and needs no more") {
+  test("a tail requests exactly the part of the entry's end that holds the index") {
     val content = encode((0 until 100).map(n => CommittedSegment(key(n), n.toLong, Vector(Left(ascii("x"))))): _*)
     def inspect(size: Int) = CommitEntry.inspect(file, ObjectTail(content.takeRight(size), content.length.toLong))
     val EntryInspection.NeedsTail(needed) = inspect(LogFile.TrailerLength): @unchecked
@@ -181,7 +181,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(inspect(LogFile.TrailerLength - 1) == EntryInspection.NeedsTail(content.length))
   }
 
-  test("an entry under another batch's name is refused") {
+  test("an entry under another batch's name is damaged") {
     val content = encode(someSegment)
     Seq("8", "07", "7.tmp", "copy").foreach { name =>
       val error = intercept[DamagedLogException](CommitEntry.inspect(new Path(s"/c/commits/$name"), whole(content)))
@@ -197,7 +197,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     intercept[DamagedLogException](readEntry(LogFileWriter.header(1) ++ stored ++ trailer.bytes))
   }
 
-  test("the checkpoint ids are those of Spark's second line") {
+  test("the checkpoint ids of an entry come from Spark's second line") {
     val json = """{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["a","b"],["c","d"]],"12":[["e"]]}}"""
     val expected = Seq((0L, 0, "a"), (0L, 0, "b"), (0L, 1, "c"), (0L, 1, "d"), (12L, 0, "e"))
     assert(SparkEntry.checkpointIds(file, ascii(s"v2\n$json")) == expected)

@@ -5,13 +5,13 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.ObjectTail
 
-/** Reads the index of a data file, which is for people: recovery uses the commit entry's. */
+/** Reads the index of a data file, which is for diagnosis only: recovery uses the index of the commit entry. */
 object DataFileReader {
 
   /**
-   * The index of a data file, or how many bytes from the file's end are needed to know it.
+   * The index of a data file, or the number of bytes from the file's end that are needed to read it.
    *
-   * @param name the file's, relative to the log's base path: the file must say that it is its own
+   * @param name the file's name relative to the log's base path, which must equal the name in its index
    * @throws sparkdstl.log.error.DstlException if the file is damaged, is another one, or needs a later release
    */
   def read(file: Path, name: String, tail: ObjectTail): Either[Int, LogFileIndex] = {

@@ -11,7 +11,7 @@ import sparkdstl.log.storage.ObjectTail
 /** An object's bytes, its index, and the data files that the index refers to. */
 final case class Sample(content: Array[Byte], index: LogFileIndex, others: Map[String, Array[Byte]] = Map.empty)
 
-/** Builders and generators for the format's tests. */
+/** Builders and generators for tests of the format. */
 object FormatSamples {
   val batch = 7L
   val file = new Path(s"/checkpoint/commits/$batch")
@@ -40,10 +40,10 @@ object FormatSamples {
   def dataIndex(entries: SegmentEntry*): LogFileIndex =
     LogFileIndex(LogFileKind.DataFile, writer, None, None, entries.toVector, name = Some(dataPath))
 
-  /** A log of `index` without segments of its own. */
+  /** A log of `index` without inline segments. */
   def write(index: LogFileIndex): Array[Byte] = new LogFileWriter(index.kind).finish(index).toArray
 
-  /** A log, as it ends a commit entry, of two inline segments and one whose bytes are in a data file. */
+  /** The log of a commit entry with two inline segments and one in a data file. */
   def small: Sample = {
     val data = new LogFileWriter(LogFileKind.DataFile)
     val large = data.append(key(partition = 2), ascii("a large segment"))
@@ -58,7 +58,7 @@ object FormatSamples {
     Sample(log.finish(index).toArray, index, Map(dataPath -> dataContent))
   }
 
-  /** The index of an object that is wholly in memory, and where its log begins. */
+  /** The index of a whole object, and the offset at which its log begins. */
   def readEntry(content: Array[Byte], entry: Path = file): (LogFileIndex, Long) =
     CommitEntry.inspect(entry, whole(content)) match {
       case EntryInspection.Whole(index, logStart) => (index, logStart)
@@ -69,7 +69,7 @@ object FormatSamples {
     DataFileReader.read(new Path(name), name, whole(content))
       .getOrElse(throw new IllegalStateException("it is whole"))
 
-  /** Reads everything there is to read of a commit entry and verifies it: header, trailer, index and every part. */
+  /** Reads and verifies all of a commit entry: header, trailer, index and every part. */
   def readAll(content: Array[Byte], others: Map[String, Array[Byte]]): (LogFileIndex, Vector[String]) = {
     val (index, logStart) = readEntry(content)
     val segments = index.entries.map { entry =>
@@ -148,7 +148,7 @@ object FormatSamples {
     CommittedSegment(key, attempt, list.toVector)
   }.toVector
 
-  /** Any entry: its batch and what it is made of. */
+  /** Any entry: its batch and its components. */
   val entry: Gen[(Long, EntryLink, Writer, Option[String], Vector[CommittedSegment])] = for {
     batch <- number
     link <- Gen.zip(uuid, Gen.option(uuid)).map { case (id, previous) => EntryLink(id, previous) }
@@ -157,7 +157,6 @@ object FormatSamples {
     segments <- committedSegments
   } yield (batch, link, by, base, segments)
 
-  /** Any data file. */
   val dataFile: Gen[Sample] = for {
     by <- someWriter
     name <- dataFileName

@@ -10,8 +10,8 @@ import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.FormatSamples.{readData, readEntry}
 
 /**
- * The bytes on disk stay what they are. Compressed bytes may differ between zlib releases, so the index is compared
- * unpacked, and everything else byte by byte.
+ * The bytes on disk stay stable. Compressed bytes may differ between zlib releases, so the index is compared
+ * uncompressed, and everything else byte by byte.
  */
 class GoldenFileSuite extends AnyFunSuite {
 
@@ -20,7 +20,7 @@ class GoldenFileSuite extends AnyFunSuite {
 
     golden.unsupported match {
       case None =>
-        test(s"${golden.fileName} is read as what was written into it") {
+        test(s"${golden.fileName} is read back as written") {
           assert(read(golden)._1 == golden.index)
         }
         test(s"${golden.fileName} holds the segments' bytes") {
@@ -32,19 +32,19 @@ class GoldenFileSuite extends AnyFunSuite {
           }
         }
       case Some(why) =>
-        test(s"${golden.fileName} needs a later release, and is not damaged") {
+        test(s"${golden.fileName} needs a later release and is not reported as damaged") {
           val error = intercept[DstlException](read(golden))
           assert(error.condition == "DSTL_UNSUPPORTED_FORMAT")
           assert(error.getMessage.contains(why))
         }
     }
 
-    test(s"the writer still writes ${golden.fileName}") {
+    test(s"the writer writes the bytes of ${golden.fileName}") {
       assert(parse(golden.content) == parse(stored(golden.fileName)))
     }
   }
 
-  test("what a later release wrote is named with that release") {
+  test("the error about an entry of a later release names that release") {
     val error = intercept[DstlException](read(GoldenFiles.requiredSection))
     assert(error.parameters("software") == "spark-dstl 0.1.0")
   }
@@ -57,7 +57,7 @@ class GoldenFileSuite extends AnyFunSuite {
 
   private case class Pieces(beforeIndex: Seq[Byte], body: Seq[Byte], trailer: Seq[Any])
 
-  /** A file's pieces, taken apart without the code under test; the trailer without what depends on the compression. */
+  /** A file's pieces, parsed without the code under test; the trailer without its compression-dependent fields. */
   private def parse(content: Array[Byte]): Pieces = {
     val trailer = ByteBuffer.wrap(content, content.length - 68, 68)
     val (logLength, offset) = (trailer.getLong, trailer.getLong)

@@ -5,9 +5,9 @@ import java.nio.file.{Files, Path, Paths}
 import java.util.UUID
 
 /**
- * The golden files of format version 2: what each must hold, and a main that writes them.
+ * The golden files of format version 2: the content of each, and a main that writes them.
  *
- * They were written once and are never rewritten for a version that has been released: that they still read is the
+ * A golden file of a released version is never rewritten: that every release reads it is the
  * promise of `docs/log-file-format.md`. To add one, describe it here and run, in the repository's root,
  * {{{sbt "log/Test/runMain sparkdstl.log.format.GoldenFiles $PWD"}}}
  * Its argument is the repository's root. It writes the files that are missing and touches no other.
@@ -24,10 +24,10 @@ object GoldenFiles {
   private val otherPath = LogLayout.dataFile(4, run, "driver", 4, "1beef")
 
   /**
-   * A file, and what it holds: an index, or the error if it needs a later release.
+   * A file and its content: an index, or the error if the file needs a later release.
    *
    * @param name
-   *   of the object that it is; a commit entry's is its batch's number
+   *   the name of the object; for a commit entry the number of its batch
    */
   final case class Golden(
       fileName: String,
@@ -44,7 +44,7 @@ object GoldenFiles {
   /** A batch without any state change. */
   val noSegment: Golden = entry("no-segment.entry", 0)()
 
-  /** A data file with one segment in two parts, another's part between them. */
+  /** A data file with one segment in two parts and a part of another segment between them. */
   val data: Golden = {
     val log = new LogFileWriter(LogFileKind.DataFile)
     val (large, named) = (key(0, 1, "", 8, secondId), key(1, 0, "left-keyToNumValues", 8))
@@ -67,7 +67,7 @@ object GoldenFiles {
 
   private val inData = data.index.entries.map(_.parts.map(part => Right(part.copy(file = Some(dataPath)))))
 
-  /** What a commit entry of a query without checkpoint ids can name. */
+  /** A commit entry of a query without checkpoint ids, with each kind of segment. */
   val plainIds: Golden = entry("without-ids.entry", 7, """{"nextBatchWatermarkMs":1760000000000}""")(
     CommittedSegment(key(0, 0, "", 8), 39, inline("inline changes")),
     CommittedSegment(key(1, 0, "left-keyToNumValues", 8), 40, inData(1)),
@@ -77,7 +77,7 @@ object GoldenFiles {
     CommittedSegment(key(300, 2, "", 8), 46, Vector(Right(inOther(5000000000L))))
   )
 
-  /** The same with checkpoint ids, checksum files, and a base path. */
+  /** A commit entry with checkpoint ids, checksum files and a base path. */
   val withIds: Golden = entry(
     "with-ids.entry",
     7,
@@ -91,7 +91,8 @@ object GoldenFiles {
   )
 
   /**
-   * A batch with a snapshot that is part of it, and one of an earlier version; after an entry that tells of all before, and one
+   * A batch with a snapshot that is part of its commit and one of an earlier version. It follows an entry that lists all
+   * snapshots before, and one
    * with another snapshot.
    */
   val snapshots: Golden = {
@@ -110,7 +111,7 @@ object GoldenFiles {
     )
   }
 
-  /** With a section and flags that no release knows, and none needs to. */
+  /** An entry with an optional section and optional flags that no release knows. */
   val optionalSection: Golden = remade("optional.entry", None, section = Some(13), optionalFlags = 6)
 
   val requiredSection: Golden = remade("required-section.entry", Some("section 16"), section = Some(16))
@@ -145,14 +146,14 @@ object GoldenFiles {
     val link = EntryLink(id, Option.when(batch > 3)(new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch - 1)))
     val spark = bytes(s"v1\n$json")
     val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector, snapshots)
-    // Only the version of the software is not the one that writes today.
+    // The golden files keep the software version that wrote them.
     val index = encoded.index.copy(software = Software)
     val own = encoded.payload.parts
     val log = remadeLog(own.slice(1, own.size - 2), index, IndexCodec.encode(index))
     Golden(fileName, batch.toString, index, own.head ++ log)
   }
 
-  /** The first of these with things in it that no release knows. */
+  /** `oneSegment` with sections or flags that no release knows. */
   private def remade(
       fileName: String,
       unsupported: Option[String],

@@ -15,8 +15,8 @@ import sparkdstl.log.error.{DamagedLogException, DstlException}
 import sparkdstl.log.format.FormatSamples._
 
 /**
- * Logs whose checksums are right but whose content no writer of this project writes. They are refused, and refused
- * before they cost much memory.
+ * Logs with valid checksums whose content no writer of this project produces. Readers refuse them before
+ * they allocate much memory.
  */
 class HostileIndexSuite extends AnyFunSuite {
   import IndexCodec._
@@ -40,7 +40,7 @@ class HostileIndexSuite extends AnyFunSuite {
 
   private def body(changes: (Int, ByteEncoder => Unit)*): Array[Byte] = bodyOf(sections ++ changes)
 
-  /** An entry section that says of how many previous entries it names. */
+  /** An entry section with a count of previous entries and their ids. */
   private def previous(count: Long, named: UUID*): (Int, ByteEncoder => Unit) = EntrySection -> { out =>
     out.number(batch)
     out.uuid(someEntry)
@@ -54,7 +54,7 @@ class HostileIndexSuite extends AnyFunSuite {
     out.result
   }
 
-  test("the index that these tests change is a good one") {
+  test("the unchanged index is valid") {
     assert(readEntry(fileOf(LogFileKind.Entry, body()))._1.software == "some software")
     assert(readEntry(fileOf(LogFileKind.Entry, oneEntry()))._1.entries.size == 1)
   }
@@ -72,7 +72,7 @@ class HostileIndexSuite extends AnyFunSuite {
     }
   }
 
-  test("a text or a section that is longer than the index is refused at once") {
+  test("a text or a section longer than the index is refused before it is read") {
     refused("were expected")(body(WriterSection -> (_.number(Int.MaxValue.toLong))))
     refused("is allowed")(body(WriterSection -> (_.number(Long.MaxValue))))
     Seq(Int.MaxValue.toLong -> "were expected", Long.MaxValue -> "is allowed").foreach { case (length, why) =>
@@ -93,7 +93,7 @@ class HostileIndexSuite extends AnyFunSuite {
     refused("64 bits")(body(EntrySection -> { out => numbers(0x80)(out); out.byte(0) }))
   }
 
-  test("text that is not UTF-8 is refused, so that no two names are read as one") {
+  test("text that is not UTF-8 is refused") {
     refused("UTF-8")(body(WriterSection -> (_.raw(Array(0xff.toByte)))))
   }
 
@@ -111,14 +111,14 @@ class HostileIndexSuite extends AnyFunSuite {
     refused("section 2 after section 12")(body() ++ body())
   }
 
-  test("unknown sections are skipped if their tag is odd, wherever they are") {
+  test("unknown sections with an odd tag are skipped at any position") {
     Seq(1, 3, 5, 9, 13, 1001, Int.MaxValue).foreach { tag =>
       val read = readEntry(fileOf(LogFileKind.Entry, body(tag -> (_.text("from the future")))))._1
       assert(read == readEntry(fileOf(LogFileKind.Entry, body()))._1)
     }
   }
 
-  test("unknown sections make an index unsupported if their tag is even, whatever else is wrong with it") {
+  test("an unknown section with an even tag makes an index unsupported even if it has other defects") {
     Seq(0, 16, 1000).foreach { tag =>
       Seq(body(tag -> (_ => ())), body(tag -> (_ => ()), StoresSection -> (_.number(9)))).foreach { encoded =>
         val error = intercept[DstlException](readEntry(fileOf(LogFileKind.Entry, encoded)))
@@ -129,7 +129,7 @@ class HostileIndexSuite extends AnyFunSuite {
     }
   }
 
-  test("an index that ends early is refused, wherever it ends") {
+  test("an index that is cut at any position is refused") {
     val encoded = IndexCodec.encode(small.index)
     encoded.indices.foreach(length => refused("")(encoded.take(length)))
   }
@@ -147,25 +147,25 @@ class HostileIndexSuite extends AnyFunSuite {
     refused("other files", LogFileKind.DataFile)(IndexCodec.encode(other))
   }
 
-  // LogLayoutSuite has the other names that are refused.
-  test("data file names that lead elsewhere are refused") {
+  // LogLayoutSuite covers the other names that are refused.
+  test("data file names that lead out of the base path are refused") {
     Seq("", "../" + dataPath, "data/../b").foreach(name => refused("name of a data file")(oneEntry(file = Some(name))))
   }
 
-  test("store names that lead elsewhere are refused") {
+  test("store names that lead out of the store's directory are refused") {
     Seq(".", "..", "/", "a/b", "../0", "/etc").foreach(name => refused("store name")(oneEntry(storeName = name)))
   }
 
-  test("checkpoint ids that lead elsewhere are refused") {
+  test("checkpoint ids that lead out of the store's directory are refused") {
     Seq("", "/", "../../x", "a/b").foreach(id => refused("checkpoint id")(oneEntry(id = Some(id))))
   }
 
-  test("partitions and versions outside of what they may be are refused, also where sums overflow") {
+  test("partitions and versions out of range are refused, even if sums overflow") {
     Seq(-1L, Int.MaxValue + 1L, Long.MinValue).foreach(of => refused("is allowed")(oneEntry(partition = of)))
     Seq(-1L, Long.MinValue).foreach(version => refused("version")(oneEntry(version = version)))
   }
 
-  test("parts outside the log's segments are refused before anyone allocates for them") {
+  test("parts outside the log's segments are refused before memory is allocated for them") {
     refused("outside")(oneEntry(offset = 0))
     refused("outside")(oneEntry(offset = LogFile.HeaderLength - 1L))
     refused("outside")(oneEntry(offset = Long.MinValue))
@@ -187,7 +187,7 @@ class HostileIndexSuite extends AnyFunSuite {
     assert(readData(write(twice)) == twice)
   }
 
-  test("a list of snapshots names what there can be") {
+  test("a list of snapshots with an impossible batch, version or file is refused") {
     val oneStore = StoresSection -> { (out: ByteEncoder) =>
       out.number(1); out.number(0); out.text("")
     }
@@ -264,7 +264,7 @@ class HostileIndexSuite extends AnyFunSuite {
     refusedStored("")(encoded, encoded.length)
   }
 
-  test("an index that compresses too well for a reader is stored uncompressed") {
+  test("an index that compresses beyond the reader's limit is stored uncompressed") {
     val index = entryIndex().copy(writer = writer.copy(host = "h" * 100000))
     val content = write(index)
     assert(content.length > 100000)
@@ -292,7 +292,7 @@ class HostileIndexSuite extends AnyFunSuite {
     intercept[IllegalArgumentException](LogFileWriter.pack(new Array[Byte](LogFile.MaxIndexLength + 1)))
   }
 
-  test("an index with random bytes in it is read or refused, and costs little either way") {
+  test("an index with random bytes is read or refused at little cost") {
     val random = new scala.util.Random(1)
     for (_ <- 1 to 3000) {
       val encoded = IndexCodec.encode(small.index)

@@ -8,13 +8,13 @@ import sparkdstl.log.error.{DamagedLogException, DstlException}
 import sparkdstl.log.format.FormatSamples._
 import sparkdstl.log.storage.ObjectTail
 
-/** What a log promises as a whole: what was written is read, and anything else is an error. */
+/** A log is read back as written, and any other bytes are an error. */
 class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 300, sizeRange = 30)
 
-  test("any data file is read as it was written, and its parts' bytes verify") {
+  test("every data file is read back as written, and its parts pass verification") {
     forAll(dataFile) { sample =>
       val index = readData(sample.content, sample.index.name.get)
       assert(index == sample.index)
@@ -25,14 +25,14 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a data file under another's name is refused") {
+  test("a data file under another file's name is damaged") {
     val content = small.others(dataPath)
     val other = LogLayout.dataFile(3, someRun, "1", 1, "a")
     val error = intercept[DamagedLogException](readData(content, other))
     assert(error.getMessage.contains(dataPath))
   }
 
-  test("a data file asks for so much of its end as holds its index") {
+  test("a data file's tail requests exactly the part that holds its index") {
     val content = small.others(dataPath)
     def read(size: Int) =
       DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(size), content.length.toLong))
@@ -41,7 +41,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       assert(read(size) == (if (size < needed) Left(needed) else Right(readData(content))))
   }
 
-  test("the same segments can be finished under several names, without being copied") {
+  test("the same segments can be finished under several names without a copy") {
     val log = new LogFileWriter(LogFileKind.DataFile)
     val bytes = ascii("changes")
     val entry = SegmentEntry(key(), 1, Vector(log.append(key(), bytes)))
@@ -53,7 +53,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a commit entry's log is not a data file, and the other way round") {
+  test("neither a commit entry's log is read as a data file, nor a data file as a commit entry's log") {
     damaged(readData(small.content))
     damaged(readEntry(small.others(dataPath)))
     damaged(CommitEntry.entryId(file, whole(small.others(dataPath))))
@@ -68,7 +68,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       damaged(DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(length), content.length.toLong)))
   }
 
-  test("an entry's log whose beginning is missing is reported as damage, though its end is whole") {
+  test("an entry's log whose beginning is missing is reported as damage") {
     (1 until LogFile.HeaderLength).foreach(missing => damaged(readEntry(small.content.drop(missing))))
   }
 
@@ -87,7 +87,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       withClue(s"bit $bit of the data file, read by itself: ")(damaged(readData(flip(data, bit))))
   }
 
-  test("damage names the file, the offset and, for a segment, store and version") {
+  test("a damage report names the file, the offset and, for a segment, store and version") {
     val Sample(content, index, _) = small
     val part = index.entries(1).parts.head
     val error = intercept[DamagedLogException](readAll(flip(content, part.offset.toInt * 8), Map.empty))
@@ -98,7 +98,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(error.getMessage.contains(s"0/1/8_$someRun.changelog"))
   }
 
-  test("the right bytes of another segment are damage: of another store, partition, version, id or kind") {
+  test("valid bytes of a segment with another store, partition, version, id or kind are damage") {
     val bytes = ascii("the same bytes")
     val part = SegmentPart(None, 24, bytes.length, Checksums.ofPart(key(), bytes))
     LogFileReader.verify(file, key(), part, bytes)
@@ -107,12 +107,12 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       .foreach(other => damaged(LogFileReader.verify(file, other, part, bytes)))
   }
 
-  test("a segment's name and its bytes do not run into each other") {
+  test("a checksum separates a segment's name from its bytes") {
     val (changelog, checksum) = (key(), key(kind = SegmentKind.Checksum))
     assert(Checksums.ofPart(changelog, ascii(".crc")) != Checksums.ofPart(checksum, Array.empty))
   }
 
-  test("a part of another length is damage even if its checksum were right") {
+  test("a part of another length is damage even if its checksum matches") {
     val bytes = ascii("bytes")
     val part = SegmentPart(None, 24, bytes.length + 1, Checksums.ofPart(key(), bytes))
     intercept[DamagedLogException](LogFileReader.verify(file, key(), part, bytes))
@@ -130,7 +130,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     refused(trailer.copy(kindCode = 9), "kind 9")
   }
 
-  test("earlier format versions do not exist") {
+  test("earlier format versions are damage") {
     Seq(0, 1).foreach { version =>
       val trailer = LogTrailer(92, 24, 0, 0, 0, someEntry, 1, version)
       val error = intercept[DamagedLogException](readEntry(new Array[Byte](24) ++ trailer.bytes))

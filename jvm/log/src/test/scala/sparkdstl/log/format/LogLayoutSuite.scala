@@ -7,7 +7,7 @@ import sparkdstl.log.format.FormatSamples.{number, someRun, uuid}
 
 class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
-  test("a data file's name is taken apart into what it was made of") {
+  test("the name of a data file is parsed into its components") {
     forAll(number, uuid, number) { (epoch, run, sequence) =>
       Seq("1", "driver", "12-3", "a-1-b").foreach { executor =>
         val path = LogLayout.dataFile(epoch, run, executor, sequence, "5eed")
@@ -28,7 +28,7 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("an instance that a reader would refuse is refused at once") {
+  test("an instance that a reader would refuse is refused on writing") {
     Seq("", "A", "a-b", "../x", "a" * 65).foreach { instance =>
       intercept[IllegalArgumentException](LogLayout.dataFile(1, someRun, "1", 2, instance))
     }
@@ -50,7 +50,7 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("an epoch's name and a commit entry's are plain numbers") {
+  test("epochs and commit entries are named by plain numbers") {
     forAll(number) { number =>
       val trial = LogLayout.trial(number, someRun)
       assert(LogLayout.parseTrial(trial).contains(number) && LogLayout.parseEpoch(trial).isEmpty)
@@ -63,7 +63,7 @@ class LogLayoutSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("directories that are not a run's have no epoch") {
+  test("only the directory of a run has an epoch") {
     Seq("", "1", someRun.toString, s"-$someRun", s"01-$someRun", s"1-${someRun}x", s"1_$someRun").foreach { name =>
       assert(LogLayout.parseDataDirectory(name).isEmpty, name)
     }

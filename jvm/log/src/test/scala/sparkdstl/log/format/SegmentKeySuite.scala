@@ -9,7 +9,7 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 1000)
 
-  test("a key's path is the one it was parsed from") {
+  test("the path of a key is the one that it was parsed from") {
     forAll(FormatSamples.segmentKey) { key =>
       assert(SegmentKey.parse(key.storeDirectory, key.fileName).contains(key))
       assert(key.relativePath == s"${key.storeDirectory}/${key.fileName}")
@@ -22,7 +22,7 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("Spark's names are read") {
+  test("the names of Spark's files are parsed") {
     val named = SegmentKey(1, 0, "left-keyToNumValues", 12, Some("5d8e"), Changelog)
     assert(SegmentKey.parse("0/3", "12.changelog").contains(SegmentKey(0, 3, "", 12, None, Changelog)))
     assert(SegmentKey.parse("0/3", "12.changelog.crc").contains(SegmentKey(0, 3, "", 12, None, Checksum)))
@@ -42,13 +42,13 @@ class SegmentKeySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("directories that are not a store's hold no segments") {
+  test("only directories of stores hold segments") {
     val parts = Seq("", "0", "0/", "/0/0", "0/0/", "0//a", "0/0/a/b", "0/0/.", "0/0/..")
     val noNumber = Seq("a/0", "0/a", "-1/0", "0/_metadata", "0/1234567890")
     (parts ++ noNumber).foreach(directory => assert(SegmentKey.parse(directory, "1.changelog").isEmpty, directory))
   }
 
-  test("a number with leading zeros is not the number, or two files would be one segment") {
+  test("a file name whose number has leading zeros is no segment") {
     Seq("0/0" -> "007", "0/0" -> "00", "00/0" -> "7", "0/01" -> "7").foreach { case (directory, number) =>
       assert(SegmentKey.parse(directory, s"$number.changelog").isEmpty)
     }

@@ -44,17 +44,17 @@ class DiskCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("an entry is fetched once, and read from the local disk afterwards")(new Fixture(100) {
+  test("an entry is fetched once and then read from the local disk")(new Fixture(100) {
     (1 to 3).foreach(_ => assert(get(7).toSeq == Seq.fill(10)(7.toByte)))
     assert(fetches == Vector(7))
   })
 
-  test("a scan of everything that fits fetches each entry once, however often it is repeated")(new Fixture(100) {
+  test("repeated scans fetch each entry once if all entries fit")(new Fixture(100) {
     (1 to 4).foreach(_ => (0L until 10L).foreach(get))
     assert(fetches == (0L until 10L).toVector)
   })
 
-  test("copies take no more than they may, and the least recently used go first")(new Fixture(25) {
+  test("copies stay within their limit, and the least recently used is evicted first")(new Fixture(25) {
     get(1)
     get(2)
     get(1)
@@ -66,7 +66,7 @@ class DiskCacheSuite extends AnyFunSuite {
     assert(fetches == Vector(1, 2, 3))
   })
 
-  test("of a scan of more than there is room for, repeated by every store, a part stays")(new Fixture(45) {
+  test("repeated scans that exceed the limit keep some entries")(new Fixture(45) {
     (1 to 3).foreach { _ =>
       timer.advance(1000)
       (0L until 8L).foreach(get)
@@ -74,7 +74,7 @@ class DiskCacheSuite extends AnyFunSuite {
     assert(fetches == (0L until 8L).toVector ++ (4L until 8L) ++ (4L until 8L))
   })
 
-  test("a copy that was changed or has gone is fetched again")(new Fixture(100) {
+  test("a changed or missing copy is fetched again")(new Fixture(100) {
     get(1)
     files.files.toVector.foreach { case (name, bytes) => files.files.put(name, bytes.updated(3, 99.toByte)) }
     assert(get(1).toSeq == Seq.fill(10)(1.toByte))
@@ -84,7 +84,7 @@ class DiskCacheSuite extends AnyFunSuite {
     assert(copies.bytes == 10)
   })
 
-  test("readers do not share what they have read")(new Fixture(100) {
+  test("readers do not share copies")(new Fixture(100) {
     get(1)
     val other = copies.get(EntryPlace("root", new UUID(2, 2), 1))(Future.successful(None))
     assert(other.value.get.get.isEmpty)

@@ -48,7 +48,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
 
   private def contentOf(length: Int): Array[Byte] = Array.tabulate(length)(_.toByte)
 
-  test("files arrive whole, whatever their length is to a range's, and replace what was there") {
+  test("files of any length are downloaded whole and replace existing ones") {
     val storage = new Storage
     val lengths = Seq(0, 1, 9, 10, 11, 35)
     val files = lengths.map(length => storage.put(s"whole$length", length))
@@ -60,7 +60,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     assert(storage.store.count("readRange") == 1 + 1 + 1 + 2 + 4)
   }
 
-  test("so many ranges are fetched at once, over all files, and no more") {
+  test("the number of concurrent range requests over all files is bounded") {
     val storage = new Storage
     val files = Seq(storage.put("many1", 25), storage.put("many2", 25))
     val unanswered = Vector.fill(6)(new Hang)
@@ -68,7 +68,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     val fetching = new Thread(() => storage.downloads.fetch(files))
     fetching.start()
     eventually(assert(storage.store.count("readRange") == atOnce))
-    // The second is not waited for before the first has been written.
+    // Ranges are written in order: a free place is used only after the first range is written.
     unanswered(1).release()
     assert(storage.store.count("readRange") == atOnce)
     unanswered(0).release()
@@ -81,7 +81,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     files.foreach(file => assert(Files.readAllBytes(file.to).toSeq == contentOf(25).toSeq))
   }
 
-  test("a file that is missing, shorter than it must be, or cannot be read is an error that names it") {
+  test("the error about a missing, short or unreadable file names it") {
     val storage = new Storage
     assert(intercept[FileNotFoundException](storage.downloads.fetch(Seq(storage.wanted("missing", 5)))).getMessage
       .contains("store/missing"))

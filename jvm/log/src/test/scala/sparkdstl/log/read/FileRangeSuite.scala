@@ -9,7 +9,7 @@ class FileRangeSuite extends AnyFunSuite {
 
   private def part(offset: Long, length: Int, file: String = "f") = SegmentPart(Some(file), offset, length, 0)
 
-  test("parts that lie close together are read at once, and those of other files are not") {
+  test("adjacent parts of one file are read in one request, and parts of other files are not") {
     val near = Vector(part(300, 50), part(24, 100), part(200, 100))
     val others = Vector(part(24, 100, "g"), SegmentPart(None, 0, 10, 0))
     val ranges = FileRange.shared(near ++ others)
@@ -17,7 +17,7 @@ class FileRangeSuite extends AnyFunSuite {
     assert(others.forall(!ranges.contains(_)))
   }
 
-  test("a range is no longer than what a request takes to be made, and carries few unwanted bytes") {
+  test("a range has a bounded length and few unwanted bytes") {
     val ranges = FileRange.shared(Vector(
       part(0, 3 * MiB),
       part(3 * MiB, MiB),
@@ -34,7 +34,7 @@ class FileRangeSuite extends AnyFunSuite {
     assert(ranges.size == 4)
   }
 
-  test("parts that overlap, as no writer leaves them, are read as they are named") {
+  test("overlapping parts are read correctly") {
     val outer = part(0, 100)
     val inner = part(10, 20)
     val last = part(60, 60)

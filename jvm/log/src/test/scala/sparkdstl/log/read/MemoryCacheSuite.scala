@@ -13,7 +13,7 @@ import sparkdstl.log.storage.ObjectTail
 
 class MemoryCacheSuite extends AnyFunSuite {
 
-  /** Without segments an entry weighs 256 bytes and what was fetched of it. */
+  /** An entry without segments weighs 256 bytes and its fetched bytes. */
   private def entry(length: Int): EntryFound = EntryFound.Logged(
     new LoadedEntry(
       FormatSamples.file,
@@ -44,7 +44,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("an entry is fetched once for all who want it at the same time, and later")(new Fixture {
+  test("concurrent and later callers share one fetch of an entry")(new Fixture {
     val all = Seq.fill(3)(get("a"))
     fetches.head._2.success(entry(10))
     assert(all.forall(_.value.get.get.isInstanceOf[EntryFound.Logged]))
@@ -52,7 +52,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(cache.weight == 266)
   })
 
-  test("what was fetched again for a second caller counts as used when that one came")(new Fixture {
+  test("an entry that is fetched again for a second caller counts as used when that caller asked")(new Fixture {
     timer.advance(100000)
     Seq.fill(2)(get("a")): Unit
     fetches.head._2.success(EntryFound.Absent)
@@ -64,7 +64,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(!held("a"))
   })
 
-  test("neither a missing object nor a failure is remembered")(new Fixture {
+  test("absence and failures are not cached")(new Fixture {
     get("a"): Unit
     fetches.last._2.success(EntryFound.Absent)
     assert(!held("a"))
@@ -75,7 +75,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(fetches.size == 3)
   })
 
-  test("a caller that joins a fetch which finds nothing fetches again: the entry may be new")(new Fixture {
+  test("a caller that joins a fetch without a result fetches again")(new Fixture {
     val first = get("a")
     val joined = Seq.fill(2)(get("a"))
     fetches(0)._2.success(EntryFound.Absent)
@@ -89,19 +89,19 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(late.forall(_.value.get.get == EntryFound.Absent) && fetches.size == 4)
   })
 
-  test("a fetch that throws is a failed one") {
+  test("a fetch that throws counts as failed") {
     val cache = new MemoryCache[String, EntryFound](1000, TestRuntime(new ManualTimer))(_.weight)
     assert(cache.get("a")(throw new IllegalStateException("closed")).value.exists(_.isFailure))
     assert(!cache.contains("a"))
   }
 
-  test("the least recently used go first, whichever arrived last, and no more than need be")(new Fixture {
+  test("the least recently used entries are evicted first, and no more than necessary")(new Fixture {
     Seq("a", "b", "c").foreach(load(_, 44))
     assert(cache.weight == 900)
     get("a"): Unit
     load("d", 44)
     assert(Seq("a", "b", "c", "d").map(held) == Seq(true, false, true, true))
-    // One that was asked for long ago and arrives now drives out those that came since.
+    // An entry that arrives late evicts the oldest of those that arrived since its request.
     get("slow"): Unit
     val slow = fetches.last._2
     Seq("e", "f", "g").foreach(load(_, 44))
@@ -110,7 +110,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(Seq("slow", "e", "f", "g").map(held) == Seq(true, false, true, true))
   })
 
-  test("an entry that is larger than the cache is held alone")(new Fixture {
+  test("an entry larger than the cache is held alone")(new Fixture {
     load("a", 44)
     load("large", 5000)
     assert(held("large") && !held("a"))
@@ -118,7 +118,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(cache.weight == 300)
   })
 
-  test("a damaged entry is fetched again, and fetches under way complete")(new Fixture {
+  test("a forgotten entry is fetched again, and a fetch under way completes")(new Fixture {
     load("a", 44)
     cache.forget("a")
     assert(!held("a") && cache.weight == 0)
@@ -129,7 +129,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     assert(asked.isCompleted && cache.weight == 300)
   })
 
-  test("the cache counts hits, joined fetches and misses")(new Fixture {
+  test("cached and joined entries count as hits, and fetched ones as misses")(new Fixture {
     val asked = get("a")
     val joined = get("a")
     fetches.head._2.success(entry(10))

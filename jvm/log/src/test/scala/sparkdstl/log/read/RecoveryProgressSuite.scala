@@ -11,7 +11,7 @@ class RecoveryProgressSuite extends AnyFunSuite {
     val progress = new RecoveryProgress(TestRuntime(timer))
   }
 
-  test("a report names which parts of a load are local and which are not")(new Fixture {
+  test("progress shows the fetched and the missing part of the stores that are loading")(new Fixture {
     val first = progress.begin("first", 20)
     val second = progress.begin("second", 20)
     assert(progress("storesLoading") == 2 && progress("changelogsToDo") == 0)
@@ -21,7 +21,7 @@ class RecoveryProgressSuite extends AnyFunSuite {
     second.foundLocally(20)
     assert(progress("snapshotBytesToDo") == 100 && progress("snapshotBytesFetched") == 30)
     assert(progress("snapshotBytesLocal") == 20)
-    // Another snapshot, because that one is damaged.
+    // An earlier snapshot replaces a damaged one.
     first.fetching(40)
     assert(progress("snapshotBytesToDo") == 70)
     first.fetched(40)

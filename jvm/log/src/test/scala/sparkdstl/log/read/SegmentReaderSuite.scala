@@ -39,7 +39,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     }
   }
 
-  test("a segment is found in its batch's entry, also when only the entry's end was fetched")(new Fixture {
+  test("a segment is found in its batch's entry even if only the entry's end was fetched")(new Fixture {
     val parts = Vector(Left(Array[Byte](1, 2)), Left(Array[Byte](3)))
     stored.writeEntry(0, otherRun, 1, None, CommittedSegment(key(0), 1, parts), committed(0, 1))
     assert(bytes(reader(), 0) == Seq[Byte](1, 2, 3))
@@ -48,7 +48,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(result(reader().find(key(0, 5))).isEmpty)
   })
 
-  test("a batch that is not in the log is in plain files; one that lacks the store is damaged")(new Fixture {
+  test("a batch without a log falls back to plain files, and an entry without the store is damaged")(new Fixture {
     stored.writeEntry(0, otherRun, 1, None, committed(0))
     stored.store.memory.begin(Put(stored.location.entry(1), Payload(content)))
     stored.writeEntry(2, otherRun, 1, None)
@@ -57,7 +57,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
   })
 
-  test("a store's segments are read from all entries, its snapshots from those that have some")(new Fixture {
+  test("a store's segments are read from all entries, and the newest entry lists the snapshots")(new Fixture {
     val snapshot = CommittedSegment(key(1, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](4))))
     (0L to 3L).foreach { batch =>
       val segments = if (batch == 1) Seq(committed(1), committed(1, 1), snapshot) else Seq(committed(batch))
@@ -78,7 +78,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(failure(reader().snapshots()).getMessage.contains("DSTL_READ_FAILED"))
   })
 
-  test("a missing entry is read again, and an unreadable one is an error")(new Fixture {
+  test("a missing entry is looked up again, and an unreadable entry fails the read")(new Fixture {
     val same = reader()
     assert(!result(same.isCommitted(0)))
     stored.writeEntry(0, otherRun, 1, None, committed(0))
@@ -87,7 +87,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(result(same.isCommitted(0)))
   })
 
-  test("damaged bytes are never returned")(new Fixture {
+  test("bytes that differ from what was written are never returned")(new Fixture {
     stored.put(file(1))
     val elsewhere = CommittedSegment(key(0), 1, Vector(Right(part(1).copy(offset = 0, length = 1))))
     val missing = CommittedSegment(key(0, 1), 1, Vector(Right(part(2))))
@@ -104,7 +104,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(fails(2).isInstanceOf[DamagedLogException])
   })
 
-  test("an entry that was built on another than the one below is refused, in whichever order they are read") {
+  test("an entry that does not link to the entry below is refused in either order of reading") {
     def written = {
       val fixture = new Fixture
       val first = fixture.stored.writeEntry(0, otherRun, 1, None, committed(0))
@@ -124,7 +124,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     }
   }
 
-  test("parts that lie together in a data file are fetched once, and damage of one is its own")(new Fixture {
+  test("adjacent parts of a data file are fetched once, and damage of one does not affect the others")(new Fixture {
     stored.put(file(1))
     val content = Array.tabulate[Byte](70)(_.toByte)
     val segments = (0 to 2).map { store =>
@@ -142,18 +142,18 @@ class SegmentReaderSuite extends AnyFunSuite {
       assert(result(read(shared, store)).toSeq == content.slice(24 + 12 * store, 34 + 12 * store).toSeq)
     }
     assert(stored.store.count("readRange") == 1)
-    // Damage of one.
+    // One part is damaged.
     holds(content.updated(40, 99.toByte))
     val damaged = reader()
     assert(result(read(damaged, 0)).length == 10)
     assert(failure(read(damaged, 1)).isInstanceOf[DamagedLogException])
     assert(result(read(damaged, 2)).length == 10)
-    // An object that ends before the last of them.
+    // The object ends before the last part.
     holds(content.take(50))
     val short = reader()
     assert(result(read(short, 0)).length == 10 && result(read(short, 1)).length == 10)
     assert(failure(read(short, 2)).isInstanceOf[DamagedLogException])
-    // Storage that does not answer is not asked for less instead.
+    // After a failed request the reader does not fall back to single parts.
     holds(content)
     val before = stored.store.count("readRange")
     stored.store.script("readRange", Fail())
@@ -161,7 +161,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(stored.store.count("readRange") == before + 1)
   })
 
-  test("parts that lie together in one entry are fetched once, those of another entry again")(new Fixture {
+  test("adjacent parts of an entry are fetched once, and the parts of its replacement again")(new Fixture {
     def write(first: Byte) = stored.writeEntry(
       0,
       otherRun,
@@ -179,7 +179,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     }
     (0 to 9).foreach(store => assert(read(some, store) == (1, store)))
     assert(stored.store.count("readRange") == 1)
-    // The same name, and the same places in it.
+    // The replacement has the same name and the same offsets.
     val ranges = new SharedRanges(new MemoryCache(1000, stored.runtime)(_ => Some(1L)), None, stored.runtime)
     assert(read(reader(fetchLength = 100, shared = ranges), 3) == (1, 3))
     write(2): Unit

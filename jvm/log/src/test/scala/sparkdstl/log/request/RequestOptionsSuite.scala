@@ -15,7 +15,7 @@ class RequestOptionsSuite extends AnyFunSuite {
     window.snapshot()
   }
 
-  test("percentiles are of the last latencies only") {
+  test("percentiles cover the last latencies only") {
     val window = new LatencyWindow(100)
     assert(window.snapshot().percentileNanos(0.95) == 0)
     (1 to 1000).foreach(n => window.record(n.toLong))
@@ -27,7 +27,7 @@ class RequestOptionsSuite extends AnyFunSuite {
     assert(latencies.percentileNanos(0) == 901)
   }
 
-  test("with few measurements a hedge waits for the whole timeout") {
+  test("a hedge waits for the whole timeout until enough latencies are known") {
     assert(hedged.hedgeMillis(observed(Nil)) == Some(1000L))
     assert(hedged.hedgeMillis(observed(Seq.fill(19)(1L))) == Some(1000L))
   }
@@ -36,7 +36,7 @@ class RequestOptionsSuite extends AnyFunSuite {
     assert(hedged.hedgeMillis(observed(Seq.fill(90)(40L) ++ Seq.fill(10)(250L))) == Some(250L))
   }
 
-  test("a hedge waits for twice the median at least, and never less than the floor") {
+  test("a hedge waits at least for twice the median and for the floor") {
     assert(hedged.hedgeMillis(observed(Seq.fill(100)(40L))) == Some(80L))
     assert(hedged.hedgeMillis(observed(Seq.fill(100)(1L))) == Some(RequestOptions.FloorMillis))
   }
@@ -45,23 +45,23 @@ class RequestOptionsSuite extends AnyFunSuite {
     assert(hedged.hedgeMillis(observed(Seq.fill(100)(4000L))) == Some(1000L))
   }
 
-  test("a fixed policy waits for its timeout, and no retries for ever") {
+  test("the fixed policy hedges at its timeout, and the policy without retries never does") {
     assert(hedged.copy(policy = RetryPolicy.Fixed).hedgeMillis(observed(Seq.fill(100)(1L))) == Some(1000L))
     assert(hedged.copy(policy = RetryPolicy.NoRetry).hedgeMillis(observed(Nil)).isEmpty)
   }
 
-  test("the delay after an error doubles up to ten seconds, and is spread to both sides") {
+  test("the delay after an error doubles up to ten seconds and has jitter in both directions") {
     assert((1 to 7).map(hedged.retryDelayMillis(_, 0.5)) == Seq(500, 1000, 2000, 4000, 8000, 10000, 10000))
     assert(hedged.retryDelayMillis(1, 0) == 250 && hedged.retryDelayMillis(1, 1) == 750)
     assert(hedged.retryDelayMillis(1000000, 0.5) == 10000)
   }
 
-  test("a delay of nothing still grows, and one that is set longer than ten seconds stays") {
+  test("a delay of zero grows, and a delay above ten seconds stays constant") {
     assert((1 to 3).map(hedged.copy(nextAttemptDelayMillis = 0).retryDelayMillis(_, 0.5)) == Seq(1, 2, 4))
     assert((1 to 2).map(hedged.copy(nextAttemptDelayMillis = 60000).retryDelayMillis(_, 0.5)) == Seq(60000, 60000))
   }
 
-  test("early attempts are one in ten, and ten at first") {
+  test("the hedge budget allows one in ten requests after the first ten hedges") {
     val budget = new HedgeBudget
     assert((1 to 12).map(_ => budget.take()) == Seq.fill(10)(true) ++ Seq.fill(2)(false))
     (1 to 9).foreach(_ => budget.earn())

@@ -9,12 +9,12 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.storage.OperationKind
 
-/** The states of a request and its attempts, under any sequence of answers, errors and time. */
+/** The states of a request and its attempts under any sequence of answers, errors and delays. */
 class RequestStateSuite extends AnyFunSuite {
   import AttemptState._
   import RequestStateSuite._
 
-  test("an attempt changes its state as the table says, and in no other way") {
+  test("an attempt allows exactly the transitions of the table") {
     val ends = Seq(Succeeded, Refused, Unanswered)
     val table = Map[AttemptState, Seq[AttemptState]](Running -> (Aborted +: ends), Aborted -> ends)
     for (from <- AttemptState.all; to <- AttemptState.all)
@@ -22,7 +22,7 @@ class RequestStateSuite extends AnyFunSuite {
       else intercept[IllegalStateException](from.next(to))
   }
 
-  test("a request that has its outcome has no other, and begins nothing") {
+  test("a request has one outcome and begins no attempt after it") {
     val decided =
       RequestState(RequestKind(OperationKind.Read), options).begin(AttemptReason.First, 0, Some(1)).decided(5)
     intercept[IllegalStateException](decided.decided(6))
@@ -55,11 +55,11 @@ class RequestStateSuite extends AnyFunSuite {
     assert(Test.check(Test.Parameters.default.withMinSuccessfulTests(500), property).passed)
   }
 
-  holds("no more attempts are waited for than allowed") { driven =>
+  holds("the number of running attempts is bounded") { driven =>
     driven.state.attempts.count(_.state == Running) <= options.maxAttempts
   }
 
-  holds("a write has failed only if storage has refused each of its attempts") { driven =>
+  holds("a write fails only if storage refuses all of its attempts") { driven =>
     val isFailed = driven.outcome.exists(_.isInstanceOf[Outcome.Failed])
     !isFailed || !driven.state.kind.isWrite || driven.state.attempts.forall(_.state == Refused)
   }
@@ -68,22 +68,22 @@ class RequestStateSuite extends AnyFunSuite {
     driven.state.kind.isWrite || !driven.outcome.exists(_.isInstanceOf[Outcome.Unknown])
   )
 
-  holds("until the deadline another attempt follows, unless one was refused permanently or none may follow") { driven =>
+  holds("another attempt is due before the deadline unless the request may not repeat") { driven =>
     val isTrying = driven.state.phase == RequestPhase.Trying && driven.state.kind.concurrent
-    // A retry that would come after the deadline is not made.
+    // No retry is due after the deadline.
     val isLate = driven.nowNanos > deadlineNanos - 20 * 1000000000L
     !isTrying || isLate || driven.state.wakeNanos.isDefined
   }
 
-  holds("where attempts may not overlap, one begins only after storage has refused all earlier ones") { driven =>
+  holds("an attempt that may not overlap begins only after storage has refused all earlier ones") { driven =>
     driven.state.kind.concurrent || driven.state.attempts.dropRight(1).forall(_.state == Refused)
   }
 
-  holds("after a permanent refusal, and after the outcome, nothing is due") { driven =>
+  holds("no attempt is due after a definite refusal or an outcome") { driven =>
     driven.state.phase == RequestPhase.Trying || driven.state.wakeNanos.isEmpty
   }
 
-  test("while the oldest is aborted for another, the attempts waited for are the newest") {
+  test("the oldest attempts are aborted, and the newest keep running") {
     val begun = (1 to 5).foldLeft(RequestState(RequestKind(OperationKind.Read), options)) { (state, number) =>
       state.begin(if (number == 1) AttemptReason.First else AttemptReason.Slow, number.toLong, None)
     }
@@ -97,12 +97,12 @@ private object RequestStateSuite {
     RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   val deadlineNanos: Long = 600 * 1000000000L
 
-  /** What happens to a request next; which attempt it concerns depends on how many are under way. */
+  /** The next event of a request; the number of attempts under way decides which attempt it concerns. */
   sealed trait Event
   final case class Time(millis: Long) extends Event
   final case class Answer(choice: Int, error: Option[Throwable]) extends Event
 
-  /** A request with its clock, as [[RunningRequest]] drives one. */
+  /** A request with its clock, driven like a [[RunningRequest]]. */
   final case class Driven(state: RequestState, nowNanos: Long = 0, outcome: Option[Outcome[Int]] = None) {
 
     def run(events: Seq[Event]): Seq[Driven] = events.scanLeft(this)(_.after(_))

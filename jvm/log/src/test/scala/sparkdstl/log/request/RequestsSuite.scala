@@ -52,7 +52,7 @@ class RequestsSuite extends AnyFunSuite {
 
     def run(kind: RequestKind = write, timeoutMillis: Long = 600000): Running = new Running(kind, timeoutMillis)
 
-    /** Makes requests that take so long each, one after another. */
+    /** Runs `count` requests in sequence that take `millis` each. */
     def observe(count: Int, millis: Long, kind: RequestKind = write): Unit = (1 to count).foreach { _ =>
       val running = run(kind)
       timer.advance(millis)
@@ -68,9 +68,7 @@ class RequestsSuite extends AnyFunSuite {
     val running = run(kind, timeoutMillis)
   }
 
-  // The first success.
-
-  test("the first success counts, at the first attempt, and leaves no timer")(new One {
+  test("a success of the first attempt ends the request and its timer")(new One {
     assert(running.outcome.isEmpty)
     running.attempts.succeed(1)
     assert(running.outcome.contains(Outcome.Done("answer 1")))
@@ -79,7 +77,7 @@ class RequestsSuite extends AnyFunSuite {
   })
 
   for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
-    test(s"$name: a slow attempt is followed by another, and the first success counts")(new One(options = options) {
+    test(s"$name: a slow attempt is hedged, and the first success counts")(new One(options = options) {
       timer.advance(999)
       assert(running.attempts.begun == 1)
       timer.advance(1)
@@ -91,7 +89,7 @@ class RequestsSuite extends AnyFunSuite {
       assert(timer.pending == 0)
     })
 
-    test(s"$name: so many attempts are under way at once, and the oldest may still answer")(new One(options = options) {
+    test(s"$name: concurrent attempts are bounded, and the oldest may still succeed")(new One(options = options) {
       timer.advance(500000)
       assert(running.attempts.begun - (1 to running.attempts.begun).count(running.attempts.isCancelled) == 3)
       running.attempts.succeed(1)
@@ -99,7 +97,7 @@ class RequestsSuite extends AnyFunSuite {
       assert(metrics().hedgesWon.value == 0)
     })
 
-    test(s"$name: errors lead to further attempts until the deadline, ever later")(new One(options = options) {
+    test(s"$name: errors are retried until the deadline at growing delays")(new One(options = options) {
       for (attempt <- 1 to 40) {
         running.attempts.fail(attempt)
         assert(running.outcome.isEmpty)
@@ -115,9 +113,9 @@ class RequestsSuite extends AnyFunSuite {
     })
   }
 
-  // Connections that are dead without an error.
+  // Attempts without an answer.
 
-  test("while no attempt answers, another replaces the oldest, at longer intervals")(new One(write, 60000, fixed) {
+  test("an unanswered attempt is replaced at growing intervals")(new One(write, 60000, fixed) {
     val begun = (0 until 60).map { _ =>
       val before = running.attempts.begun
       timer.advance(1000)
@@ -129,7 +127,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(timer.pending == 0)
   })
 
-  test("of the attempts the oldest is aborted first, and never more than needed")(new One {
+  test("each new attempt beyond the limit aborts the oldest one")(new One {
     timer.advance(3999)
     assert(running.attempts.begun == 3 && !(1 to 3).exists(running.attempts.isCancelled))
     timer.advance(1)
@@ -140,7 +138,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.outcome.contains(Outcome.Done("answer 5")))
   })
 
-  test("an aborted write may have taken effect, whatever became of the others") {
+  test("an aborted attempt leaves the outcome of a write unknown") {
     for (ends <- Seq(true, false)) {
       val f = new Fixture
       val running = f.run(timeoutMillis = 10000)
@@ -155,14 +153,14 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("the error of an aborted attempt leads to no further attempt: another has taken its place")(new One {
+  test("the error of an aborted attempt starts no further attempt")(new One {
     timer.advance(4000)
     running.attempts.fail(1, new java.io.InterruptedIOException("aborted"))
     timer.advance(3999)
     assert(running.attempts.begun == 4 && running.outcome.isEmpty)
   })
 
-  test("a large object is given the time that its bytes take on a slow line")(new One(large) {
+  test("the timeout of an attempt grows with the size of its object")(new One(large) {
     timer.advance(128000)
     // At 0, 1, 2, 4, 8, 16, 32, 64 and 128 s.
     assert(running.attempts.begun == 9)
@@ -172,7 +170,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 10)
   })
 
-  test("hedges do not use up the attempts that errors need")(new One {
+  test("hedges do not reduce the number of retries")(new One {
     timer.advance(2000)
     assert(running.attempts.begun == 3)
     (1 to 3).foreach(running.attempts.fail(_))
@@ -182,12 +180,12 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.outcome.contains(Outcome.Done("answer 4")))
   })
 
-  test("a request whose next attempt is just being started is not over") {
+  test("a request does not end while its next attempt is being started") {
     val timer = new TimerOfAnotherThread
     val requests = new Requests(hedged, TestRuntime(timer))
     val attempts = new ScriptedAttempts
     val pending = requests.run(write, "put of /x", 600000)(attempts)
-    // Each attempt is accounted for with this lock: the other thread comes no further than there until the error is dealt with.
+    // Each attempt is registered under this lock, so the other thread waits there until the error is handled.
     requests.synchronized {
       timer.isDue = true
       attempts.fail(1, new IOException("lost"))
@@ -198,7 +196,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(pending.value.map(_.get).contains(Outcome.Done("answer 2")))
   }
 
-  test("an attempt that has failed has not timed out: the next one waits for its delay")(new One(options = quick) {
+  test("a retry waits for its delay even if a hedge would be due")(new One(options = quick) {
     running.attempts.fail(1)
     timer.advance(499)
     assert(running.attempts.begun == 1)
@@ -206,7 +204,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 2)
   })
 
-  test("without retries an attempt has until the deadline, and an error ends the request")(new Fixture(none) {
+  test("without retries an attempt runs until the deadline, and an error ends the request")(new Fixture(none) {
     val unanswered = run()
     timer.advance(500000)
     assert(unanswered.attempts.begun == 1)
@@ -219,7 +217,7 @@ class RequestsSuite extends AnyFunSuite {
 
   // Hedges.
 
-  test("a hedge starts once an attempt is slower than recent ones of its kind and size")(new Fixture {
+  test("a hedge starts when an attempt is slower than recent ones of its kind and size")(new Fixture {
     observe(RequestOptions.MinSamples, 40)
     val other = run(RequestKind(OperationKind.Put, 1000000))
     val running = run()
@@ -229,17 +227,17 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 2 && other.attempts.begun == 1)
   })
 
-  test("when everything is slow few attempts are started early, and late ones all the same")(new Fixture {
+  test("the hedge budget limits early attempts but not attempts after the timeout")(new Fixture {
     observe(100, 40)
     val all = (1 to 100).map(_ => run())
     timer.advance(999)
-    // Ten are saved, and a hundred requests have earned no more than fits.
+    // The budget holds ten hedges at most, also after a hundred requests.
     assert(metrics().hedges.value == 10)
     timer.advance(1)
     assert(all.forall(_.attempts.begun >= 2))
   })
 
-  test("a storage that is slow as a whole takes no hedges from another") {
+  test("each storage has its own hedge budget") {
     val (histories, timer) = (new StorageHistories, new ManualTimer)
     def on(path: String) = new Fixture(history = histories.of(new Path(path)), timer = timer)
     val (slow, again, healthy) = (on("s3a://slow/a"), on("s3a://slow/b"), on("s3a://healthy/a"))
@@ -251,7 +249,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(slow.metrics().hedges.value == 10 && sameSlow.attempts.begun == 1 && other.attempts.begun == 2)
   }
 
-  test("cancelled attempts count with the time they had, so that hedges stay few")(new Fixture {
+  test("cancelled attempts count with the time that they ran")(new Fixture {
     observe(RequestOptions.MinSamples, 40)
     for (_ <- 1 to 10) {
       val running = run()
@@ -266,15 +264,15 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 2)
   })
 
-  // How writes end.
+  // Outcomes of writes.
 
-  test("a write that storage refuses permanently fails at once with that error")(new One {
+  test("a definite refusal fails a write at once with its error")(new One {
     running.attempts.fail(1, denied)
     assert(running.failure.getCause == denied && running.failure.getMessage.contains("denied"))
     assert(timer.pending == 0 && running.attempts.begun == 1)
   })
 
-  test("a write one of whose attempts ended without an answer is unknown, though another was refused")(new One {
+  test("a write is unknown if one attempt was refused and another ended without an answer")(new One {
     running.attempts.fail(1, new IOException("reset"))
     timer.advance(500)
     running.attempts.fail(2, denied)
@@ -282,7 +280,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.unknown.getSuppressed.exists(_.getMessage == "reset"))
   })
 
-  test("a write that was refused while another attempt is unanswered waits for that one until the deadline") {
+  test("a refused write waits for its unanswered attempts until the deadline") {
     for (answers <- Seq(true, false)) {
       val f = new Fixture
       val running = f.run()
@@ -301,7 +299,7 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("a write without an answer until the deadline is unknown, and begins nothing more")(new One(write, 2500) {
+  test("a write without an answer at the deadline is unknown and begins no attempt")(new One(write, 2500) {
     timer.advance(2500)
     val error = running.unknown
     assert(error.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
@@ -314,21 +312,21 @@ class RequestsSuite extends AnyFunSuite {
     assert(metrics().unknown.value == 1)
   })
 
-  test("the deadline's error shows what was at the root")(new One(timeoutMillis = 1200) {
+  test("the error at the deadline shows the root cause")(new One(timeoutMillis = 1200) {
     running.attempts.fail(1, new IOException("read-back failed", new IOException("no route to host")))
     timer.advance(1200)
     assert(running.unknown.getMessage.contains("no route to host"))
     assert(running.unknown.getCause.getMessage == "read-back failed")
   })
 
-  test("a write whose attempts were all refused, but not permanently, fails at its deadline")(new One(write, 1000) {
+  test("a write whose attempts were all refused with passing errors fails at its deadline")(new One(write, 1000) {
     running.attempts.fail(1, new FileNotFoundException("no bucket"))
     timer.advance(500)
     running.attempts.fail(2, new FileNotFoundException("no bucket"))
     assert(running.failure.getMessage.contains("no bucket"))
   })
 
-  test("a request that must not overlap has no hedge, and no attempt after one without an answer")(new Fixture {
+  test("a request that must not overlap is neither hedged nor retried after a missing answer")(new Fixture {
     val unanswered = run(cautious, timeoutMillis = 60000)
     timer.advance(59999)
     assert(unanswered.attempts.begun == 1)
@@ -340,30 +338,30 @@ class RequestsSuite extends AnyFunSuite {
     assert(failing.attempts.begun == 1)
   })
 
-  test("a request that must not overlap is retried where it certainly was not done")(new One(cautious) {
+  test("a request that must not overlap is retried after an error that proves no effect")(new One(cautious) {
     running.attempts.fail(1, new FileNotFoundException("not yet"))
     timer.advance(500)
     running.attempts.succeed(2)
     assert(running.outcome.contains(Outcome.Done("answer 2")))
   })
 
-  // How reads end.
+  // Outcomes of reads.
 
-  test("a read that is never answered has failed at its deadline")(new One(read, timeoutMillis = 2500) {
+  test("an unanswered read fails at its deadline")(new One(read, timeoutMillis = 2500) {
     timer.advance(2500)
     assert(running.failure.asInstanceOf[DstlException].condition == "DSTL_REQUEST_TIMEOUT")
     assert(metrics(read).failures.value == 1)
   })
 
-  test("a read whose error no attempt would mend fails at once, though another attempt is unanswered")(new One(read) {
+  test("a definite refusal fails a read at once even if another attempt is unanswered")(new One(read) {
     timer.advance(1000)
     running.attempts.fail(2, denied)
     assert(running.failure.getCause == denied && running.attempts.isCancelled(1))
   })
 
-  // What cannot be started.
+  // Attempts and timers that cannot be started.
 
-  test("an attempt that cannot be started counts as an error, and nothing is held for ever") {
+  test("an attempt that cannot be started counts as an error and leaks nothing") {
     for (error <- Seq(new IOException("no"), new OutOfMemoryError("unable to create native thread"))) {
       val f = new Fixture
       val attempts = new ScriptedAttempts
@@ -379,21 +377,21 @@ class RequestsSuite extends AnyFunSuite {
     }
   }
 
-  test("without a timer a request fails instead of having no deadline") {
+  test("a request without a timer fails") {
     val requests = new Requests(hedged, TestRuntime(StoppedTimer))
     val attempts = new ScriptedAttempts
     val outcome = requests.run(write, "put of /x", 1000)(attempts)
     assert(outcome.value.get.get.isInstanceOf[Outcome.Failed] && attempts.begun == 0)
   }
 
-  test("a request without time is not begun")(new One(timeoutMillis = 0) {
+  test("a request with a timeout of zero begins no attempt")(new One(timeoutMillis = 0) {
     running.failure
     assert(running.attempts.begun == 0)
   })
 
   // The end.
 
-  test("closing ends all requests: a write is unknown, a read has failed; later answers change nothing")(new Fixture {
+  test("closing makes unanswered writes unknown and fails all other requests")(new Fixture {
     val (writing, reading, retrying) = (run(), run(read), run())
     retrying.attempts.fail(1, new FileNotFoundException("no bucket"))
     requests.close()
@@ -409,7 +407,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(retrying.attempts.begun == 1 && timer.pending == 0)
   })
 
-  test("a closed run is quiet once its last attempt has ended, or is given up")(new One {
+  test("closed requests are quiet when their last attempt has ended or the wait times out")(new One {
     timer.advance(1000)
     requests.close()
     val short = requests.whenQuiet(10)
@@ -424,7 +422,7 @@ class RequestsSuite extends AnyFunSuite {
     assert(timer.pending == 0)
   })
 
-  test("an answer that is there before the request knows its attempt counts")(new Fixture {
+  test("an attempt that completes before it is registered counts")(new Fixture {
     val done = requests.run(write, "put of /x", 1000)(_ => new Attempt(Future.successful("now")))
     assert(done.value.get.get == Outcome.Done("now") && timer.pending == 0)
   })
@@ -438,7 +436,7 @@ class RequestsSuite extends AnyFunSuite {
   })
 }
 
-/** What is due it runs on another thread at once, and returns when that thread has ended or waits for a lock. */
+/** Runs a due action at once on another thread, and returns when that thread has ended or waits for a lock. */
 private final class TimerOfAnotherThread extends Timer {
   @volatile var isDue = false
   private var thread = Option.empty[Thread]

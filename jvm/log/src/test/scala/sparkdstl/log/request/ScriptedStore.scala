@@ -8,8 +8,8 @@ import scala.concurrent.{Future, Promise}
 import sparkdstl.log.storage._
 
 /**
- * A store in memory whose answers go as scripted, by operation and in order of asking; what is not scripted works. Says
- * what was asked.
+ * A store in memory with scripted behaviour by operation, in order of the requests; other requests succeed. Records
+ * the requests.
  */
 final class ScriptedStore(override val replacesAtomically: Boolean = true) extends ObjectStore {
   import ScriptedStore._
@@ -22,7 +22,7 @@ final class ScriptedStore(override val replacesAtomically: Boolean = true) exten
   def script(operation: String, behaviours: Behaviour*): Unit =
     scripts.getOrElseUpdate(operation, mutable.Queue.empty) ++= behaviours
 
-  /** What is not scripted behaves like this. */
+  /** Requests without a script behave like this. */
   def always(operation: String, behaviour: Behaviour): Unit = always(operation) = behaviour
 
   @volatile var deletionPageSize: Int = Int.MaxValue
@@ -62,7 +62,7 @@ object ScriptedStore {
     }
   }
 
-  /** Does not answer until [[release]]d, which another thread may do before it is asked, and takes effect then. */
+  /** Takes effect and answers when [[release]]d, which another thread may do before the request. */
   final class Hang extends Behaviour {
     private var waiting = Option.empty[() => Unit]
     private var isReleased = false

@@ -24,7 +24,7 @@ class SlowRequestsSuite extends AnyFunSuite {
     attempts
   }
 
-  test("a request is named each half a minute until it is done, with what its attempts came to") {
+  test("a slow request is logged every 30 seconds with the states of its attempts") {
     val attempts = run("read of /x")
     timer.advance(29999)
     assert(lines.isEmpty)
@@ -43,7 +43,7 @@ class SlowRequestsSuite extends AnyFunSuite {
     assert(lines.size == 2 && timer.pending == 0)
   }
 
-  test("of many slow requests one is named, and the others are counted in the next line") {
+  test("one of many slow requests is named, and the others are counted in the next line") {
     lines.clear()
     val first = (1 to 10).map(number => run(s"read of /$number"))
     timer.advance(31000)
@@ -53,7 +53,7 @@ class SlowRequestsSuite extends AnyFunSuite {
     first.foreach(_.succeed(1))
   }
 
-  test("a request with a shorter deadline is not reported: it ends with an error") {
+  test("a request with a deadline below the threshold is not logged") {
     lines.clear()
     run("read of /short", timeoutMillis = 30000)
     timer.advance(60000)

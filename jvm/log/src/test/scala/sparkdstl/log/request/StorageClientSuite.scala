@@ -40,7 +40,7 @@ class StorageClientSuite extends AnyFunSuite {
       to
     }
 
-    /** Of those. */
+    /** The remaining objects of [[putMany]]. */
     def left: Seq[String] =
       store.memory.begin(ListObjects(new Path("/many"))).result.value.get.get.map(_.path.getName).sorted
 
@@ -57,25 +57,25 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Exclusive creation.
 
-  test("a creation asks nothing but to create")(new Fixture {
+  test("a creation takes one request")(new Fixture {
     assert(outcome(create()) == Outcome.Done(Creation.Ours))
     assert(store.asked == Seq("create") && timer.pending == 0)
   })
 
-  test("a creation that finds its own content in the first attempt has succeeded")(new Fixture {
+  test("a conflict of the first attempt with its own content is a success")(new Fixture {
     store.script("create", LoseReply(taken))
     assert(outcome(create()) == Outcome.Done(Creation.Ours))
     assert(content == "ours")
   })
 
-  test("a creation that finds its own content in a later attempt has succeeded")(new Fixture {
+  test("a conflict of a later attempt with the creation's own content is a success")(new Fixture {
     store.script("create", LoseReply())
     val creation = create()
     timer.advance(500)
     assert(outcome(creation) == Outcome.Done(Creation.Ours))
   })
 
-  test("a creation that finds another's content names its writer")(new Fixture {
+  test("a creation that conflicts with another writer returns that writer's object")(new Fixture {
     put("theirs")
     outcome(create()) match {
       case Outcome.Done(Creation.Taken(ObjectTail(bytes, length))) =>
@@ -85,7 +85,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(content == "theirs")
   })
 
-  test("another writer's object stays, although an attempt of ours is unanswered")(new Fixture {
+  test("an unanswered attempt does not replace another writer's object")(new Fixture {
     val unanswered = new Hang
     store.script("create", unanswered)
     val creation = create()
@@ -96,7 +96,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(content == "theirs")
   })
 
-  test("the read-back is tried again like any read")(new Fixture {
+  test("the read-back of a creation is retried and hedged")(new Fixture {
     store.script("create", LoseReply(taken))
     store.script("readTail", Fail(), Fail(), new Hang)
     val creation = create()
@@ -108,7 +108,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.count("create") == 1 && store.count("readTail") == 4)
   })
 
-  test("a read-back that fails until the deadline leaves the outcome unknown, and names the cause")(new Fixture {
+  test("a creation is unknown with the root cause if its read-back fails until the deadline")(new Fixture {
     store.script("create", LoseReply(taken))
     store.always("readTail", Fail(new IOException("read", new IOException("no route to host"))))
     val creation = create(timeoutMillis = 5000)
@@ -117,13 +117,13 @@ class StorageClientSuite extends AnyFunSuite {
     assert(timer.pending == 0)
   })
 
-  test("a read-back that is refused leaves the outcome unknown at once")(new Fixture {
+  test("a creation is unknown at once if its read-back is refused")(new Fixture {
     store.script("create", LoseReply(taken))
     store.script("readTail", Fail(new AccessControlException("denied")))
     assert(unknown(create()).getMessage.contains("denied"))
   })
 
-  test("an object that was found and is gone again is created after a while") {
+  test("a creation is retried if the conflicting object is gone") {
     for (conflict <- Seq(taken, new Conflict)) {
       val f = new Fixture
       f.store.script("create", Fail(conflict))
@@ -134,21 +134,21 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("a creation that was refused after it may have been made is unknown")(new Fixture {
+  test("a creation is unknown if it is refused after an attempt that may have succeeded")(new Fixture {
     store.script("create", Fail(taken), Fail(new AccessControlException("denied")))
     val creation = create()
     timer.advance(500)
     assert(unknown(creation).getMessage.contains("denied"))
   })
 
-  test("an object that is found and gone again until the deadline is unknown")(new Fixture {
+  test("a creation is unknown at the deadline if each conflicting object is gone on read-back")(new Fixture {
     store.always("create", Fail(taken))
     val creation = create(timeoutMillis = 3000)
     timer.advance(3000)
     assert(unknown(creation).getMessage.contains("412"))
   })
 
-  test("a comparison that throws leaves the outcome unknown")(new Fixture {
+  test("a creation is unknown if the comparison of its content throws")(new Fixture {
     put("theirs")
     val creation = storage.create(path, ours, 1000)(_ => throw new IllegalStateException("judge"))
     assert(unknown(creation).getMessage == "judge")
@@ -156,7 +156,7 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Other writes.
 
-  test("each trial of exclusive creation has another name, and all are deleted afterwards")(new Fixture {
+  test("each trial of exclusive creation has its own name, and all are deleted afterwards")(new Fixture {
     store.script("createsExclusively", LoseReply())
     val outcomes = storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
     timer.advance(2000)
@@ -165,12 +165,12 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
   })
 
-  test("a put whose object is there already has succeeded")(new Fixture {
+  test("a put of an existing object succeeds")(new Fixture {
     store.script("put", Fail(taken))
     assert(outcome(storage.run(Put(path, ours), 1000)) == Outcome.Done(()))
   })
 
-  test("a replacement is hedged only where storage replaces in one step") {
+  test("a replacement is hedged only if storage replaces atomically") {
     for (atomic <- Seq(true, false)) {
       val f = new Fixture(atomic)
       val unanswered = new Hang
@@ -184,14 +184,14 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("where replacing deletes first, a replacement without an answer is not repeated")(new Fixture(atomic = false) {
+  test("an unanswered replacement is not repeated if storage replaces in two steps")(new Fixture(atomic = false) {
     store.script("replace", Fail(new IOException("reset")))
     assert(unknown(storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
     timer.advance(100000)
     assert(store.count("replace") == 1)
   })
 
-  test("objects that storage deletes one by one are requests of their own, retried one by one")(new Fixture {
+  test("each page of a deletion is retried separately")(new Fixture {
     val paths = putMany(6)
     store.deletionPageSize = 1
     val slow = new Hang
@@ -203,7 +203,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(outcome(deletion) == Outcome.Done(()) && store.count("delete") == 7)
   })
 
-  test("of a deletion that half fails all is tried, and what is unknown counts more than what has failed")(new Fixture {
+  test("a deletion tries all pages, and an unknown page outweighs a failed one")(new Fixture {
     val paths = putMany(3)
     store.deletionPageSize = 1
     store.always("delete", new Hang)
@@ -214,7 +214,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(left == Seq("1", "3"))
   })
 
-  test("a deletion is repeated until it is done")(new Fixture {
+  test("a deletion is retried after an error and after a timeout")(new Fixture {
     put("x")
     store.script("delete", Fail(), new Hang)
     val deletion = storage.delete(Seq(path), 60000)
@@ -225,7 +225,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(outcome(storage.delete(Nil, 1000)) == Outcome.Done(()) && store.count("delete") == 3)
   })
 
-  test("a request begins after its pause, with all of its time, and a pause that fails is its outcome")(new Fixture {
+  test("a request begins after its pause with its full timeout, and fails with a failed pause")(new Fixture {
     val pause = Promise[Unit]()
     val paused = storage.pausing { case _: Create => pause.future; case _ => Future.failed(new IOException("no")) }
     val creation = paused.create(path, ours, 1000)(_ => true)
@@ -238,14 +238,14 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Reads.
 
-  test("a missing object is an answer, and is not requested again")(new Fixture {
+  test("the absence of an object is an answer and is not retried")(new Fixture {
     assert(outcome(storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
     assert(outcome(storage.run(ReadTail(path, 10), 1000)) == Outcome.Done(None))
     assert(outcome(storage.run(ReadRange(path, 0, 10), 1000)) == Outcome.Done(None))
     assert(store.asked == Seq("read", "readTail", "readRange"))
   })
 
-  test("an object of another length fails at once")(new Fixture {
+  test("a read of an object with an unexpected length fails at once")(new Fixture {
     put("123456")
     for (read <- Seq(storage.run(Read(path, 5), 1000), storage.run(ReadRange(path, 3, 4), 1000)))
       assert(outcome(read).isInstanceOf[Outcome.Failed])

@@ -3,7 +3,7 @@ package sparkdstl.log.runtime
 import java.util.UUID
 import java.util.concurrent.atomic.AtomicLong
 
-/** Chance that is always in the middle, and gives names that are counted. */
+/** Random numbers that are always 0.5, and names from a counter. */
 final class CountedNames extends RandomSource {
   private val count = new AtomicLong
 

@@ -5,7 +5,7 @@ import java.util.concurrent.{AbstractExecutorService, TimeUnit}
 
 import scala.collection.mutable
 
-/** Runs submitted work on the test's thread, when the test calls it. */
+/** Runs its tasks on the test's thread when the test requests it. */
 final class ManualExecutor extends AbstractExecutorService {
   // Guarded by this.
   private val tasks = mutable.Queue.empty[Runnable]
@@ -19,7 +19,7 @@ final class ManualExecutor extends AbstractExecutorService {
     notifyAll()
   }
 
-  /** Returns once `count` tasks in all were given, those included that have run. */
+  /** Returns once `count` tasks in all were submitted, including those that have run. */
   def awaitSubmitted(count: Int): Unit = synchronized {
     while (submitted < count) wait()
   }
@@ -29,7 +29,7 @@ final class ManualExecutor extends AbstractExecutorService {
   /** Runs the oldest task. */
   def runNext(): Unit = synchronized(tasks.dequeue()).run()
 
-  /** Runs all tasks, those that come meanwhile included. */
+  /** Runs all tasks, including those that are submitted meanwhile. */
   def runAll(): Unit = while (pending > 0) runNext()
 
   override def shutdown(): Unit = synchronized { stopped = true }

@@ -2,7 +2,7 @@ package sparkdstl.log.runtime
 
 import scala.collection.mutable
 
-/** Time stands still until a test moves it. Actions run on the thread that moves it, in order of their time. */
+/** A clock that a test advances. Actions run on the thread that advances it, in order of their time. */
 final class ManualTimer extends Timer {
   private case class Scheduled(atNanos: Long, order: Int, action: () => Unit)
 
@@ -21,14 +21,14 @@ final class ManualTimer extends Timer {
     () => cancel(entry)
   }
 
-  /** Moves time on, running what falls due, what is scheduled meanwhile included. */
+  /** Advances time and runs the due actions, including those that are scheduled meanwhile. */
   def advance(millis: Long): Unit = {
     val target = nowNanos + millis * 1000000
     Iterator.continually(takeDue(target)).takeWhile(_.isDefined).flatten.foreach(_.action())
     synchronized { now = target }
   }
 
-  /** Returns once `count` actions in all were scheduled, the ended and cancelled ones included. */
+  /** Returns once `count` actions in all were scheduled, including ended and cancelled ones. */
   def awaitScheduled(count: Int): Unit = synchronized {
     while (scheduledSoFar < count) wait()
   }
@@ -49,7 +49,7 @@ final class ManualTimer extends Timer {
   }
 }
 
-/** Time whose actions cannot be scheduled any more. */
+/** A timer that has stopped and refuses actions. */
 object StoppedTimer extends Timer {
   override def nowNanos: Long = 0
 

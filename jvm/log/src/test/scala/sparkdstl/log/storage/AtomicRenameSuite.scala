@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.TemporaryDirectory
 
-/** Renaming as HDFS and ABFS are asked to, on local files. */
+/** The renames of HDFS and ABFS, on local files. */
 class AtomicRenameSuite extends AnyFunSuite {
   private val configuration = new Configuration(false)
   configuration.set("fs.file.impl", classOf[LocalFileSystem].getName)
@@ -31,7 +31,7 @@ class AtomicRenameSuite extends AnyFunSuite {
   private def content(path: Path): String =
     new String(java.nio.file.Files.readAllBytes(new java.io.File(path.toUri.getPath).toPath))
 
-  test("creating refuses a target that is there") {
+  test("a creation refuses an existing target") {
     within(atomic = true) { (rename, file) =>
       val (from, to) = (file("from"), file("to"))
       intercept[FileAlreadyExistsException](rename.create(from, to))
@@ -40,7 +40,7 @@ class AtomicRenameSuite extends AnyFunSuite {
   }
 
   for (atomic <- Seq(true, false))
-    test(s"replacing replaces${if (atomic) "" else ", in steps"}, and creates where there is nothing") {
+    test(s"${if (atomic) "an atomic" else "a stepwise"} replacement works with and without a target") {
       within(atomic) { (rename, file) =>
         val (from, to) = (file("from"), file("to"))
         rename.replace(from, to)
@@ -51,7 +51,7 @@ class AtomicRenameSuite extends AnyFunSuite {
       }
     }
 
-  test("where replacing takes steps nothing is deleted that need not be") {
+  test("a stepwise replacement deletes only an existing target") {
     val steps = mutable.ArrayBuffer.empty[String]
     var taken = false
     val rename = new AtomicRename {
@@ -72,7 +72,7 @@ class AtomicRenameSuite extends AnyFunSuite {
     assert(steps == Seq("create", "create", "delete", "create"))
   }
 
-  test("a missing source is no answer about the target") {
+  test("the error about a missing source is no conflict with the target") {
     within(atomic = true) { (rename, file) =>
       val to = file("to")
       val gone = new Path(to.getParent, "gone")

@@ -88,7 +88,7 @@ private final class BulkDeleting(size: Int, failing: Set[String]) extends RawLoc
   }
 }
 
-/** An object store of objects of ten bytes whose reading fails, and which then only say that they are closed. */
+/** An object store with objects of ten bytes whose reads fail; further reads of a failed stream report it as closed. */
 private final class FailingReads extends RawLocalFileSystem {
   var readsAfterError = 0
 

@@ -27,7 +27,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
       assert(litter.isEmpty)
     }
 
-  /** Behind threads, as it is used. */
+  /** A store behind threads, as in production. */
   private def withStore(scheme: String, mode: PublishMode)(check: (ObjectStore, Path) => Any): Any =
     withStorage(scheme, mode) { (storage, base) =>
       val store = new ThreadedObjectStore(storage, 8, 3, Executors.newCachedThreadPool())
@@ -43,7 +43,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
   private def exists(storage: LogStorage, path: Path): Boolean =
     storage.perform(ListObjects(path.getParent)).exists(_.path.getName == path.getName)
 
-  test("renames where there is nothing better: what was put is read, and an exclusive put finds a conflict") {
+  test("rename mode reads back each write, and an exclusive put of an existing object conflicts") {
     withStorage("counting", PublishMode.Rename) { (storage, base) =>
       val path = new Path(base, "x")
       storage.perform(Create(path, payload("first")))
@@ -58,22 +58,22 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
-  test("a client that looks before it opens a stream, and overwrites when it closes it, creates nothing exclusively") {
+  test("the trial detects a client that checks for an object on open and overwrites it on close") {
     withStorage(LookingFirstFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
       storage.perform(Create(new Path(base, "x"), payload("first")))
-      // One after another they look exclusive.
+      // Sequential creations look exclusive.
       intercept[FileAlreadyExistsException](storage.perform(Create(new Path(base, "x"), payload("second"))))
       assert(!storage.perform(TryCreation(new Path(base, "trial"))))
     }
   }
 
-  test("a client that repeats writes by itself creates exclusively all the same") {
+  test("a client that repeats each write passes the trial of exclusive creation") {
     withStorage(RepeatingFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
       assert(storage.perform(TryCreation(new Path(base, "trial"))))
     }
   }
 
-  test("a file system that publishes on close is written directly: one request") {
+  test("a put to a file system that publishes on close takes one request") {
     withStorage("counting", PublishMode.Auto) { (storage, base) =>
       CountingFileSystem.reset()
       storage.perform(Put(new Path(base, "d/x"), payload("x")))
@@ -85,7 +85,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
-  test("a file that is being written is not listed as an object, but as unpublished") {
+  test("an unfinished file is listed as unpublished and not as an object") {
     TemporaryDirectory.within { directory =>
       val base = new Path(directory.toURI)
       val storage = HadoopLogStorage(configuration, base)
@@ -104,7 +104,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     fault <- Seq(FailingStreams.OnClose, FailingStreams.OnWrite)
   } {
     val put = if (exclusive) "exclusive put" else "put"
-    test(s"$mode $put: an error ${fault.when} is the caller's, and nothing is visible") {
+    test(s"$mode $put: an error ${fault.when} reaches the caller and leaves no object") {
       TemporaryDirectory.within { directory =>
         val fileSystem = initialized(new FailingStreams(fault))
         val publisher =
@@ -127,7 +127,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     fileSystem
   }
 
-  test("an error on reading is not hidden by what the stream says when it is closed") {
+  test("a read error is thrown with the error of closing as suppressed") {
     val fileSystem = initialized(new FailingReads)
     val storage = new HadoopLogStorage(fileSystem, new DirectPublisher(fileSystem), new Path("/base"))
     val reads = Seq[Path => StorageOperation[_]](Read(_, 100), ReadTail(_, 100), ReadRange(_, 0, 3))
@@ -139,7 +139,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     assert(fileSystem.readsAfterError == 0)
   }
 
-  test("the end of an object takes one status and one open") {
+  test("a read of an object's tail takes one status and one open") {
     withStorage("counting", PublishMode.Auto) { (storage, base) =>
       storage.perform(Put(new Path(base, "x"), payload("0123456789")))
       CountingFileSystem.reset()
@@ -149,7 +149,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
-  test("an interrupt stays visible to the caller") {
+  test("the caller stays interrupted") {
     TemporaryDirectory.within { directory =>
       val stalling = FaultyFileSystem.configure(new Configuration(false))
       stalling.set(FaultyFileSystem.HangRatio, "1")
@@ -164,7 +164,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
-  test("objects are deleted in pages where the file system can, and all failures are reported") {
+  test("bulk deletion deletes in pages and reports all failures") {
     val bulk = initialized(new BulkDeleting(size = 2, failing = Set("2", "5")))
     val base = new Path("file:///base")
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), base)
@@ -173,7 +173,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     assert(error.getMessage.contains("/2") && error.getSuppressed.exists(_.getMessage.contains("/5")))
   }
 
-  test("objects outside the base, and single ones, are deleted in pages as well: nothing is asked before and after") {
+  test("single objects and objects outside the base are deleted in bulk too") {
     val bulk = initialized(new BulkDeleting(size = 2, failing = Set.empty))
     val storage = new HadoopLogStorage(bulk, new DirectPublisher(bulk), new Path("file:///base"))
     val paths = Seq("file:/base/a", "file:/elsewhere/b", "file:/base2/c")

@@ -7,7 +7,7 @@ import sparkdstl.log.storage.StorageOperation.{Put, Read}
 class MemoryObjectStoreSuite extends AnyFunSuite with ObjectStoreBehaviour {
   objectStore("memory")(check => check(new MemoryObjectStore, new Path("memory:/base")))
 
-  test("content does not change with the caller's array") {
+  test("changes to the caller's array do not change stored content") {
     val storage = new MemoryObjectStore
     val content = bytes("before")
     get(storage.begin(Put(new Path("/a"), Payload(content))))

@@ -11,25 +11,25 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.storage.StorageOperation._
 
-/** What holds of every [[ObjectStore]]. */
+/** The behaviour of every [[ObjectStore]]. */
 trait ObjectStoreBehaviour { this: AnyFunSuite =>
 
-  /** Waits for an attempt, and throws its error. */
+  /** Waits for an attempt and throws its error. */
   protected def get[T](attempt: Attempt[T]): T = Await.result(attempt.result, 1.minute)
 
-  /** Waits for a read of what is there. */
+  /** Waits for the read of an existing object. */
   protected def found[T](attempt: Attempt[Option[T]]): T = get(attempt).get
 
   protected def bytes(text: String): Array[Byte] = text.getBytes("UTF-8")
 
   /**
    * @param withStorage
-   *   runs a test with an empty storage and the base of its paths
+   *   runs a test with empty storage and the base of its paths
    */
   protected def objectStore(name: String)(withStorage: ((ObjectStore, Path) => Any) => Any): Unit = {
     def holds(what: String)(check: (ObjectStore, Path) => Any): Unit = test(s"$name: $what")(withStorage(check))
 
-    holds("what was put is read, whole and in ranges") { (storage, base) =>
+    holds("a put object is read whole and in ranges") { (storage, base) =>
       val path = new Path(base, "a/b/c.log")
       get(storage.begin(Put(path, Payload(bytes("0123456789")))))
       assert(found(storage.begin(Read(path, 10))) sameElements bytes("0123456789"))
@@ -41,25 +41,25 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert((whole.bytes sameElements bytes("0123456789")) && whole.isWhole)
     }
 
-    holds("an empty object is an object") { (storage, base) =>
+    holds("an empty object exists") { (storage, base) =>
       get(storage.begin(Put(new Path(base, "empty"), Payload(Array.emptyByteArray))))
       assert(found(storage.begin(Read(new Path(base, "empty"), 0))).isEmpty)
       assert(found(storage.begin(ReadTail(new Path(base, "empty"), 10))).length == 0)
     }
 
-    holds("a replacement replaces, longer by shorter too") { (storage, base) =>
+    holds("a replacement replaces a longer object too") { (storage, base) =>
       val path = new Path(base, "x")
       get(storage.begin(Replace(path, Payload(bytes("something long")))))
       get(storage.begin(Replace(path, Payload(bytes("short")))))
       assert(found(storage.begin(Read(path, 100))) sameElements bytes("short"))
     }
 
-    holds("of two exclusive creations that are begun at once one is refused") { (storage, base) =>
+    holds("one of two concurrent exclusive creations is refused") { (storage, base) =>
       assert(get(storage.begin(TryCreation(new Path(base, "trials/1")))))
       assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
-    holds("an exclusive creation fails when something is there, and leaves it") { (storage, base) =>
+    holds("an exclusive creation fails if the object exists and does not change it") { (storage, base) =>
       val path = new Path(base, "batches/1.log")
       get(storage.begin(Create(path, Payload(bytes("first")))))
       val error = intercept[FileAlreadyExistsException](get(storage.begin(Create(path, Payload(bytes("second"))))))
@@ -69,7 +69,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
-    holds("of many concurrent exclusive creations one succeeds, and its content stays") { (storage, base) =>
+    holds("one of many concurrent exclusive creations succeeds, and its content stays") { (storage, base) =>
       for (round <- 1 to 20) {
         val path = new Path(base, s"$round.log")
         val outcomes = concurrently(8)(n => get(storage.begin(Create(path, Payload(bytes(s"writer $n"))))): Unit)
@@ -81,7 +81,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert(get(storage.begin(ListUnpublished(base))).isEmpty)
     }
 
-    holds("parts are written one after another, and a put may be repeated") { (storage, base) =>
+    holds("the parts of a payload are written in order on each put") { (storage, base) =>
       val path = new Path(base, "d/parts")
       val content = Payload(Vector(bytes("one "), Array.emptyByteArray, bytes("two "), bytes("three")))
       (1 to 3).foreach(_ => get(storage.begin(Put(path, content))))
@@ -96,7 +96,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert(found(storage.begin(Read(path, 100))) sameElements bytes("same"))
     }
 
-    holds("reading what is not there fails with FileNotFoundException") { (storage, base) =>
+    holds("a read of a missing object fails with FileNotFoundException") { (storage, base) =>
       val path = new Path(base, "missing")
       intercept[FileNotFoundException](get(storage.begin(Read(path, 10))))
       intercept[FileNotFoundException](get(storage.begin(ReadRange(path, 0, 1))))
@@ -117,7 +117,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       intercept[EOFException](get(storage.begin(ReadRange(new Path(base, "object"), 70, 4))))
     }
 
-    holds("a list shows the objects of one directory, a recursive one what is below too") { (storage, base) =>
+    holds("a list shows the objects of one directory, and a recursive list those below it too") { (storage, base) =>
       put(storage, base, "d/1", "d/2", "d/below/3", "other/4")
       val listed = get(storage.begin(ListObjects(new Path(base, "d"))))
       assert(listed.map(_.path.getName).toSet == Set("1", "2"))
@@ -133,7 +133,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
       assert(get(storage.begin(ListUnpublished(new Path(base, "nowhere")))).isEmpty)
     }
 
-    holds("delete takes many, and missing ones are fine") { (storage, base) =>
+    holds("a deletion takes many objects and ignores missing ones") { (storage, base) =>
       put(storage, base, "1", "2", "3")
       get(storage.begin(Delete(Seq("1", "missing", "3").map(new Path(base, _)))))
       assert(get(storage.begin(ListObjects(base))).map(_.path.getName) == Seq("2"))
@@ -141,7 +141,7 @@ trait ObjectStoreBehaviour { this: AnyFunSuite =>
     }
   }
 
-  /** Objects that hold their names. */
+  /** Puts objects whose content is their name. */
   private def put(storage: ObjectStore, base: Path, names: String*): Unit =
     names.foreach(name => get(storage.begin(Put(new Path(base, name), Payload(bytes(name))))))
 

@@ -24,13 +24,13 @@ class SstCacheSuite extends AnyFunSuite {
     def onDisk: Int = Using.resource(Files.list(disk.resolve("made")))(_.iterator.asScala.size)
   }
 
-  test("a cached file stays when the store deletes its own, until the store caches others")(new Fixture {
+  test("a cached file outlives the store's own copy until the store caches other files")(new Fixture {
     val (a, b, c) = (write("a", 3), write("b", 4), write("c", 5))
     put("one", 100, a, b)
     Seq(a, b).foreach(of => Files.delete(of._2))
     assert(Files.readString(find("one", "a").get) == "aaa" && cache.bytes == 7)
     assert(find("two", "a").isEmpty && find("one", "c").isEmpty)
-    // What is there already need not be there anew.
+    // A cached file does not need its source again.
     put("one", 100, b, c)
     assert(find("one", "a").isEmpty && Files.readString(find("one", "b").get) == "bbbb")
     assert(cache.bytes == 9 && onDisk == 2)

@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class StorageErrorsSuite extends AnyFunSuite {
 
-  /** As S3A's service exceptions are: the status is a method's answer. */
+  /** Like S3A's service exceptions, it returns the status from a method. */
   class ServiceException(status: Int) extends IOException("service said no") {
     def statusCode(): Int = status
   }
@@ -27,7 +27,7 @@ class StorageErrorsSuite extends AnyFunSuite {
   private def all(errors: Seq[Throwable])(holds: Throwable => Boolean): Unit =
     errors.foreach(error => assert(holds(error), error))
 
-  test("class, status method or message show a conflict, also in a cause") {
+  test("the class, status or message of an error or its cause shows a conflict") {
     val told =
       new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)")
     val classes = Seq(taken, new java.nio.file.FileAlreadyExistsException("x"), new RemoteFileChangedException)
@@ -35,15 +35,15 @@ class StorageErrorsSuite extends AnyFunSuite {
     all(service(503) ++ Seq(new IOException("412 bytes missing"), missing))(!StorageErrors.meansAlreadyExists(_))
   }
 
-  test("a request that met another one under way is no conflict") {
+  test("a concurrent request is distinguished from a conflict") {
     assert(StorageErrors.meansConcurrentRequest(new ServiceException(409)))
     assert(!StorageErrors.meansAlreadyExists(new ServiceException(409)))
     assert(!StorageErrors.meansConcurrentRequest(new ServiceException(412)))
   }
 
-  test("permanent errors are not retried, and passing errors are") {
+  test("only passing errors are retried") {
     val lasting = Seq(taken, denied, new java.nio.file.AccessDeniedException("no"), new IllegalArgumentException("bad"))
-    // As S3A's analytics streams say it.
+    // The message of S3A's analytics streams.
     val inWords = "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
     all(lasting ++ service(401) ++ Seq(tooLong, new IOException(inWords)))(!StorageErrors.isRetryable(_))
     all(
@@ -51,17 +51,17 @@ class StorageErrorsSuite extends AnyFunSuite {
     )(StorageErrors.isRetryable)
   }
 
-  test("storage's own refusals are definite") {
+  test("refusals by storage are definite") {
     val refusals = Seq(taken, denied, missing, tooLong, new UnsupportedOperationException, new AttemptNotMade("none"))
     all(refusals ++ service(400, 412) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)
   }
 
-  test("no answer, or an answer about another request, leaves a write unknown") {
+  test("a missing answer or an answer about another request is not definite") {
     val none = Seq(new IOException("reset"), new java.io.InterruptedIOException, wrapped(missing), new OutOfMemoryError)
     all(none ++ service(500, 503, 408, 409))(!StorageErrors.isDefinite(_))
   }
 
-  /** As S3A's is. */
+  /** Has the name of S3A's exception. */
   class UnknownStoreException extends FileNotFoundException("no such bucket")
 
   test("a missing bucket is not a missing object") {

@@ -16,7 +16,7 @@ import sparkdstl.log.storage.StorageOperation.{ListObjects, Put}
 class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectStoreBehaviour {
   private implicit val signaler: Signaler = ThreadSignaler
 
-  /** Lists nothing, as soon as the directory's gate is open. */
+  /** Returns an empty listing once the directory's gate is open. */
   private final class GatedStorage extends LogStorage {
     private val gates = new ConcurrentHashMap[String, CountDownLatch]
     private val entered = new ConcurrentHashMap[String, CountDownLatch]
@@ -49,7 +49,7 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
       finally store.close()
     })
 
-  holds("when all threads are stuck a hedge still finds one, and others wait", threads = 1) { (storage, store) =>
+  holds("a hedge gets a thread when all are stuck, and other requests wait", threads = 1) { (storage, store) =>
     val stuck = store.begin(ListObjects(new Path("/stuck")))
     storage.awaitEntered("stuck")
     val other = store.begin(ListObjects(new Path("/other")))
@@ -60,7 +60,7 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     Seq(stuck, hedge, other).foreach(get(_))
   }
 
-  holds("a cancelled attempt that is stuck gives its thread up when somebody needs it", threads = 1) {
+  holds("a stuck cancelled attempt is interrupted when another attempt needs its thread", threads = 1) {
     (storage, store) =>
       val stuck = store.begin(ListObjects(new Path("/stuck")))
       storage.awaitEntered("stuck")
@@ -72,7 +72,7 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
       assert(store.interruptedAttempts == 1)
   }
 
-  holds("closing interrupts what runs, fails what waits, and refuses what comes", threads = 1) { (storage, store) =>
+  holds("closing interrupts running attempts and fails waiting and new ones", threads = 1) { (storage, store) =>
     val running = store.begin(ListObjects(new Path("/running")))
     storage.awaitEntered("running")
     val waiting = store.begin(ListObjects(new Path("/waiting")))
@@ -83,25 +83,25 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     )
   }
 
-  test("an attempt that replaces a cancelled one finds a thread, though all others ignore interrupts") {
+  test("an attempt that replaces a cancelled one gets a thread even if all others ignore interrupts") {
     val executor = new ManualExecutor
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
     val dead = new Path("/dead")
     val attempts = mutable.Queue.fill(3)(store.begin(ListObjects(dead)))
-    // As many as one request has in 200 s, after which S3A ends a dead connection.
+    // One request has so many attempts in 200 s, after which S3A ends a dead connection.
     (1 to 20).foreach { _ =>
       attempts.dequeue().cancel()
       attempts.enqueue(store.begin(ListObjects(dead)))
     }
     assert(executor.pending == 23)
-    // Another request needs no more than one of them to be cancelled.
+    // Another request waits until all stuck attempts are cancelled.
     val other = store.begin(ListObjects(new Path("/other")))
     assert(executor.pending == 23)
     attempts.foreach(_.cancel())
     assert(executor.pending == 24 && !other.result.isCompleted)
   }
 
-  test("an executor that refuses a task fails the attempt, which is certain not to have been made") {
+  test("an attempt whose task the executor refuses certainly has no effect") {
     val executor = new ManualExecutor
     executor.shutdown()
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)

@@ -15,7 +15,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     var ran = Vector.empty[Int]
   }
 
-  test("no more than the bound run, and the others follow in order")(new Fixture(2) {
+  test("the number of running tasks is bounded, and the others follow in order")(new Fixture(2) {
     (1 to 4).foreach(n => workers.submit(() => ran :+= n))
     assert(threads.pending == 2 && workers.busy == 2)
     threads.runNext()
@@ -25,7 +25,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(workers.busy == 0)
   })
 
-  test("work that is cancelled before it has a thread never runs, and fails as cancelled")(new Fixture(1) {
+  test("work that is cancelled before it has a thread never runs")(new Fixture(1) {
     workers.submit(() => ran :+= 1)
     val second = workers.submit(() => ran :+= 2)
     second.cancel()
@@ -34,7 +34,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(StorageErrors.isDefinite(second.result.value.get.failed.get))
   })
 
-  test("cancelled work is interrupted, oldest first, only when there are no threads")(new Fixture(2) {
+  test("the oldest cancelled work is interrupted when no thread is free")(new Fixture(2) {
     val works = Seq(workers.submit(() => ()), workers.submit(() => ()))
     works.foreach(_.cancel())
     assert(interrupted == 0)
@@ -48,7 +48,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(workers.busy == bound && threads.pending == bound)
   })
 
-  test("an interrupt does not reach the work that uses the thread next")(new Fixture(1) {
+  test("an interrupt does not reach the next work on the same thread")(new Fixture(1) {
     // Unlike the JVM's pools, this executor does not clear interrupts itself.
     var seen = Vector.empty[Boolean]
     def note(): Unit = seen :+= Thread.currentThread().isInterrupted
@@ -63,14 +63,14 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(seen == Vector(true, false))
   })
 
-  /** Has no thread to give, as a machine may. */
+  /** Fails to start threads while it is exhausted. */
   private final class Exhausted(threads: Executor) extends Executor {
     var exhausted = false
     override def execute(task: Runnable): Unit =
       if (exhausted) throw new OutOfMemoryError("unable to create native thread") else threads.execute(task)
   }
 
-  test("where no thread can be had the work fails, and its place is free again") {
+  test("work fails and frees its place if no thread can be started") {
     val threads = new ManualExecutor
     val executor = new Exhausted(threads)
     val workers = new WorkerThreads(1, executor, () => ())
@@ -88,7 +88,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(next.result.value.get.get == "done")
   }
 
-  test("the bound can grow, and waiting work begins")(new Fixture(1) {
+  test("waiting work begins when the bound grows")(new Fixture(1) {
     (1 to 3).foreach(_ => workers.submit(() => ()))
     assert(threads.pending == 1)
     workers.ensureAtLeast(2)
@@ -96,7 +96,7 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(threads.pending == 2)
   })
 
-  test("after closing nothing is started, and what waited fails")(new Fixture(1) {
+  test("closing fails waiting work and refuses new work")(new Fixture(1) {
     val running = workers.submit(() => ())
     val waiting = workers.submit(() => ())
     workers.close()

@@ -27,7 +27,7 @@ class MessageCodecSuite extends AnyFunSuite {
     Gen.zip(Gen.long, Gen.long).map { case (ticket, length) => SealedPart.Pending(ticket, length) }
   )
 
-  // Of names only those that are read as what they were: others are no files of Spark's.
+  // Only names that parse back to themselves: others are no files of Spark.
   private val segment: Gen[SealedSegment] = for {
     key <- FormatSamples.segmentKey.filter(key => SegmentKey.parse(key.storeDirectory, key.fileName).contains(key))
     base <- Gen.option(Gen.long)
@@ -36,7 +36,7 @@ class MessageCodecSuite extends AnyFunSuite {
 
   private def many[T](of: Gen[T]): Gen[Vector[T]] = Gen.choose(0, 4).flatMap(Gen.listOfN(_, of)).map(_.toVector)
 
-  /** A snapshot of a store with this number as its partition, which a seal of the batch may carry. */
+  /** A snapshot of the store of this partition that a seal of the batch may carry. */
   private def snapshot(batch: Long, partition: Int): Gen[Vector[SealedSegment]] = for {
     zip <- segment
     files <- many(segment)
@@ -91,7 +91,7 @@ class MessageCodecSuite extends AnyFunSuite {
     Gen.zip(Gen.long, many(text)).map((ToExecutor.Drop.apply _).tupled)
   )
 
-  /** As something that can be compared: arrays are not. */
+  /** The message in a form that can be compared, which arrays cannot. */
   private def comparable(message: Any): Any = message match {
     case array: Array[Byte] => array.toSeq
     case product: Product => (product.getClass, product.productIterator.map(comparable).toList)
@@ -110,7 +110,7 @@ class MessageCodecSuite extends AnyFunSuite {
     case Success(_) => false
   }
 
-  /** What was written is read, and neither less nor more of it. */
+  /** Decodes what was encoded, and refuses a shorter or a longer message. */
   private def checkAll[T](messages: Gen[T])(encode: T => Array[Byte])(decode: Array[Byte] => T): Assertion = {
     check(Prop.forAll(messages)(message => comparable(decode(encode(message))) == comparable(message)))
     check(Prop.forAll(messages, Gen.choose(0.0, 1.0)) { (message, share) =>
@@ -120,13 +120,13 @@ class MessageCodecSuite extends AnyFunSuite {
     })
   }
 
-  test("messages to the driver, its answers, and messages to executors are read as they were written") {
+  test("all messages and answers are read back as written") {
     checkAll(toDriver)(MessageCodec.encode(_))(MessageCodec.decodeToDriver)
     checkAll(fromDriver)(MessageCodec.encode(_))(MessageCodec.decodeFromDriver)
     checkAll(toExecutor)(MessageCodec.encode(_))(MessageCodec.decodeToExecutor)
   }
 
-  test("bytes that are no message are refused by an error of the kind that is promised") {
+  test("bytes that are no message are refused with the documented error") {
     check(Prop.forAll(bytes) { garbage =>
       Seq(MessageCodec.decodeToDriver _, MessageCodec.decodeFromDriver _, MessageCodec.decodeToExecutor _)
         .foreach(decode => refuses(decode(garbage)))
@@ -134,7 +134,7 @@ class MessageCodecSuite extends AnyFunSuite {
     })
   }
 
-  test("a message that was tampered with in one byte is read, or refused as is promised") {
+  test("a message with one changed byte is read or refused with the documented error") {
     check(Prop.forAll(toDriver, Gen.choose(0.0, 0.999), Gen.choose(1, 255)) { (message, share, change) =>
       val encoded = MessageCodec.encode(message)
       val at = (encoded.length * share).toInt
@@ -144,7 +144,7 @@ class MessageCodecSuite extends AnyFunSuite {
     })
   }
 
-  test("no memory is taken for counts and lengths that the message cannot hold") {
+  test("counts and lengths beyond the message's size allocate no memory") {
     def announcing(code: Int, count: Long): Array[Byte] = {
       val out = new ByteEncoder
       out.byte(code)

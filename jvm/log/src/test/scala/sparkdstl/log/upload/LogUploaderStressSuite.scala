@@ -20,7 +20,7 @@ import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 import sparkdstl.testing.{FaultyFileSystem, TemporaryDirectory}
 
-/** Many chunks from several threads through threads to storage that fails and loses replies. */
+/** Several threads upload many chunks to storage that fails and loses replies. */
 class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private implicit val signaler: Signaler = ThreadSignaler
 
@@ -28,7 +28,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   private val chunksEach = 250
   private val size = 100
 
-  // Virtual time runs as fast as it can, whatever threads get done meanwhile.
+  // Virtual time advances at full speed, regardless of the progress of the threads.
   private val AmpleMillis = 100000000L
 
   private case class Written(label: String, chunk: PendingChunk, wanted: Boolean)
@@ -74,7 +74,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
   }
 
   for (seed <- 1 to 3)
-    test(s"every wanted chunk is readable, nothing else is left, and all memory comes back (seed $seed)") {
+    test(s"all wanted chunks are readable, no other file is left and all memory is released (seed $seed)") {
       TemporaryDirectory.within { directory =>
         failAfter(Span(120, Seconds)) {
           val base = new Path(s"faulty://${directory.getPath}")
@@ -85,7 +85,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
       }
     }
 
-  /** Puts from several threads, every tenth chunk discarded, while time moves on. */
+  /** Puts chunks from several threads while time advances, and discards every tenth. */
   private def writeAll(f: Fixture, seed: Long): Seq[Written] = {
     val written = new ConcurrentLinkedQueue[Written]
     val pool = Executors.newFixedThreadPool(writers)

@@ -19,7 +19,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // Grouping.
 
-  test("chunks wait for each other and go in one file when flushed")(new UploaderFixture {
+  test("a flush uploads all waiting chunks in one file")(new UploaderFixture {
     val chunks = (1 to 5).map(n => put(s"$n", n * 10))
     assert(store.asked.isEmpty)
     uploader.flush()
@@ -45,7 +45,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(store.asked.isEmpty)
     timer.advance(1)
     assert(located("a", 10, one).file == located("b", 10, two).file)
-    // The next group's time begins with its own first chunk.
+    // The delay of the next group begins with its first chunk.
     val three = put("c")
     timer.advance(4999)
     assert(store.count("put") == 1)
@@ -53,14 +53,14 @@ class LogUploaderSuite extends AnyFunSuite {
     located("c", 10, three)
   })
 
-  test("a flush with nothing wanted waiting does nothing")(new UploaderFixture {
+  test("a flush without wanted chunks does nothing")(new UploaderFixture {
     uploader.flush()
     put("a").discard()
     uploader.flush()
     assert(store.asked.isEmpty && timer.pending == 0)
   })
 
-  test("every chunk keeps its location, for any number of groups")(new UploaderFixture(maxInFlight = 100000) {
+  test("each of many chunks has its own location")(new UploaderFixture(maxInFlight = 100000) {
     val chunks = (1 to 102).map(n => s"$n" -> put(s"$n", 300))
     uploader.flush()
     assert(chunks.map { case (label, chunk) => located(label, 300, chunk).file }.distinct.size == 26)
@@ -68,7 +68,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // Memory.
 
-  test("a put waits while memory is taken, continues when it is free, and the time is counted")(new Hanging(1, 100) {
+  test("a put waits for free memory, and its wait is counted")(new Hanging(1, 100) {
     val one = put("a", 80)
     val blocked = tryPut("b", 80)
     assert(!blocked.isCompleted && budget.inUse == 80)
@@ -82,7 +82,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a put that waits for what merely waits in its group has it uploaded")(new UploaderFixture(maxInFlight = 100) {
+  test("a put that waits for memory uploads the chunks of its own group")(new UploaderFixture(maxInFlight = 100) {
     val one = put("a", 80)
     val two = put("b", 80)
     located("a", 80, one)
@@ -90,7 +90,7 @@ class LogUploaderSuite extends AnyFunSuite {
     located("b", 80, two)
   })
 
-  test("a put that waits for another uploader's group has that uploaded")(new UploaderFixture(maxInFlight = 100) {
+  test("a put that waits for memory uploads the chunks of another uploader")(new UploaderFixture(maxInFlight = 100) {
     val other = newUploader("b")
     val one = result(other.put(TestChunk.of("a", 80)))
     assert(other.bytesInFlight == 80 && uploader.bytesInFlight == 0)
@@ -99,14 +99,14 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(other.bytesInFlight == 0 && uploader.bytesInFlight == 80)
   })
 
-  test("a chunk larger than all memory goes alone")(new UploaderFixture(maxInFlight = 100) {
+  test("a chunk larger than the memory budget is uploaded alone")(new UploaderFixture(maxInFlight = 100) {
     val small = put("small", 10)
     val large = put("large", 5000)
     assert(located("small", 10, small).file != located("large", 5000, large).file)
     assert(budget.inUse == 0)
   })
 
-  test("a chunk that is discarded as soon as there is memory for it leaves nothing")(new Hanging(1, 100) {
+  test("a chunk that is discarded on admission holds no memory and is not uploaded")(new Hanging(1, 100) {
     put("a", 80)
     tryPut("b", 80).foreach(_.discard())(scala.concurrent.ExecutionContext.parasitic)
     hangs.head.release()
@@ -114,7 +114,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0 && store.count("put") == 1)
   })
 
-  test("memory comes back when an upload fails")(new UploaderFixture {
+  test("a failed upload releases its memory")(new UploaderFixture {
     store.script("put", Fail(new AccessControlException("no")))
     val chunk = put("a", 80)
     uploader.flush()
@@ -122,7 +122,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0 && store.asked == Seq("put"))
   })
 
-  test("memory comes back when a file cannot be encoded, and the chunks fail")(new UploaderFixture {
+  test("a file that cannot be encoded fails its chunks and releases their memory")(new UploaderFixture {
     val chunk = put(".", 80)
     uploader.flush()
     assert(failure(chunk.location).getCause.getMessage.contains("is not a store name"))
@@ -132,7 +132,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // Uploads.
 
-  test("a file has one name, however often it is put, and nothing is left of other attempts")(new UploaderFixture {
+  test("all attempts of an upload write the same file")(new UploaderFixture {
     store.script("put", Fail(), LoseReply())
     val chunk = put("a")
     uploader.flush()
@@ -142,7 +142,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects == Set(file(1)) && store.count("put") == 3 && store.count("delete") == 0)
   })
 
-  test("an upload without an answer fails its chunks, gives memory back, and is deleted later")(new Hanging(10) {
+  test("an unanswered upload fails its chunks, releases memory and is deleted later")(new Hanging(10) {
     val chunk = put("a")
     uploader.flush()
     timer.advance(60000)
@@ -160,7 +160,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // Discarding.
 
-  test("a chunk discarded while it waits is not uploaded, and gives its memory back")(new UploaderFixture {
+  test("a chunk that is discarded while it waits is not uploaded and releases its memory")(new UploaderFixture {
     val kept = put("kept", 10)
     val dropped = put("dropped", 20)
     dropped.discard()
@@ -172,7 +172,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(store.count("put") == 1)
   })
 
-  test("a file is deleted once none of its chunks is wanted")(new UploaderFixture {
+  test("a file is deleted with its last wanted chunk")(new UploaderFixture {
     val chunks = Seq("a", "b").map(put(_))
     uploader.flush()
     chunks.foreach(chunk => result(chunk.location))
@@ -184,7 +184,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects.isEmpty)
   })
 
-  test("an unwanted file is deleted when its upload has ended, not before")(new Hanging {
+  test("an unwanted file is deleted when its upload ends")(new Hanging {
     val chunk = put("a")
     uploader.flush()
     chunk.discard()
@@ -194,7 +194,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(objects.isEmpty && budget.inUse == 0 && store.count("delete") == 1)
   })
 
-  test("an unwanted file is deleted again when another attempt of its upload has put it again")(new Hanging {
+  test("an unwanted file is deleted again after a late attempt of its upload")(new Hanging {
     val chunk = put("a")
     uploader.flush()
     timer.advance(1000)
@@ -207,7 +207,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   for (discardedFirst <- Seq(true, false))
     test(
-      s"an unwanted file that an unanswered attempt writes later is deleted later, discarded first: $discardedFirst"
+      s"an unwanted file of an unanswered attempt is deleted again later, discarded first: $discardedFirst"
     )(
       new UploaderFixture {
         store.script("put", Fail())
@@ -223,7 +223,7 @@ class LogUploaderSuite extends AnyFunSuite {
       }
     )
 
-  test("an unwanted file whose attempts all have an answer is deleted once")(new UploaderFixture {
+  test("an unwanted file is deleted once if all its attempts are answered")(new UploaderFixture {
     store.script("put", Fail(new AttemptNotMade("no connection")))
     val chunk = put("a")
     uploader.flush()
@@ -235,7 +235,7 @@ class LogUploaderSuite extends AnyFunSuite {
 
   // The end.
 
-  test("closing fails waiting chunks, refuses later ones, and ends with the last upload")(new Hanging(1, 100) {
+  test("closing fails waiting puts, refuses new ones and waits for the last upload")(new Hanging(1, 100) {
     val uploading = put("uploading", 60)
     uploader.flush()
     val flushed = put("flushed", 10)
@@ -259,7 +259,7 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0 && store.asked.isEmpty && timer.pending == 0)
   })
 
-  test("requests that are closed fail the uploads under way")(new Hanging {
+  test("closed requests fail the uploads under way")(new Hanging {
     val chunk = put("a")
     uploader.flush()
     requests.close()

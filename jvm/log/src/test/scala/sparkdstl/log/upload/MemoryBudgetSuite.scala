@@ -11,7 +11,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
 
   private def failure(acquisition: MemoryBudget#Acquisition): Throwable = acquisition.granted.value.get.failed.get
 
-  test("bytes are granted while they are free") {
+  test("bytes are granted while memory is free") {
     val budget = new MemoryBudget(10)
     assert(isGranted(budget.acquire(6)) && isGranted(budget.acquire(4)))
     val waiting = budget.acquire(1)
@@ -20,7 +20,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(waiting) && budget.inUse == 7)
   }
 
-  test("more than all is granted when nothing is in use, and only then") {
+  test("a request larger than the budget is granted only if nothing is in use") {
     val budget = new MemoryBudget(10)
     assert(isGranted(budget.acquire(100)))
     val small = budget.acquire(1)
@@ -32,7 +32,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(large))
   }
 
-  test("waiting requests get released bytes in their order") {
+  test("released bytes are granted in the order of the requests") {
     val budget = new MemoryBudget(10)
     budget.acquire(5)
     val large = budget.acquire(10)
@@ -43,7 +43,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(budget.inUse == 10 && budget.waiters == 1)
   }
 
-  test("a cancelled request takes nothing and lets others pass; one that was granted stays") {
+  test("a cancelled request takes no bytes, and a granted one cannot be cancelled") {
     val budget = new MemoryBudget(10)
     val first = budget.acquire(5)
     val large = budget.acquire(10)
@@ -53,7 +53,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(small) && budget.inUse == 7)
   }
 
-  test("closing fails waiting and later requests") {
+  test("closing fails waiting requests and new ones") {
     val budget = new MemoryBudget(10)
     budget.acquire(5)
     val waiter = budget.acquire(10)
@@ -62,7 +62,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(budget.inUse == 5)
   }
 
-  test("a budget that grows grants what waits, and never shrinks") {
+  test("a budget that grows grants waiting requests, and never shrinks") {
     val budget = new MemoryBudget(10)
     budget.acquire(10)
     val waiter = budget.acquire(10)
@@ -71,7 +71,7 @@ class MemoryBudgetSuite extends AnyFunSuite {
     assert(isGranted(waiter) && budget.inUse == 20)
   }
 
-  test("a shortage notifies listeners, and the bytes that they release are granted at once") {
+  test("a shortage notifies the listeners, and bytes that they release are granted at once") {
     val budget = new MemoryBudget(10)
     budget.acquire(10)
     val listening = budget.onShortage(() => budget.release(10))

@@ -15,7 +15,7 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     paths.foreach(path => store.memory.begin(Put(path, Payload(Array[Byte](1)))))
   }
 
-  test("objects that gather during a deletion are deleted by one more")(new WithObjects("a", "b", "c") {
+  test("objects that are discarded during a deletion share the next one")(new WithObjects("a", "b", "c") {
     val slow = new Hang
     store.script("delete", slow)
     paths.foreach(discarder.discard(_))
@@ -25,7 +25,7 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     assert(metrics.discardedObjects.value == 3 && discarder.pending == 0)
   })
 
-  test("failed deletions are counted, and retried until they succeed")(new WithObjects("a") {
+  test("a failed deletion is counted and retried until it succeeds")(new WithObjects("a") {
     store.always("delete", Fail())
     discarder.discard(paths)
     timer.advance(30000)
@@ -36,7 +36,7 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     assert(timer.pending == 0 && metrics.discardsGivenUp.value == 0)
   })
 
-  test("a bounded number of deletions is remembered, and the others are counted as given up")(new UploaderFixture {
+  test("the number of pending objects is bounded, and the others count as given up")(new UploaderFixture {
     store.always("delete", Fail(new AccessControlException("denied")))
     discarder.discard((1 to 12000).map(n => new Path(base, n.toString)))
     assert(metrics.discardsGivenUp.value == 2000 && discarder.pending == 10000)

@@ -4,7 +4,7 @@ import sparkdstl.log.format.FormatSamples
 
 object TestChunk {
 
-  /** Of `size` bytes that tell its label. */
+  /** A chunk of `size` bytes that repeat its label. */
   def of(label: String, size: Int): Chunk =
     Chunk(FormatSamples.key(storeName = label), Array.tabulate(size)(n => (label.hashCode + n).toByte))
 }

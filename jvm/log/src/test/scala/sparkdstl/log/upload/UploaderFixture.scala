@@ -11,7 +11,7 @@ import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageCl
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 
-/** An uploader over storage that behaves as scripted. */
+/** An uploader over scripted storage. */
 class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 10000) {
   val base = new Path("memory:/base")
   val store = new ScriptedStore
@@ -25,7 +25,7 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
   val uploader: LogUploader = newUploader("a")
 
-  /** Another on the same budget. */
+  /** Another uploader on the same budget. */
   def newUploader(instance: String): LogUploader = new LogUploader(
     storage,
     base,
@@ -42,7 +42,7 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
 
   def put(label: String, size: Int = 10): PendingChunk = result(tryPut(label, size))
 
-  /** The first uploader's file of that number, relative to the base. */
+  /** The first uploader's file of that number, relative to the base path. */
   def name(number: Int): String = LogLayout.dataFile(3, FormatSamples.someRun, "1", number.toLong, "a")
 
   def file(number: Int): Path = new Path(base, name(number))
@@ -51,7 +51,7 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
   def objects: Set[Path] =
     result(store.memory.begin(ListRecursively(base)).result).map(_.path).toSet
 
-  /** Where the chunk is; its bytes there were compared. */
+  /** The location of the chunk, after its bytes there are compared. */
   def located(label: String, size: Int, pending: PendingChunk): SegmentPart = {
     val part = result(pending.location)
     val path = new Path(base, part.file.get)

@@ -24,7 +24,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     val ask = new AskUntilAnswered(link, "1", run, TestRuntime(timer))
   }
 
-  test("an ask is repeated ever less often until it is answered, and counts its timeouts") {
+  test("an ask is repeated at growing intervals until it is answered, and counts its timeouts") {
     val fixture = new Fixture()(count =>
       if (count < 4) Future.failed(new IOException("no answer")) else Future.successful(FromDriver.Noted)
     )
@@ -37,7 +37,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(fixture.time.pending == 0)
   }
 
-  test("an ask ends by its deadline, also when the link never answers") {
+  test("an ask ends by its deadline even if the link never answers") {
     val fixture = new Fixture()(_ => Promise[FromDriver]().future)
     val answer = fixture.ask(ToDriver.Open, 60000)
     fixture.time.advance(59999)
@@ -46,7 +46,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(answer.value.exists(_.isFailure))
   }
 
-  test("a send that throws counts as unanswered") {
+  test("a link that throws counts as unanswered") {
     val fixture = new Fixture()(count =>
       if (count < 3) throw new IllegalStateException("stopped") else Future.successful(FromDriver.Noted)
     )
@@ -55,7 +55,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(Completed.result(answer).timeouts == 2)
   }
 
-  test("an ask is not repeated once it is not wanted any more") {
+  test("an ask that is no longer wanted is not repeated") {
     val fixture = new Fixture()(_ => Future.failed(new IOException("no answer")))
     var wanted = true
     val answer = fixture.ask(ToDriver.Open, 60000, () => wanted)
@@ -64,7 +64,7 @@ class AskUntilAnsweredSuite extends AnyFunSuite {
     assert(fixture.asked == 2 && answer.value.exists(_.isFailure))
   }
 
-  test("an ask fails when there is no timer any more") {
+  test("an ask fails when the timer has stopped") {
     val link: DriverLink = (_, _, _) => Future.failed(new IOException("no answer"))
     val ask = new AskUntilAnswered(link, "1", run, TestRuntime(StoppedTimer))
     assert(ask(ToDriver.Open, 60000).value.exists(_.isFailure))

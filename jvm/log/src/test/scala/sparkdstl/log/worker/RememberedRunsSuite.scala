@@ -16,7 +16,7 @@ class RememberedRunsSuite extends AnyFunSuite {
 
   private def run(number: Int, isAtWork: Boolean = false): Run = runs.of(id(number))(new Run(isAtWork))
 
-  test("runs at work and the newest run are never evicted") {
+  test("active runs and the newest run are never forgotten") {
     val working = (1 to 300).map(run(_, isAtWork = true))
     assert((1 to 300).map(run(_)) == working)
     val made = run(301)
@@ -24,7 +24,7 @@ class RememberedRunsSuite extends AnyFunSuite {
     assert(runs.all.size == 301)
   }
 
-  test("the least recently used idle run is evicted first") {
+  test("the least recently used of the other runs is forgotten first") {
     runs.all.foreach(_.isAtWork = false)
     val first = run(1)
     run(1000): Unit
@@ -33,7 +33,7 @@ class RememberedRunsSuite extends AnyFunSuite {
     assert(runs.get(id(2)).isEmpty)
   }
 
-  test("an evicted run is created again") {
+  test("a forgotten run is created again") {
     assert(runs.get(id(2)).isEmpty)
     assert(run(2) eq run(2))
   }

@@ -16,7 +16,7 @@ class RunWorkerSuite extends AnyFunSuite {
     timer.advance(1000)
     assert(asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/0" -> 3L, "0/1" -> 7L))) ||
       asks.map(_._1).toSeq == Seq(ToDriver.Release(Vector("0/1" -> 7L, "0/0" -> 3L))))
-    // The link does not answer until the deadline: the marks are not forgotten.
+    // The link does not answer until the deadline, and the releases are kept.
     timer.advance(60000)
     worker.release("0/2", 1)
     timer.advance(1000)
@@ -29,7 +29,7 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(asks.size == 2)
   })
 
-  test("the driver is asked once whether it coordinates the run, and again when it did not answer")(new WorkerFixture {
+  test("the worker asks the driver once whether it coordinates the run, and again after a timeout")(new WorkerFixture {
     worker.opened(): Unit
     worker.opened(): Unit
     assert(asks.size == 1 && !worker.isCoordinated)
@@ -39,12 +39,12 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(asks.size == 2 && !worker.isCoordinated)
   })
 
-  test("tasks of a run that another has replaced do not bypass the log")(new WorkerFixture {
+  test("a task of a replaced run fails instead of bypassing the log")(new WorkerFixture {
     answers = { case ToDriver.Open => FromDriver.Superseded }
     assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
   })
 
-  test("a driver that does not coordinate the run does not know a store's versions")(new WorkerFixture {
+  test("a driver that does not coordinate the run returns no versions of a store")(new WorkerFixture {
     answers = { case ToDriver.ListStore("0/0") =>
       FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0, 1)
     }
@@ -60,7 +60,7 @@ class RunWorkerSuite extends AnyFunSuite {
     }
   })
 
-  test("only registered stores are dropped, and only by those who registered them")(new WorkerFixture {
+  test("only registered stores are dropped, and only the registered instance unregisters a store")(new WorkerFixture {
     var dropped = Vector.empty[(String, Long)]
     def store(name: String): LocalStore = attempt => dropped :+= name -> attempt
     val (first, second) = (store("first"), store("second"))

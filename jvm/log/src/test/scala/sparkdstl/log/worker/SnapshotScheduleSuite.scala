@@ -26,7 +26,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     def commit(bytes: Long = 100, changes: Boolean = true): Unit = schedule.committed(bytes, changes)
   }
 
-  test("a changed store is due once an interval, first in the last quarter of the first")(new Fixture {
+  test("a changed store is due once an interval, first in the last quarter of the first interval")(new Fixture {
     commit()
     timer.advance(interval * 7 / 8 - 1)
     assert(!schedule.isDue)
@@ -64,16 +64,14 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue)
   })
 
-  test("many versions without a change make it due only where their replay costs more")(new Fixture(replayCost = 50) {
+  test("an unchanged store is due only if its replay costs more than a snapshot")(new Fixture(replayCost = 50) {
     (1 to 300).foreach(_ => commit(bytes = 0, changes = false))
     assert(!schedule.isDue)
     (1 to 100).foreach(_ => commit(bytes = 0, changes = false))
     assert(schedule.isDue)
   })
 
-  test("a store is due early when its log costs more than its snapshot, not at every version")(new Fixture(replayCost =
-    50
-  ) {
+  test("a store is due early when its replay costs more than its snapshot")(new Fixture(replayCost = 50) {
     // 50 * (bytes + 256 a version) against 4 MiB and the snapshot.
     schedule.loaded(10L << 20, 0, 0, 0, 1)
     (1 to 8).foreach(_ => commit(100 << 10))
@@ -86,7 +84,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue, "so many commit entries")
   })
 
-  test("the replay of a load counts toward the next snapshot")(new Fixture(replayCost = 50) {
+  test("the replay of the last load counts")(new Fixture(replayCost = 50) {
     schedule.loaded(1000, 9, 1L << 20, 0, 1)
     assert(schedule.isDue)
     schedule.loaded(1000, 8, 1L << 20, 0, 1)
@@ -96,7 +94,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue, "it is what its snapshot was")
   })
 
-  test("a store is overdue after three runs without a snapshot, if there is something to replay")(new Fixture {
+  test("a store is overdue after three runs without a snapshot if it has versions to replay")(new Fixture {
     Seq((2L, 3L, true), (1L, 3L, false), (50L, 2L, false)).foreach { case (versions, runs, isOverdue) =>
       schedule.loaded(1000, versions, 100, runs, 1)
       assert(schedule.isOverdue == isOverdue, (versions, runs))

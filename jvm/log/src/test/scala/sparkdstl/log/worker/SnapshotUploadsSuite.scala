@@ -11,7 +11,7 @@ class SnapshotUploadsSuite extends AnyFunSuite {
 
   private val zip = SegmentKey(0, 0, "", 1, None, SegmentKind.Snapshot)
 
-  test("a chunk waits while changes are being uploaded, but not for ever, and goes to a file apart")(new WorkerFixture {
+  test("a snapshot chunk waits for uploads of changes for a bounded time")(new WorkerFixture {
     val task = newTask(share = 0)
     val hang = new Hang
     store.script("put", hang)

@@ -20,7 +20,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     snapshot
   }
 
-  test("a snapshot is held once the seal after the one that carried it was taken") {
+  test("a snapshot is held once the seal after the one that carried it is accepted") {
     val snapshot = complete()
     assert(snapshot.accepted(carried = false, None) == Fate.Pending, "a seal that did not carry it")
     assert(snapshot.carry(0).isEmpty, "the seal of the batch that leads to its version")
@@ -30,7 +30,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(snapshot.accepted(carried = false, None) == Fate.Held && !snapshot.isUnderWay)
   }
 
-  test("a snapshot without room comes with a later seal, and one whose files may be gone with none") {
+  test("a later seal carries a snapshot that had no room, but not one whose files may be deleted") {
     val snapshot = complete()
     snapshot.carry(1): Unit
     assert(snapshot.accepted(carried = true, Some(Vector.empty)) == Fate.Pending)
@@ -39,7 +39,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(!snapshot.isUnderWay)
   }
 
-  test("a snapshot whose task was given up during its seal is not carried again; a taken one stays") {
+  test("a snapshot whose task is given up during the ask is not carried again, and an accepted one stays") {
     val asked = complete()
     asked.carry(1): Unit
     asked.givenUp()
@@ -51,7 +51,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(taken.accepted(carried = false, None) == Fate.Held)
   }
 
-  test("an abandoned snapshot's uploads are discarded, unless a seal has named them") {
+  test("the uploads of an abandoned snapshot are discarded unless a seal may have named them") {
     def discarded(before: StoreSnapshot => Unit, after: StoreSnapshot => Unit = _ => ()): Boolean = {
       val fixture = new WorkerFixture
       import fixture._
@@ -87,7 +87,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
       assert(discarded(named, answered(carried = true, Some(files))), "the driver does not have it")
   }
 
-  /** A task whose seal carries a snapshot. */
+  /** A task that has sent a seal with a snapshot. */
   private class Carrying extends WorkerFixture {
     val task: TaskWriter = newTask()
     answers = PartialFunction.empty
@@ -106,7 +106,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     task.seal(): Unit
   }
 
-  test("a task's seal carries its stores' snapshots each time it is sent, and reports to them")(new Carrying {
+  test("each repetition of a seal carries the snapshots, and their stores receive the outcome")(new Carrying {
     stayAway()
     timer.advance(1000)
     answer(FromDriver.Accepted(None))
@@ -114,13 +114,13 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(snapshot.accepted(carried = false, None) == Fate.Held, "the driver has taken it")
   })
 
-  test("a snapshot that came with a refused seal is not given up: it can come with a later one")(new Carrying {
+  test("a snapshot of a refused seal can be carried by a later one")(new Carrying {
     answer(FromDriver.Refused("stale", Vector("0/0")))
     task.giveUp()
     assert(snapshot.carry(1) == segments)
   })
 
-  test("a snapshot of a seal that may have been taken is given up")(new Carrying {
+  test("a snapshot of a seal with an unknown outcome is given up")(new Carrying {
     stayAway()
     timer.advance(1000)
     answer(FromDriver.Refused("closed", Vector.empty))

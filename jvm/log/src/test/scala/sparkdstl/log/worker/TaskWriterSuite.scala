@@ -21,14 +21,14 @@ class TaskWriterSuite extends AnyFunSuite {
   private def pending(seal: ToDriver.Seal): Int =
     seal.segments.flatMap(_.parts).count(_.isInstanceOf[SealedPart.Pending])
 
-  /** A task that has handed over a segment, of these bytes at its end. */
+  /** A task that has sent the seal of one segment, whose last `length` bytes are not uploaded. */
   private class Sealed(length: Int, chunks: Int*) extends WorkerFixture {
     val task = newTask()
     write(task, 0, length, chunks: _*)
     val seal = task.seal()
   }
 
-  test("a task hands over everything in one ask, small segments inline within its share")(new WorkerFixture {
+  test("a task seals all segments in one ask, with small ones inline within its share")(new WorkerFixture {
     val task = newTask(share = 12)
     Seq(11, 8, 3, 6).zipWithIndex.foreach { case (length, partition) => write(task, partition, length) }
     val seal = task.seal()
@@ -43,14 +43,14 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.size == 1)
   })
 
-  test("a seal without an answer is asked again until the commit's deadline; then it is withdrawn")(new Sealed(11) {
+  test("an unanswered seal is repeated until the commit's deadline and then withdrawn")(new Sealed(11) {
     stayAway()
     timer.advance(500)
     assert(seals.size == 2)
     stayAway()
     timer.advance(1000)
     assert(seals.size == 3)
-    // From now on the link never answers.
+    // The link never answers from here on.
     timer.advance(60000)
     assert(failure(seal).getMessage.contains("DSTL_SEAL_UNANSWERED"))
     assert(withdrawals == 1 && objects.size == 1)
@@ -58,7 +58,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(objects.isEmpty)
   })
 
-  test("changes that may be in a commit are kept, and their uploads are reported")(new Sealed(11) {
+  test("the uploads of an attempt that may be committed are kept and reported")(new Sealed(11) {
     task.giveUp()
     assert(failure(seal).isInstanceOf[CancellationException])
     answer(FromDriver.Withdrawal(true))
@@ -69,7 +69,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.count(_._1.isInstanceOf[ToDriver.Uploaded]) == 1)
   })
 
-  test("a task that is given up before its seal sends nothing, and its uploads are deleted")(new WorkerFixture {
+  test("a task that is given up before its seal discards its uploads without an ask")(new WorkerFixture {
     val task = newTask()
     write(task, 0, 3, 20)
     timer.advance(5000)
@@ -92,14 +92,14 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(failure(seal).isInstanceOf[CancellationException])
   })
 
-  test("inline bytes for which the driver has no memory are uploaded, and sealed again")(new Sealed(5) {
+  test("inline bytes beyond the driver's memory are uploaded and sealed again")(new Sealed(5) {
     answer(FromDriver.OverBudget)
     assert(pending(seals(1)) == 1 && inlineLengths(seals(1)).isEmpty)
     answer(accepted)
     result(seal)
   })
 
-  test("a failure after an ask that may have arrived is withdrawn")(new Sealed(5, 20) {
+  test("an attempt that fails after an unanswered ask is withdrawn")(new Sealed(5, 20) {
     stayAway()
     timer.advance(500)
     result(worker.close())
@@ -108,7 +108,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(withdrawals == 1)
   })
 
-  test("an upload that fails before the seal fails the task, and nothing is sent")(new WorkerFixture {
+  test("an upload that fails before the seal fails the task without an ask")(new WorkerFixture {
     store.script("put", Fail())
     val task = newTask()
     write(task, 0, 5, 20)
@@ -125,7 +125,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(told.map(_._2.isLeft) == Seq(true))
   })
 
-  test("a refused seal is discarded if it was the only ask, and withdrawn otherwise")(new WorkerFixture {
+  test("a refused seal is discarded if it was the only ask and withdrawn otherwise")(new WorkerFixture {
     val refusal = FromDriver.Refused("stale", Vector("0/0"))
     val once = newTask(1)
     write(once, 0, 11)
@@ -145,7 +145,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(withdrawals == 1)
   })
 
-  test("a segment that ends after its task was sealed is an error")(new WorkerFixture {
+  test("a segment that ends after its task's seal is an error")(new WorkerFixture {
     val task = newTask()
     val segment = task.segment(SegmentKey(0, 0, "", 1, None, SegmentKind.Changelog), None)
     result(task.seal())
@@ -153,7 +153,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assertThrows[IllegalStateException](task.segment(segment.key, None))
   })
 
-  test("reports of uploads that did not reach the driver are repeated")(new Sealed(11) {
+  test("unanswered upload reports are sent again")(new Sealed(11) {
     answer(accepted)
     worker.flush()
     assert(told.size == 1)
@@ -166,7 +166,7 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(asks.size == after)
   })
 
-  test("an upload that no batch names is discarded, and its file is deleted when it holds nothing else")(
+  test("an unwanted upload is discarded, and its file is deleted with the last wanted chunk")(
     new WorkerFixture {
       val task = newTask(1)
       write(task, 0, 11)
@@ -186,7 +186,7 @@ class TaskWriterSuite extends AnyFunSuite {
     }
   )
 
-  test("an upload whose place the accepted seal names stays, also if its ticket is unwanted")(new WorkerFixture {
+  test("an upload whose place the accepted seal names stays even if its ticket is unwanted")(new WorkerFixture {
     val task = newTask()
     write(task, 0, 11)
     write(task, 1, 5)

@@ -14,7 +14,7 @@ import sparkdstl.log.storage.StorageOperation.ListRecursively
 import sparkdstl.log.transport._
 import sparkdstl.log.upload._
 
-/** An executor whose driver is the test: no ask is answered until the test does. */
+/** An executor whose driver is the test, which answers each ask. */
 class WorkerFixture(maxInFlight: Long = 10000) {
   val timer = new ManualTimer
   val store = new ScriptedStore
@@ -28,7 +28,7 @@ class WorkerFixture(maxInFlight: Long = 10000) {
     .updated(LogOptions.PersistDelay, 5000L)
   val asks: mutable.ArrayBuffer[(ToDriver, Promise[FromDriver])] = mutable.ArrayBuffer.empty
 
-  /** What the driver answers at once; else there is no answer. */
+  /** The immediate answers of the driver; other asks wait for [[answer]]. */
   var answers: PartialFunction[ToDriver, FromDriver] = PartialFunction.empty
 
   val link: DriverLink = (_, _, message) => {
@@ -76,7 +76,7 @@ class WorkerFixture(maxInFlight: Long = 10000) {
     writer
   }
 
-  /** A segment of that many bytes in all. */
+  /** Writes a segment of uploaded `chunks` and `length` bytes at its end. */
   def write(task: TaskWriter, partition: Int, length: Int, chunks: Int*): Unit = {
     val segment = task.segment(SegmentKey(0, partition, "", 1, None, sparkdstl.log.format.SegmentKind.Changelog), None)
     chunks.foreach(size => result(segment.add(new Array[Byte](size))))

@@ -13,14 +13,14 @@ import sparkdstl.log.read.EntryFound
 class LogViewSuite extends AnyFunSuite {
   import LogViewSuite._
 
-  test("a run that begins knows the sizes of the entries, and what the newest of them is") {
+  test("the first view of a run holds the sizes of the entries and the newest entry") {
     val view = LogView.start(3, Map(4L -> 10L, 5L -> 20L), EntryFound.Plain)
     assert(view.newest == 5 && view.bytes == 30 && view.newestId.isEmpty)
     assert(view.entries.toMap == Map(4L -> EntryState.Unread(10), 5L -> EntryState.Plain(20)))
     assert(LogView.start(1, Map.empty, EntryFound.Absent).newest == -1)
   }
 
-  test("a file is named as long as any entry or seal names it, and released with the last") {
+  test("a file is released with the last entry or seal that names it") {
     val first = committed(empty, 0, "a", "b")
     val second = committed(first, 1, "b", "c")
     val released = second.releaseWith(Seq(0))
@@ -31,19 +31,19 @@ class LogViewSuite extends AnyFunSuite {
     assert(committed(promised, 2).releaseWith(Seq(0, 1)).unneeded == names("a", "b", "c"), "no entry came to name b")
   }
 
-  test("files stay unneeded until they are known to be deleted") {
+  test("files stay unneeded until their deletion is confirmed") {
     val released = committed(empty, 0, "a").releaseWith(Seq(0))
     assert(released.releaseWith(Seq(0)).unneeded == names("a"), "a round that failed is repeated")
     assert(released.filesDeleted(names("a")).unneeded.isEmpty)
   }
 
-  test("a file of this run that was never named may be named, one of another run may not") {
+  test("a seal may name an unnamed file of its own run but not one of another run") {
     val other = LogLayout.dataFile(9, RunFixture.otherRun, "1", 1, "a")
     val (_, missing) = empty.promised(Namer.Seal(0, 1), Map("own" -> names("a"), "other" -> Set(other)))
     assert(missing == Map("other" -> Set(other)))
   }
 
-  test("a list of snapshots does not bring back entries that were deleted before it was read") {
+  test("a list of snapshots does not restore entries that were deleted before it was read") {
     val held = Vector(0L, 1L).map(of => HeldSnapshot(zip(of + 1), of, Vector(name("a"))))
     val view = LogView.start(1, Map(0L -> 1L, 1L -> 1L), EntryFound.Plain).deleted(Seq(0))
     val listed = view.listed(SnapshotList(1, 0, held))
@@ -51,12 +51,12 @@ class LogViewSuite extends AnyFunSuite {
     assert(listed.releaseWith(Seq(1)).unneeded == names("a"))
   }
 
-  test("entries of other runs that are gone from storage are forgotten, own ones are not") {
+  test("a listing removes missing entries of other runs but not of the own run") {
     val view = committed(LogView.start(1, Map(0L -> 1L, 1L -> 1L), EntryFound.Plain), 2)
     assert(view.seenOnStorage(Set(1)).entries.keySet == Set(1L, 2L))
   }
 
-  test("entries without a list of their own continue one, and one in so many lists all") {
+  test("one entry in so many lists all snapshots, and those between continue its list") {
     val lists = (0L to 5L).scanLeft((empty.listed(none), SnapshotList(-1, 0, Vector.empty))) {
       case ((view, _), batch) =>
         val list = view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments(batch), 3)
@@ -66,7 +66,7 @@ class LogViewSuite extends AnyFunSuite {
     assert(lists.map(_.held.map(_.batch)) == Seq(Seq(0), Seq(1), Seq(1, 2), Seq(0, 1, 2, 3), Seq(4), Seq(4, 5)))
   }
 
-  test("however transitions follow one another, a file that anything names is never unneeded") {
+  test("no sequence of transitions makes a named file unneeded") {
     val step = Gen.oneOf(
       Gen.zip(Gen.choose(0L, 3L), Gen.listOf(file)).map { case (seal, files) => Step.Promise(seal, files.toSet) },
       Gen.listOf(file).map(files => Step.Commit(files.toSet)),
@@ -80,7 +80,7 @@ class LogViewSuite extends AnyFunSuite {
     assert(outcome.passed, outcome.status)
   }
 
-  /** What entries and seals name, kept the simple way, beside the view. */
+  /** A reference model of the files that entries and seals name. */
   private case class Model(view: LogView, entries: Map[Long, Set[String]], seals: Map[Long, Set[String]]) {
     def after(step: Step): Option[Model] = {
       val next = step match {
@@ -89,7 +89,7 @@ class LogViewSuite extends AnyFunSuite {
           val taken = if (missing.isEmpty) files else Set.empty[String]
           Model(changed, entries, seals + (seal -> (seals.getOrElse(seal, Set.empty) ++ taken)))
         case Step.Commit(files) =>
-          // A batch names what its seals have promised, and new files.
+          // A commit names the files of its seals and new ones.
           val batch = view.newest + 1
           val named = seals.valuesIterator.flatten.toSet ++ files.filterNot(view.unneeded)
           Model(committedNaming(view, batch, named), entries + (batch -> named), Map.empty)

@@ -12,7 +12,7 @@ class RetentionPlanSuite extends AnyFunSuite {
 
   private val limits = RetentionLimits()
 
-  /** Entries 0 until `count`, those of these batches with a snapshot of the version that the batch leads to. */
+  /** Entries 0 until `count`; each entry of `snapshots` holds a snapshot of the version that its batch makes. */
   private def logOf(
       count: Int,
       snapshots: Long*
@@ -25,11 +25,11 @@ class RetentionPlanSuite extends AnyFunSuite {
 
   private def deletable(view: LogView): Seq[Long] = RetentionPlan.of(view, limits).delete
 
-  test("without a snapshot no request deletes anything") {
+  test("without a snapshot no entry is deleted") {
     assert(deletable(request(logOf(9), 0L to 7L)).isEmpty)
   }
 
-  test("entries below the one that leads to the second newest snapshot are deleted once that is requested") {
+  test("requested entries below the one that leads to the second newest snapshot are deleted") {
     val view = logOf(7, 1, 3, 5)
     assert(deletable(view).isEmpty, "nothing is requested")
     assert(deletable(request(view, 0L to 2L)) == Seq(0, 1, 2))
@@ -40,7 +40,7 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(request(view, Seq(0L, 2L))) == Seq(0), "the oldest retained entry is that of batch 1")
   }
 
-  test("a snapshot counts only from the entry on that holds it, because a rollback takes that away") {
+  test("a snapshot counts only for versions that retain the entry which holds it") {
     val late = logOf(3).committed(
       3,
       index(3, Some(SnapshotList(3, 0, Vector(HeldSnapshot(zip(3), 3, Vector.empty))))),
@@ -50,7 +50,7 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(request(late, 0L to 2L)) == Seq(0, 1))
   }
 
-  test("one store that needs everything keeps everything") {
+  test("one store that needs all entries keeps them") {
     val view = request(logOf(7, 1, 3, 5), 0L to 5L)
     assert(deletable(view.copy(stores = view.stores :+ "0/1")).isEmpty)
     val released = view.copy(stores = view.stores :+ "0/1").releasedBelow("0/1", 3)
@@ -58,14 +58,14 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(released.releasedBelow("0/1", 1)) == Seq(0, 1), "marks never go down")
   }
 
-  test("fences and the newest entry stay") {
+  test("fences and the newest entry are kept") {
     val view = request(logOf(7, 1, 3, 5), 0L to 6L)
     assert(deletable(view.fencedAt(Set(1))) == Seq(0, 2))
     val all = view.releasedBelow("0/0", 100)
     assert(deletable(all) == (0L to 5L))
   }
 
-  test("a round has a bounded size, and reads what it deletes only if that was never read") {
+  test("a round has a bounded size and reads only unread entries before their deletion") {
     val view = request(logOf(7).releasedBelow("0/0", 7), 0L to 5L)
     assert(RetentionPlan.of(view, RetentionLimits(deletions = 2)) == RetentionPlan(Vector(0, 1), Vector.empty))
     val unread = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Absent).copy(stores = Vector("0/0"))
@@ -73,24 +73,24 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(plan == RetentionPlan(Vector(0), Vector(0)))
   }
 
-  test("where no store is known entries are read until one is, and those without segments go") {
+  test("entries are read until a store is known, and entries without segments are deleted") {
     val view = request(LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain), Seq(0, 1))
     assert(RetentionPlan.of(view, limits) == RetentionPlan(Vector.empty, Vector(0, 1)))
     val read = view.read(0, EntryFound.Plain)
     assert(RetentionPlan.of(read, limits) == RetentionPlan(Vector(0), Vector.empty))
   }
 
-  test("the name of an entry without segments stays taken while a store needs what the batch led to") {
+  test("an entry without segments is kept while a store needs its version") {
     val view = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain).copy(stores = Vector("0/0"))
     assert(deletable(request(view.read(0, EntryFound.Plain), Seq(0, 1))).isEmpty)
   }
 
-  test("no retained version needs a deleted entry, with any content of the log") {
+  test("no retained version needs a deleted entry") {
     val some = Gen.zip(Gen.choose(1, 12), Gen.someOf(0L to 11L), Gen.someOf(0L to 11L))
     val holds = Prop.forAll(some) { case (count, snapshots, requested) =>
       val view = request(logOf(count, snapshots.toSeq: _*), requested)
       val gone = deletable(view).toSet
-      // Each entry that Spark has not asked to delete can still be rebuilt: from a snapshot in it or before it, and all since.
+      // Each version that Spark retains can be rebuilt from a snapshot at or below it and all entries since.
       (0L until count.toLong).filterNot(view.requested).forall { batch =>
         val from = snapshots.filter(of => of <= batch && of < count && !gone(of)).maxOption
         from.fold(gone.isEmpty)(of => (of to batch).forall(!gone(_))) && !gone(batch)
@@ -100,14 +100,14 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(outcome.passed, outcome.status)
   }
 
-  test("the recovery plan of a store has what is retained, and no entry without segments") {
+  test("the recovery plan of a store holds the retained entries with segments") {
     val view = request(logOf(7, 1, 3, 5), 0L to 4L)
     val plan = RecoveryPlan.of(view.read(5, EntryFound.Plain), "0/0")
     assert(plan.lowest == 4 && plan.changelogs == Vector(4, 5, 7))
     assert(plan.snapshots.map(_.version) == Vector(4, 6) && plan.plainUpTo == 0)
   }
 
-  test("deleting from the newest entry down is a rollback, and a purge that reaches the oldest is none") {
+  test("a deletion from the newest entry down is a rollback, and a purge down to the oldest is not") {
     assert(RollbackPlan.of((0L to 5L).toVector, Set(3, 4)) == RollbackPlan(Vector(5, 4, 3), None))
     assert(RollbackPlan.of((0L to 5L).toVector, Set(1, 3)) == RollbackPlan(Vector(5), None))
     assert(RollbackPlan.of((0L to 2L).toVector, Set(0, 1)) == RollbackPlan(Vector(2), Some(3)))
