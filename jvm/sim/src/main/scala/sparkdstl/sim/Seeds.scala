@@ -8,18 +8,18 @@ import scala.jdk.CollectionConverters._
 
 import sparkdstl.sim.world.{FaultKind, Reached, SimConfig, SimConstants, World, WorldResult}
 
-/** Runs seeds, and makes those that fail small. */
+/** Runs worlds from seeds, and shrinks failing worlds. */
 object Seeds {
 
   def run(seed: Long): WorldResult = run(SimConfig.draw(seed), keepSchedule = false)
 
   def run(config: SimConfig, keepSchedule: Boolean): WorldResult = new World(config, keepSchedule).run()
 
-  /** The first seed from `from` on that fails, of so many. */
+  /** The first failing seed of `count` seeds from `from` on. */
   def firstFailure(from: Long, count: Int): Option[WorldResult] =
     Iterator.range(0, count).map(i => run(from + i)).find(_.violation.nonEmpty)
 
-  /** The smallest world like this one that still goes wrong in the same way: with fewer kinds of faults, batches and processes. */
+  /** The smallest variant of this world that fails in the same way: with fewer kinds of faults, batches and processes. */
   def shrink(result: WorldResult): WorldResult = {
     val failing = result.config
     def kindOf(violation: String): String = violation.replaceAll("[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+", "#").take(80)
@@ -46,7 +46,7 @@ object Seeds {
     run(smallest, keepSchedule = true)
   }
 
-  /** Seed, smallest failing world, what does not hold in it, and its schedule's end. */
+  /** The seed, the smallest failing world, its violation and the end of its schedule. */
   def report(result: WorldResult, lines: Int, shrinks: Boolean = true): String = {
     val small = if (shrinks) shrink(result) else run(result.config, keepSchedule = true)
     Vector(
@@ -60,10 +60,10 @@ object Seeds {
   }
 
   /**
-   * What came of many seeds.
+   * The results of many seeds.
    *
    * @param reached
-   *   by probe, in how many worlds it fired
+   *   the number of worlds in which each probe fired
    */
   final case class Tally(
       seeds: Long,
@@ -74,10 +74,10 @@ object Seeds {
   )
 
   /**
-   * Runs seeds on several threads: a world is one thread's, and worlds share nothing.
+   * Runs seeds on several threads: each world runs in one thread, and worlds share nothing.
    *
    * @param progress
-   *   told, on any of the threads, how many have ended, and how the last one did
+   *   called on any of the threads with the number of finished worlds and the last result
    */
   def runMany(from: Long, count: Long, threads: Int, maxFailures: Int)(
       progress: (Long, WorldResult) => Unit

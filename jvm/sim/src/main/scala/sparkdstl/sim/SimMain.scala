@@ -3,8 +3,8 @@ package sparkdstl.sim
 import sparkdstl.sim.world.Reach
 
 /**
- * Runs seeds, prints progress and what was reached, and exits with 1 if one fails. Arguments: how many seeds, the first, and how
- * many lines of a failing schedule to print; `whole` if worlds that fail are not to be made small.
+ * Runs seeds, prints progress and probes, and exits with 1 if one fails. Arguments: the number of seeds, the first seed, and the
+ * number of lines of a failing schedule to print; `whole` prints failing worlds without shrinking them.
  */
 object SimMain {
   private val MaxFailures = 20

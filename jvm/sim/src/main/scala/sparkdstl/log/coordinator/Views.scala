@@ -2,11 +2,11 @@ package sparkdstl.log.coordinator
 
 import sparkdstl.log.coordinator.view.Namer
 
-/** Looks into what a run remembers, for the simulation. */
+/** Gives the simulation access to a run's view of the log. */
 object Views {
   private val Looked = 100L
 
-  /** What it remembers of entries that it knows to be gone; of the files that they name, the last before `batch`. */
+  /** What the view still holds of deleted entries; files that they name are checked for the last entries before `batch` only. */
   def leftOf(run: RunCoordinator, batch: Long): Vector[String] = {
     val view = run.view
     def isGone(of: Long) = !view.entries.contains(of)

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.hadoop.fs.Path
 
-/** The path of a name. Hadoop's paths are slow to make, and the same names come again and again. */
+/** A cache of paths by name: Hadoop's paths are slow to create, and worlds use the same names often. */
 final class KnownPaths extends (String => Path) {
   private val known = mutable.HashMap.empty[String, Path]
 

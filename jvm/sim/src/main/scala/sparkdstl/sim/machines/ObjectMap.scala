@@ -9,11 +9,11 @@ import sparkdstl.sim.world.Verdict
  * An object on the one storage that all processes share.
  *
  * @param writer
- *   the process that asked for it to be written
+ *   the process that requested the write
  */
 final case class StoredBytes(bytes: Array[Byte], atNanos: Long, writer: SimProcess, serial: Long)
 
-/** One thing that happened to storage. `before` and `after` are what was and is at the path. */
+/** One change of storage. `before` and `after` are the objects at the path before and after it. */
 final case class StorageChange(
     atNanos: Long,
     writer: SimProcess,
@@ -22,18 +22,18 @@ final case class StorageChange(
     after: Option[StoredBytes]
 )
 
-/** All objects and their changes, in order. Watchers are called after each change. */
+/** All objects and the history of their changes. The watcher is called after each change. */
 final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
   private val objects = new java.util.TreeMap[String, StoredBytes]
-  // The same, for look-ups by name: most are.
+  // The same objects for look-ups by name, which are the most frequent.
   private val byName = new java.util.HashMap[String, StoredBytes]
   private val changes = mutable.ArrayBuffer.empty[StorageChange]
   private var watcher: StorageChange => Unit = (_: StorageChange) => ()
   private var serials = 0L
   private var newestEpoch = 0L
-  // How often paths were deleted at which there was nothing.
+  // The number of deletions of each path while no object existed.
   private val inVain = mutable.TreeMap.empty[String, Int]
-  // Paths that are looked at, during [[seenBy]].
+  // The paths that are read during [[seenBy]].
   private var seen = Option.empty[mutable.HashSet[String]]
 
   def watch(each: StorageChange => Unit): Unit = watcher = each
@@ -45,7 +45,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
 
   def contains(path: String): Boolean = get(path).nonEmpty
 
-  /** The paths that [[get]] and [[contains]] look at while `action` runs. */
+  /** The paths that [[get]] and [[contains]] read while `action` runs. */
   def seenBy(action: => Unit): collection.Set[String] = {
     val looked = mutable.HashSet.empty[String]
     seen = Some(looked)
@@ -54,7 +54,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     looked
   }
 
-  /** How often anything has changed. */
+  /** The number of changes so far. */
   def revision: Int = changes.size
 
   def publish(path: String, bytes: Array[Byte], writer: SimProcess): Unit = {
@@ -75,13 +75,13 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
 
   def forgetVainDeletions(): Unit = inVain.clear()
 
-  /** How often each path was deleted at which there was nothing. */
+  /** The number of deletions of each path while no object existed. */
   def vainDeletions: collection.Map[String, Int] = inVain
 
-  /** The highest epoch that was ever claimed. */
+  /** The highest claimed epoch, even if its claim is deleted. */
   def newestClaim: Long = newestEpoch
 
-  /** Objects below `directory`, in order of their names; with what is directly in it only, unless `deep`. */
+  /** Objects below `directory` in order of their names; only those directly in it unless `deep`. */
   def below(directory: String, deep: Boolean): Vector[(String, StoredBytes)] = {
     val prefix = directory + "/"
     val found = Vector.newBuilder[(String, StoredBytes)]
@@ -97,7 +97,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
 
   def history: collection.Seq[StorageChange] = changes
 
-  /** What happened at a path, for people. */
+  /** The history of a path as text. */
   def story(path: String): String = changes.iterator
     .filter(_.path == path)
     .map { c =>
@@ -106,7 +106,7 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     }
     .mkString(s"$path: ", ", ", "")
 
-  /** When what was there was deleted, if nothing is there now. */
+  /** The time of the last deletion if no object exists now. */
   def deletedAt(path: String): Option[Long] =
     changes.reverseIterator.find(_.path == path).filter(_.after.isEmpty).map(_.atNanos)
 
@@ -126,6 +126,6 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
 
 object ObjectMap {
 
-  /** Whether a path is that of something a writer has begun and not published. */
+  /** Whether a path is that of an unpublished temporary file. */
   def isUnpublished(path: String): Boolean = path.endsWith(".tmp")
 }

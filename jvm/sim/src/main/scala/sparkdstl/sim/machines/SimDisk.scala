@@ -11,8 +11,8 @@ import sparkdstl.log.storage.{LinkedFiles, LocalFiles}
 import sparkdstl.sim.world.{Chance, FaultKind, Faults, Verdict}
 
 /**
- * A host's local disk. It stays when the processes that wrote to it end, and what they have left takes room. A write may find
- * it full, and leave a part of a file; what is there may be damaged at any time.
+ * A host's local disk. It outlives the processes that write to it, and their files take room. A write may find
+ * it full and leave a part of a file; existing files may be damaged at any time.
  */
 final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
   import SimDisk._
@@ -23,7 +23,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
   private var used = 0L
   private var directories = 0
 
-  /** Content that was never written. */
+  /** A new, empty directory. */
   def newDirectory(): Path = {
     directories += 1
     Path.of(s"/disk/$directories")
@@ -54,7 +54,7 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
     if (content.links == 0) used -= content.bytes.length
   }
 
-  /** Removes a file, cuts it off, makes it longer, or changes a bit of it. */
+  /** Removes, truncates or extends a file, or flips a bit of it. */
   def damage(): Unit = if (files.nonEmpty) {
     val (file, content) = files.iterator.drop(chance.below(files.size)).next()
     verdict.note(s"$file is damaged")
@@ -80,11 +80,11 @@ final class SimDisk(chance: Chance, faults: Faults, verdict: => Verdict) {
 
 private object SimDisk {
 
-  /** Small, so that what processes leave behind fills it. */
+  /** Small, so that the leftovers of processes fill it. */
   private val Capacity = 400 * 1024
 }
 
-/** A host's disk as one process sees it, which writes below a directory of its own. */
+/** The view of one process on its host's disk; it writes below its own directory. */
 final class ProcessDisk(disk: SimDisk, process: SimProcess) extends LocalFiles with LinkedFiles {
   private lazy val directory = disk.newDirectory()
   private var links = 0
@@ -96,14 +96,14 @@ final class ProcessDisk(disk: SimDisk, process: SimProcess) extends LocalFiles w
 
   override def delete(name: String): Future[Unit] = later(disk.delete(directory.resolve(name)))
 
-  /** Writes a store's own file, at once. */
+  /** Writes a store's own file synchronously. */
   def writeNow(name: String, content: Array[Byte]): Path = {
     val file = near.resolve(name)
     disk.write(file, content)
     file
   }
 
-  /** Where stores have their own files. */
+  /** The directory of the stores' own files. */
   lazy val near: Path = disk.newDirectory()
 
   override def link(file: Path, near: Path): Path = {

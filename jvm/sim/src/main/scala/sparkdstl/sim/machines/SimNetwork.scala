@@ -9,20 +9,20 @@ import scala.util.{Failure, Success, Try}
 import sparkdstl.sim.world.{Chance, FaultKind, Faults}
 
 /**
- * Asks between processes, as Spark's RPC makes them: a message arrives at most once, messages overtake one another, and
- * an ask that fails says nothing.
+ * Asks between processes with the semantics of Spark's RPC: a message arrives at most once, messages overtake each other, and
+ * a failed ask leaves the effect of its message unknown.
  */
 final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
   import SimNetwork.AskTimeoutMillis
   private var cutOff = Set.empty[SimProcess]
 
-  /** Loses all that comes from or goes to a process for a while. */
+  /** Loses all messages from and to a process for a while. */
   def partition(process: SimProcess, millis: Double): Unit = {
     cutOff += process
     val _ = wire.after(millis)(cutOff -= process)
   }
 
-  /** Asks `to`; `handle` runs there. */
+  /** Sends an ask to `to`, which runs `handle`. */
   def ask[T](from: SimProcess, to: SimProcess)(handle: => Future[T]): Future[T] = {
     val promise = Promise[T]()
     val timeout = from.after(AskTimeoutMillis.toDouble) {
@@ -48,7 +48,7 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
     promise.future
   }
 
-  /** Does something at another process, after the time a message takes: what Spark itself sends is not lost here. */
+  /** Runs `action` in another process after the delay of a message. These are Spark's own messages, which are never lost. */
   def deliver(to: SimProcess)(action: => Unit): Unit = {
     val _ = wire.after(delay())(to.perform(action))
   }
@@ -61,6 +61,6 @@ final class SimNetwork(chance: Chance, faults: Faults, wire: SimProcess) {
 
 object SimNetwork {
 
-  /** After which an ask has failed. */
+  /** The time after which an ask fails. */
   val AskTimeoutMillis = 5000L
 }

@@ -8,8 +8,8 @@ import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime, Timer}
 import sparkdstl.sim.world.{Chance, Verdict}
 
 /**
- * A process: what it has asked for happens while it lives. The events of a crashed one never happen; those of a paused
- * one wait until it continues, and then come in any order.
+ * A process and its events. The events of a crashed process never run; those of a paused
+ * process wait until it resumes, and then run in any order.
  */
 final class SimProcess(
     val name: String,
@@ -31,7 +31,7 @@ final class SimProcess(
   def isCrashed: Boolean = crashed
   def isPaused: Boolean = paused && !crashed
 
-  /** How often it was paused: a wait that spans a pause may be as long as that. */
+  /** The number of pauses: a wait that spans a pause may take as long as the pause. */
   def pauseCount: Int = pauses
 
   val timer: Timer = new Timer {
@@ -46,7 +46,7 @@ final class SimProcess(
     override def reportFailure(cause: Throwable): Unit = uncaught(cause)
   }
 
-  /** For what follows at once in the same event: the world's own code, whose steps are not worth an event each. */
+  /** Runs actions within the current event, for code of the simulation that needs no event for each step. */
   val inline: ExecutionContext = new ExecutionContext {
     private var depth = 0
     override def execute(runnable: Runnable): Unit =
@@ -61,14 +61,14 @@ final class SimProcess(
 
   val runtime = new ProtocolRuntime(timer, chance, executor)
 
-  /** Does something in this process, later. */
+  /** Runs `action` in this process later. */
   def after(millis: Double)(action: => Unit): Cancellable =
     scheduler.schedule(this, (millis * 1e6).toLong)(() => action)
 
-  /** Does something in this process now, unless it has crashed, or when it continues, if it is paused. */
+  /** Runs `action` in this process now; never if it has crashed, and on resume if it is paused. */
   def perform(action: => Unit): Unit = if (!crashed) run(new scheduler.Event(this, () => action))
 
-  /** How it ends when somebody kills it, with what that means for others; unless told, it just crashes. */
+  /** Sets the effect of [[kill]] on the process and on others; by default the process only crashes. */
   def onKill(action: () => Unit): Unit = killed = action
 
   def kill(): Unit = if (!crashed) killed()
@@ -86,7 +86,7 @@ final class SimProcess(
     pausedAt = scheduler.nowNanos
   }
 
-  /** @param clockStood whether its clock did not count the pause, as that of a suspended machine */
+  /** @param clockStood whether its clock stood still during the pause, like that of a suspended machine */
   def resume(clockStood: Boolean): Unit = if (paused && !crashed) {
     verdict.note(s"$name continues${if (clockStood) ", its clock did not count the pause" else ""}")
     paused = false
@@ -97,10 +97,10 @@ final class SimProcess(
     held.clear()
   }
 
-  /** Its clock runs so many times as fast as time. */
+  /** Sets the speed of its clock relative to virtual time. */
   def drift(rate: Double): Unit = clockRate = rate
 
-  /** Its clock jumps ahead; timers that are set already are not moved. */
+  /** Moves its clock ahead without moving the timers that are set. */
   def jumpAhead(millis: Long): Unit = clockOffset += millis * 1000000
 
   private[machines] def run(event: SimScheduler#Event): Unit =

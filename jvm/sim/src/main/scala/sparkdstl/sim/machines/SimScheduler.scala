@@ -8,8 +8,8 @@ import sparkdstl.log.runtime.Cancellable
 import sparkdstl.sim.world.{Chance, Verdict}
 
 /**
- * Virtual time for one world: whatever happens is an event, one after another, in order of time; what falls due at the
- * same moment is ordered by chance. What follows at once takes no time.
+ * Virtual time for one world: all actions are events, which run one after another in order of time. Events that are due at the
+ * same time run in random order. An event takes no virtual time.
  */
 final class SimScheduler(chance: Chance) {
   private[machines] final class Event(val process: SimProcess, private[machines] var action: () => Unit)
@@ -32,7 +32,7 @@ final class SimScheduler(chance: Chance) {
     else java.lang.Long.compare(a.sequence, b.sequence)
   }
 
-  // Most events are due at once: any of them may be next.
+  // Events that are due now, in any order: most events are.
   private val ready = mutable.ArrayBuffer.empty[Event]
   private val later = new PriorityQueue[Event](256, order)
   private var cancelledLater = 0
@@ -40,12 +40,12 @@ final class SimScheduler(chance: Chance) {
   private var steps = 0L
   private var sequences = 0L
 
-  /** Nanoseconds since the world began. */
+  /** Nanoseconds since the start of the world. */
   def nowNanos: Long = now
 
   def nowMillis: Long = now / 1000000
 
-  /** Events so far. */
+  /** The number of events so far. */
   def stepCount: Long = steps
 
   private[machines] def schedule(process: SimProcess, delayNanos: Long)(action: () => Unit): Cancellable = {
@@ -62,7 +62,7 @@ final class SimScheduler(chance: Chance) {
       sequences += 1
       event.sequence = sequences
       event.waits = true
-      // Most that wait are timeouts which never happen: without them the queue is short.
+      // Most waiting events are cancelled timeouts: without them the queue is short.
       if (cancelledLater > 64 && cancelledLater > later.size / 2) {
         later.removeIf(_.isCancelled): Unit
         cancelledLater = 0
@@ -71,7 +71,7 @@ final class SimScheduler(chance: Chance) {
     }
   }
 
-  /** Takes the event that is next; null when there is none. */
+  /** Takes the next event; null if none is left. */
   private def next(): Event =
     if (ready.isEmpty) {
       val event = later.poll()
@@ -89,7 +89,7 @@ final class SimScheduler(chance: Chance) {
       event
     }
 
-  /** Runs the next event; false when nothing is left to happen. */
+  /** Runs the next event; false if none is left. */
   def step(verdict: Verdict): Boolean = {
     val event = next()
     if (event == null) false

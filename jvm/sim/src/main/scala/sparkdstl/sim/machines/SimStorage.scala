@@ -15,12 +15,12 @@ import sparkdstl.sim.model.Names
 import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, StorageKind, Verdict}
 
 /**
- * The servers of one storage: they outlive every client, and what was sent to them happens whatever becomes of those.
+ * The servers of one storage: they outlive every client, and a request that reached them takes effect even if its client ends.
  *
  * @param latestMillis
- *   after which nothing that was requested takes effect any more
+ *   the time after which no request takes effect any more
  * @param tailLengths
- *   how many bytes of an entry are usually read from its end
+ *   the numbers of bytes that are usually read from the end of an entry
  */
 final class StorageServer(
     val kind: StorageKind,
@@ -38,35 +38,35 @@ final class StorageServer(
 
   def latency(): Double = faults.millis(FaultKind.SlowRequest, medianMillis, chance)
 
-  /** How long a request takes effect after its client has had its answer. */
+  /** The delay after which a late request takes effect. */
   def lateness(): Double =
     if (chance.happens(0.3)) latestMillis * chance.nextDouble()
     else math.min(8000.0, latestMillis) * chance.nextDouble()
 }
 
-/** An answer of storage that says that nothing was done, and that it may be tried again. */
+/** An answer of storage that refuses a request without effect and allows a retry. */
 final class ServiceUnavailable(what: String) extends IOException(s"$what: slow down (Status Code: 503)") {
   def statusCode: Int = 503
 }
 
 /**
- * Storage as one process sees it. Every attempt takes its time, and may fail without effect, take effect and lose its
- * answer, be repeated by the client below, or take effect long after its failure, its cancellation, and the end of
+ * The storage client of one process. Every attempt takes time, and may fail without effect, take effect and lose its
+ * answer, be repeated by the client library, or take effect long after its failure, its cancellation, or the end of
  * its process.
  *
  * @param maxAttempts
- *   how many attempts at one write may be waited for at a time
+ *   the number of attempts at one write that may run at a time
  */
 final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: Int, verdict: Verdict)
     extends ObjectStore {
   import server.{chance, faults, objects, reach}
 
-  // Attempts at writes that are waited for.
+  // The number of running attempts at each write.
   private val writing = mutable.Map.empty[String, Int].withDefaultValue(0)
 
   override def replacesAtomically: Boolean = server.kind.replacesAtomically
 
-  /** Object stores take many in one request, file systems do not. */
+  /** Object stores delete many objects per request, file systems one. */
   override def deletionPageSize: Int = if (server.kind.renames) 1 else 250
 
   override def begin[A](operation: StorageOperation[A]): Attempt[A] = operation match {
@@ -99,12 +99,12 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     case Delete(paths) => delete(paths.map(_.toString).toVector)
   }
 
-  /** Two creates under way at once, of which one must be refused. */
+  /** Runs two concurrent creations, of which one must be refused. */
   private def tryCreation(name: String): Attempt[Boolean] = {
     mayDie()
     val answer = new Answer[Boolean](s"trial of $name")
     var results = Vector.empty[Try[Unit]]
-    // A client that looks before it writes has looked for both before it writes either.
+    // A client that checks before it writes has made both checks before either write.
     val mode = if (server.kind == StorageKind.DirectUnconditional) Overwrite else IfAbsent
     (1 to 2).foreach { _ =>
       atServer(server.latency())(perform(name, Array[Byte](1), mode) { result =>
@@ -124,7 +124,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
   private def delete(names: Vector[String]): Attempt[Unit] = {
     mayDie()
     val answer = new Answer[Unit](s"delete ${names.mkString(" ")}")
-    // Spark deletes its own files once.
+    // Spark does not retry deletions of its own files, so they never fail.
     def strikes(kind: FaultKind) = !names.exists(Names.isSparks) && faults.strikes(kind, chance)
     if (strikes(FaultKind.HalfDelete))
       answer.after(server.latency()) {
@@ -146,10 +146,10 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
   private case object Overwrite extends Mode
   private case object IfAbsent extends Mode
 
-  /** What is there under a name of one's own, oneself has put there. */
+  /** An existing object of this name has the same content, because names of data files are unique. */
   private case object IfAbsentOrSame extends Mode
 
-  /** The client dies at about the time at which a request takes effect: so a request of several steps ends after any of them. */
+  /** The client may crash close to the effect of a request, so that a sequence of requests may end after any of them. */
   private def mayDie(): Unit =
     if (faults.strikes(FaultKind.KilledAtRequest, chance)) atServer(2 * server.latency())(client.kill())
 
@@ -198,7 +198,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     )
   }
 
-  /** The request takes its time to reach the server; a client that dies or gives up meanwhile may have sent it or not. */
+  /** The request reaches the server after a delay; if the client crashes or cancels meanwhile, it arrives by chance. */
   private def sent(answer: Answer[_])(effect: => Unit): Unit =
     atServer(server.latency()) {
       val gone = client.isCrashed || answer.isCancelled
@@ -223,7 +223,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
       case StorageKind.Direct =>
         if (mode == IfAbsent && objects.contains(name)) done(exists) else publishNow()
       case StorageKind.DirectUnconditional =>
-        // The client looks first; the server takes what comes.
+        // The client checks first; the server accepts every write.
         if (mode == IfAbsent && objects.contains(name)) done(exists)
         else if (mode == IfAbsent) atServer(server.latency() / 2)(publishNow())
         else publishNow()
@@ -242,7 +242,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     }
   }
 
-  /** Writes a temporary file, which stays behind where the client dies before it renames it. */
+  /** Writes a temporary file, which is left behind if the client crashes before the rename. */
   private def renamed(name: String, bytes: Array[Byte])(done: Try[Unit] => Unit)(rename: => Unit): Unit = {
     val slash = name.lastIndexOf('/')
     val temporary = s"${name.take(slash)}/.${name.drop(slash + 1)}.${chance.nextInt()}.tmp"
@@ -281,11 +281,11 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     val _ = server.process.after(millis)(action)
   }
 
-  /** Answers the client, if it still waits. */
+  /** The answer to a client, delivered while the client runs and waits. */
   private final class Answer[T](what: String) {
     private val promise = Promise[T]()
     private var cancelled = false
-    // The connection is dead without an error.
+    // The connection hangs without an error.
     private val hangs = faults.strikes(FaultKind.HangingRequest, chance)
 
     def isCancelled: Boolean = cancelled
@@ -294,7 +294,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
 
     def give(result: Try[T]): Unit = if (!hangs) client.perform(promise.tryComplete(result): Unit)
 
-    /** It was cancelled, and nothing else comes of it. */
+    /** Fails a cancelled attempt that has no other answer. */
     def end(): Unit =
       client.perform(promise.tryFailure(new InterruptedIOException(s"cancelled: $what")): Unit)
 

@@ -5,7 +5,7 @@ import org.slf4j.event.Level
 import org.slf4j.helpers.{BasicMarkerFactory, LegacyAbstractLogger, NOPMDCAdapter}
 import org.slf4j.spi.{MDCAdapter, SLF4JServiceProvider}
 
-/** Has SLF4J hand what the protocol logs to the world that runs on the calling thread. */
+/** Passes the log lines of the protocol to the world that runs on the calling thread. */
 final class WorldLogging extends SLF4JServiceProvider {
   private val markers = new BasicMarkerFactory
   private val contexts = new NOPMDCAdapter
@@ -22,7 +22,7 @@ object WorldLogging {
 
   private[machines] def sink: Option[String => Unit] = Option(sinks.get)
 
-  /** Runs `body`, and hands over each line that is logged on this thread meanwhile. */
+  /** Runs `body` and passes each line that this thread logs meanwhile to `sink`. */
   def during[T](sink: String => Unit)(body: => T): T = {
     sinks.set(sink)
     try body

@@ -3,7 +3,7 @@ package sparkdstl.sim.model
 import java.nio.charset.StandardCharsets.UTF_8
 
 /**
- * The two lines of a commit entry as Spark writes them. Its watermark says which intent this is, whatever the log adds to
+ * The two lines of a commit entry as Spark writes them. The watermark holds the number of the intent, whatever the log adds to
  * the entry.
  */
 object CommitContent {
@@ -22,7 +22,7 @@ object CommitContent {
     case _ => None
   }
 
-  /** The two lines of an entry, of which more may follow. */
+  /** The first two lines of an entry. */
   def lines(entry: Array[Byte]): Array[Byte] = {
     val second = entry.indexOf('\n'.toByte, entry.indexOf('\n'.toByte) + 1)
     if (second < 0) entry else entry.take(second)

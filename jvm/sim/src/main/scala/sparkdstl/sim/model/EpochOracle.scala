@@ -7,7 +7,7 @@ import scala.collection.mutable
 import sparkdstl.sim.machines.{StorageChange, StoredBytes}
 import sparkdstl.sim.world.{Reach, SimConfig, Verdict}
 
-/** Looks that an epoch has one run, which claims it and writes its data files to a directory named after both. */
+/** Checks that each epoch has one run, which claims it and whose data files are in a directory named after both. */
 private[model] final class EpochOracle(config: SimConfig, verdict: Verdict, reach: Reach) {
   private val claimants = mutable.Set.empty[String]
   private val directories = mutable.Map.empty[String, String]

@@ -6,8 +6,8 @@ import sparkdstl.sim.machines.{SimProcess, StorageChange, StoredBytes}
 import sparkdstl.sim.world.{SimConfig, Verdict}
 
 /**
- * Where storage does not create exclusively, another driver may commit beside a run, and its next entry may name data files that no
- * entry names yet. So there no driver deletes such files of another application.
+ * Checks that no driver deletes unnamed data files of another application where storage does not create exclusively: another
+ * driver may commit concurrently, and its next entry may name such files.
  */
 private[model] final class LeftoverOracle(config: SimConfig, reader: StorageReader, verdict: Verdict) {
   private val everNamed = mutable.Set.empty[String]

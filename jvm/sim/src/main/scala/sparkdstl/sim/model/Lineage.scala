@@ -5,12 +5,12 @@ import java.nio.charset.StandardCharsets.UTF_8
 import sparkdstl.sim.machines.SimProcess
 
 /**
- * A store's state, as far as the simulation cares: which attempts' changes it is made of, oldest first. Attempts differ in
- * what they write, so that it shows whose state is read back.
+ * The state of a store in the simulation: the tags of the attempts whose changes it consists of, oldest first. Each attempt
+ * writes its own tag, which identifies its state when it is read back.
  */
 final case class Lineage(tags: Vector[String]) {
 
-  /** Of many tags the first become one: a state does not grow with the age of its query. */
+  /** Adds a tag. The older half of many tags becomes one tag, so that a state has a bounded size. */
   def +(tag: String): Lineage =
     if (tags.size < Lineage.MaxTags) Lineage(tags :+ tag)
     else {
@@ -18,7 +18,7 @@ final case class Lineage(tags: Vector[String]) {
       Lineage((f"${old.size}-of-${old.head.takeWhile(_ != '/')}-${old.hashCode}%08x" +: newer) :+ tag)
     }
 
-  /** What a change says of the state that it was made on. */
+  /** Identifies the state that a change was applied to. */
   def fingerprint: Int = tags.hashCode
 
   override def toString: String = tags.mkString("[", " ", "]")
@@ -40,14 +40,14 @@ object Lineage {
  * A file of a snapshot.
  *
  * @param name
- *   that no other content has
+ *   a name that is unique to the content
  */
 final case class SnapshotPiece(name: String, content: Array[Byte])
 
-/** What stands for a snapshot's zip: the names of its files, and a hash of them. */
+/** The content of a snapshot's zip in the simulation: the names of its files and a hash of them. */
 object SnapshotZip {
 
-  /** @param atLeast the length in bytes, if the names alone have less */
+  /** @param atLeast the minimal length in bytes */
   def encode(files: Vector[SnapshotPiece], atLeast: Int = 0): Array[Byte] = {
     val names = files.map(_.name).mkString("\n", "\n", "\n")
     val rest = names + "\n" * math.max(0, atLeast - names.length - HashLength)
@@ -64,7 +64,7 @@ object SnapshotZip {
   private def hash(text: String): String = f"${text.hashCode}%08x"
 }
 
-/** A state as the files of a snapshot: a store that only grows changes its last file, and leaves the others as they are. */
+/** A state as the files of a snapshot: a growing store changes its last file only. */
 object LineageFiles {
   private val TagsOfAFile = 2
 
@@ -74,32 +74,32 @@ object LineageFiles {
       SnapshotPiece(s"$index-${hash(content)}", content)
     }.toVector
 
-  /** Whether the file has the content that was written. */
+  /** Whether the content of the file matches its name. */
   def isWhole(piece: SnapshotPiece): Boolean = piece.name.endsWith("-" + hash(piece.content))
 
   private def hash(content: Array[Byte]): String = Integer.toHexString(java.util.Arrays.hashCode(content))
 
-  /** Whether the last file is one that no longer state has. */
+  /** Whether the last file changes as the state grows. */
   def endsWithinFile(lineage: Lineage): Boolean = lineage.tags.size % TagsOfAFile != 0
 
   def decode(files: Vector[Array[Byte]]): Lineage = Lineage(files.flatMap(Lineage.decode(_).tags))
 }
 
 /**
- * What one attempt did to one store in one batch.
+ * The change of one attempt to one store in one batch.
  *
  * @param baseFingerprint
- *   of the state that it was applied to
+ *   the fingerprint of the state that it was applied to
  * @param baseId
  *   the checkpoint id of that state, in format version 2
  * @param needsSnapshot
- *   whether it cannot be replayed, like one that adds a column family: the attempt has to make a snapshot as well
+ *   whether it cannot be replayed, like one that adds a column family: the attempt must make a snapshot as well
  */
 final case class Change(tag: String, baseFingerprint: Int, baseId: Option[String], needsSnapshot: Boolean = false)
 
 object Change {
 
-  /** @param length at least so many bytes */
+  /** @param length the minimal length in bytes */
   def encode(change: Change, length: Int): Array[Byte] = {
     val line =
       s"${change.tag}|${change.baseFingerprint}|${change.baseId.getOrElse("")}|${if (change.needsSnapshot) "s" else ""}|"
@@ -114,7 +114,7 @@ object Change {
   }
 }
 
-/** The names that Spark gives to what it keeps of a query. */
+/** The paths of a query's checkpoint. */
 object Names {
   val Root = "/checkpoint"
   val Commits = s"$Root/commits"
@@ -128,28 +128,28 @@ object Names {
   def snapshot(store: String, version: Long, id: Option[String]): String =
     s"$State/$store/$version${id.fold("")("_" + _)}.zip"
 
-  /** The path of a data file, by the name that entries have for it. */
+  /** The path of a data file with this name in entries. */
   def dataFile(name: String): String = s"$Root/dstl/$name"
 
-  /** Whether a path is one of a file that is needed only while an entry names it. */
+  /** Whether a path is that of a data file, which is needed only while an entry names it. */
   def isDataFile(path: String): Boolean = path.startsWith(DataFiles + "/")
 
-  /** The name of the directory that a data file is in: an epoch and a run. */
+  /** The name of the directory of a data file: an epoch and a run. */
   def runDirectory(path: String): Option[String] =
     if (isDataFile(path)) Some(path.drop(DataFiles.length + 1).takeWhile(_ != '/')) else None
 
-  /** Whether it is a file of Spark's own, which the log never touches. */
+  /** Whether a path is that of a file of Spark that the log never touches. */
   def isSparks(path: String): Boolean = path.startsWith(Offsets)
 
   def isDriver(process: SimProcess): Boolean = process.name.endsWith("/driver")
 
-  /** The application whose process it is, if it is one's. */
+  /** The application of a process, if it belongs to one. */
   def applicationOf(process: SimProcess): Option[String] =
     Some(process.name.takeWhile(_ != '/')).filter(_ != process.name)
 
   def isEntry(path: String): Boolean = path.startsWith(Commits) && batchOf(path).nonEmpty
 
-  /** Whether a path is one of a changelog or snapshot as stock Spark writes it. */
+  /** Whether a path is that of a changelog or snapshot of stock Spark. */
   def isPlainState(path: String): Boolean = path.startsWith(State) &&
     (path.endsWith(".zip") || path.endsWith(".changelog"))
 

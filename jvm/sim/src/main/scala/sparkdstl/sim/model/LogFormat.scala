@@ -7,10 +7,10 @@ import java.util.zip.{CRC32C, Inflater}
 
 import scala.collection.mutable
 
-/** The bytes are not what a writer of the format writes. */
+/** The bytes violate the format. */
 final class Damage(what: String) extends RuntimeException(what)
 
-/** A state of a store, as it is named on storage. */
+/** The name of a store's state on storage. */
 final case class StateName(store: String, version: Long, id: Option[String]) {
   def changelog: String = s"$stem.changelog"
   def zip: String = s"$stem.zip"
@@ -20,30 +20,30 @@ final case class StateName(store: String, version: Long, id: Option[String]) {
 
 /**
  * @param file
- *   the data file that holds it; None for the log that names it
+ *   the data file that holds it; None if it is inline in the entry
  */
 final case class StoredPart(file: Option[String], offset: Long, length: Int, crc: Int)
 
 /**
  * @param name
- *   of the file that it stands for, below the directory of states
+ *   the path of the file that it replaces, relative to the directory of states
  * @param piece
- *   the file's name, if it is one that a snapshot consists of
+ *   the file's name if it is a file of a snapshot
  */
 final case class StoredSegment(name: String, store: String, piece: Option[String], parts: Vector[StoredPart])
 
 /** A snapshot in a list, and the batch whose entry holds it. */
 final case class ListedSnapshot(state: StateName, batch: Long)
 
-/** @param complete the batch whose list this one continues; the entry's own if it lists all */
+/** @param complete the batch whose list this one continues; the entry's own batch if it lists all */
 final case class SnapshotsListed(complete: Long, listed: Vector[ListedSnapshot])
 
 /** The log in a commit entry. */
 final case class StoredLog(logStart: Int, segments: Vector[StoredSegment], snapshots: Option[SnapshotsListed])
 
 /**
- * Reads commit entries as docs/log-file-format.md has them. It shares nothing with the reader that it is compared with, and
- * checks what a reader of a whole object can check.
+ * Reads commit entries as docs/log-file-format.md specifies them. It shares no code with the reader of the log, and
+ * checks all that a reader of a whole object can check.
  */
 object LogFormat {
   private val HeaderLength = 24
@@ -64,7 +64,7 @@ object LogFormat {
       None
     } else Some(readLog(batch, content))
 
-  /** The bytes of a part that are in `source`, verified. */
+  /** The verified bytes of a part in `source`. */
   def cut(source: Array[Byte], start: Long, segment: StoredSegment, part: StoredPart): Array[Byte] = {
     val from = start + part.offset
     require(from >= 0 && from + part.length <= source.length, s"${segment.name} goes beyond the end of its file")

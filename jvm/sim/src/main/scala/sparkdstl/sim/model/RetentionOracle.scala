@@ -6,15 +6,15 @@ import sparkdstl.sim.machines.ObjectMap
 import sparkdstl.sim.world.{Reach, SimConfig}
 
 /**
- * What may be on storage once a query has committed some batches in which nothing went wrong. What nothing needs when this is made
- * must be gone when [[problems]] is asked for.
+ * What storage may hold once a query has committed some batches without faults. Objects that are not needed when this oracle is
+ * created must be gone when [[problems]] is called.
  *
  * @param isContended
- *   whether attempts lose, which gives up snapshots under way
+ *   whether attempts may lose, which gives up snapshots under way
  * @param lostMessages
- *   whether an executor may not know what of its uploads an entry names: the next run deletes what none names
+ *   whether answers to executors were lost: an executor may not know which uploads are named, and the next run deletes the others
  * @param failedDeletions
- *   whether deletions had no answer until then: the run repeats them, and lists meanwhile what is gone
+ *   whether deletions failed until then: the run repeats them, and its lists still name the deleted objects
  */
 final class RetentionOracle(
     model: ReferenceModel,
@@ -28,21 +28,21 @@ final class RetentionOracle(
 ) {
   import RetentionOracle._
 
-  // The claims of many runs may go with the last rounds.
+  // The last rounds may delete the claims of many runs.
   private val fencedBefore = standingClaims.flatMap(_.first).toSet
   private val mayGoBelow = math.min(model.retainedFromBatch, neededFrom)
 
-  /** What is left and not needed, or lacks. */
+  /** Needless objects on storage, and missing snapshots. */
   def problems: Vector[String] =
     (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
       (if (config.logsSnapshots && !isContended && hasRoom) snapshots else Vector.empty) ++ list ++ listedInVain
 
-  /** Where seals fill the driver's memory, none is left for the snapshots that they carry. */
+  /** Seals may fill a small inline budget and leave no room for carried snapshots. */
   private def hasRoom = config.constants.inlineBudget >= LeastInlineBudget
 
   /**
-   * The lowest batch whose entry a store needs: its snapshot is the newest that the oldest retained entry, or one before it,
-   * holds, and of the newest two none goes.
+   * The lowest batch whose entry a store needs: that of the newest snapshot held by the oldest retained entry or one before it,
+   * and never above the second newest snapshot.
    */
   private def neededFrom: Long = model.stores.map { store =>
     val listed = reader.listedFor(store, model.newest, objects)
@@ -70,7 +70,7 @@ final class RetentionOracle(
     else None
   }
 
-  /** What a run has deleted it lists no more. */
+  /** A run does not list snapshots of entries that it has deleted. */
   private def listedInVain: Option[String] = for {
     entry <- if (failedDeletions) None else objects.get(Names.commit(model.newest))
     gone <- reader.listRefersTo(model.newest, objects).find { batch =>
@@ -95,7 +95,7 @@ final class RetentionOracle(
       }
     }
 
-  /** A claim goes once its run has ended and the run before it has, or a hundred others are newer. */
+  /** A claim is deleted once its run and the run before it have ended, or once a hundred claims are newer. */
   private def claims: Vector[String] = {
     val standing = standingClaims
     val epochs = standing.map(_.epoch).toSet
@@ -109,11 +109,11 @@ final class RetentionOracle(
     val trials = names.filter(name => name.endsWith(".trial") && name.takeWhile(_ != '-').toLong < newest)
     val tooMany =
       if (epochs.size > config.constants.limits.fencingRuns + 1) Vector(s"${epochs.size} claims") else Vector.empty
-    // Its run has ended as runs do.
+    // The newest run has ended regularly.
     val unmarked =
       if (names.contains(s"$newest.ended")) Vector.empty else Vector(s"claim $newest without a mark of its end")
     if (standing.exists(of => of.epoch != newest && !ended(of.epoch))) reach.met("claim-of-a-run-that-was-killed-stays")
-    // One that follows a claim which was given up for its age goes a run later.
+    // A claim that follows one deleted for its age is deleted one run later.
     (if (objects.newestClaim <= config.constants.limits.fencingRuns) needless else Vector.empty) ++ marks ++ trials ++
       tooMany ++ unmarked
   }
@@ -131,7 +131,7 @@ final class RetentionOracle(
 private object RetentionOracle {
   private val LeastInlineBudget = 2000L
 
-  /** After which an answer has told of a deletion. */
+  /** The time within which a deletion is answered. */
   private val DeletionNanos = 20000000000L
 
   final case class StandingClaim(epoch: Long, first: Option[Long], follows: Option[Long])

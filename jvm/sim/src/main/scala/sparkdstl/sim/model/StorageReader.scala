@@ -7,23 +7,23 @@ import scala.collection.mutable
 
 import sparkdstl.sim.machines.{ObjectMap, StoredBytes}
 
-/** What storage has of a changelog. */
+/** The changelog of a state on storage. */
 sealed trait Lookup
 
 object Lookup {
   final case class Found(bytes: Array[Byte]) extends Lookup {
 
-    /** What it is, if it is an attempt's change. */
+    /** The bytes as a change of an attempt. */
     lazy val change: Option[Change] = Change.decode(bytes)
 
-    /** What it is, if it is a state, or a piece of one. */
+    /** The bytes as a state or a piece of one. */
     lazy val lineage: Lineage = Lineage.decode(bytes)
   }
 
-  /** The log does not have the batch: the plain file counts, if one exists. */
+  /** The log does not have the batch: a plain file may exist. */
   case object NotInLog extends Lookup
 
-  /** It should exist and does not, or cannot be trusted. */
+  /** It is missing although it should exist, or damaged. */
   final case class Damaged(why: String) extends Lookup
 }
 
@@ -31,29 +31,29 @@ object Lookup {
  * A snapshot in the log.
  *
  * @param pieces
- *   the paths of the data files that each of its files is in, in the order of the files
+ *   for each of its files, in order, the paths of the data files that hold it
  */
 final case class StandingSnapshot(state: StateName, pieces: Vector[Set[String]])
 
-/** What storage has of a snapshot. */
+/** A snapshot of a state on storage. */
 sealed trait SnapshotLookup
 
 object SnapshotLookup {
   final case class Found(files: Vector[Lookup.Found]) extends SnapshotLookup
   case object NotThere extends SnapshotLookup
 
-  /** It is listed, and is not whole. */
+  /** It is listed but incomplete. */
   final case class Damaged(why: String) extends SnapshotLookup
 }
 
-/** Reads what the log left on storage, at once and without the log's own reader: for the model's checks. */
+/** Reads the log on storage for the model's checks, synchronously and without the log's own reader. */
 final class StorageReader {
   import StorageReader._
 
   private val known = new IdentityHashMap[StoredBytes, Entry]
   private val read = new IdentityHashMap[StoredBytes, mutable.HashMap[String, Reading]]
   private val named = new IdentityHashMap[StoredBytes, Set[String]]
-  // What stood at this revision of the objects, as the entries from this batch on down list it.
+  // The snapshots that the entries from the newest batch down list, at this revision of the objects.
   private var listed = Listed(-1, -1L, Map.empty)
 
   def changelog(state: StateName, objects: ObjectMap): Lookup = {
@@ -71,7 +71,7 @@ final class StorageReader {
     }
   }
 
-  /** What a snapshot consists of: in the log alone, and only if the newest commit entries list it. */
+  /** A snapshot in the log, if the newest commit entries list it. */
   def snapshot(state: StateName, newest: Long, objects: ObjectMap): SnapshotLookup = {
     look(newest, objects)
     listed.batches.get(state).flatMap(batch => logged(batch, objects)) match {
@@ -80,7 +80,7 @@ final class StorageReader {
     }
   }
 
-  /** A store's snapshots that stand, with the batches whose entries hold them, in ascending order of versions. */
+  /** A store's listed snapshots whose entries exist, in ascending order of versions. */
   def listedFor(store: String, newest: Long, objects: ObjectMap): Vector[ListedSnapshot] = {
     look(newest, objects)
     listed.batches.iterator.collect {
@@ -89,17 +89,17 @@ final class StorageReader {
     }.toVector.sortBy(_.state.version)
   }
 
-  /** The batches that the list of an entry refers to: of the snapshots that it names, and of the list that it continues. */
+  /** The batches that the list of an entry refers to: those of its snapshots and of the list that it continues. */
   def listRefersTo(batch: Long, objects: ObjectMap): Set[Long] =
     logged(batch, objects).flatMap(_._2.snapshots).fold(Set.empty[Long])(of =>
       of.listed.map(_.batch).toSet + of.complete
     )
 
-  /** By how many batches the list that an entry continues is older; None if it lists all snapshots, or has no log. */
+  /** The distance in batches to the list that an entry continues; None if it lists all snapshots or has no log. */
   def listContinued(batch: Long, objects: ObjectMap): Option[Long] =
     logged(batch, objects).flatMap(_._2.snapshots).map(batch - _.complete).filter(_ > 0)
 
-  /** Snapshots that stand and can be read, and by their names the data files that each is in. */
+  /** The listed snapshots that can be read, with the data files that hold them. */
   def standing(newest: Long, objects: ObjectMap): Vector[StandingSnapshot] = {
     look(newest, objects)
     for {
@@ -115,7 +115,7 @@ final class StorageReader {
     } yield StandingSnapshot(state, pieces.map(_.parts.flatMap(_.file).map(Names.dataFile).toSet))
   }
 
-  /** Whether nothing but files of snapshots is in a data file, as far as entries tell. */
+  /** Whether a data file holds only files of snapshots according to the entries. */
   def holdsOnlySnapshots(path: String, objects: ObjectMap): Boolean =
     objects.below(Names.Commits, deep = false).forall { case (of, stored) =>
       Names.batchOf(of).forall { batch =>
@@ -140,7 +140,7 @@ final class StorageReader {
     case Plain | Broken(_) => false
   }
 
-  /** Reads the entries that list snapshots again when one is next looked for. */
+  /** Has the next look-up read the lists of snapshots again. */
   def forgetList(): Unit = listed = Listed(-1, -1L, Map.empty)
 
   private def look(newest: Long, objects: ObjectMap): Unit =
@@ -165,7 +165,7 @@ final class StorageReader {
     }
   }
 
-  /** What the newest entry with a log lists, and the one whose list it continues. */
+  /** The snapshots that the newest entry with a log lists, with those of the list that it continues. */
   private def listOf(newest: Long, objects: ObjectMap): Vector[ListedSnapshot] =
     Iterator.iterate(newest)(_ - 1).takeWhile(_ >= 0).take(MaxGap).flatMap(logged(_, objects)).nextOption() match {
       case None => Vector.empty
@@ -178,7 +178,7 @@ final class StorageReader {
     objects.get(Names.commit(batch)).map(stored => stored -> inspect(stored, batch))
       .collect { case (stored, entry: Logged) => (stored, entry) }
 
-  /** Bytes are read and verified again only where one of the objects that they come from is another than before. */
+  /** Reads and verifies a segment again only if one of its objects has changed. */
   private def readOnce(segment: StoredSegment, stored: StoredBytes, entry: Logged, objects: ObjectMap): Lookup = {
     val ofEntry = read.computeIfAbsent(stored, _ => mutable.HashMap.empty)
     val sources = segment.parts.map(part => part.file.fold(Option(stored))(file => objects.get(Names.dataFile(file))))
@@ -215,12 +215,12 @@ final class StorageReader {
 
 private object StorageReader {
 
-  /** More entries in a row have no log in no world. */
+  /** No world has more consecutive entries without a log. */
   private val MaxGap = 100
 
   final case class Listed(revision: Int, newest: Long, batches: Map[StateName, Long])
 
-  /** What was found, and in which objects. */
+  /** The result of a read and the objects that it came from. */
   final case class Reading(sources: Vector[Option[StoredBytes]], found: Lookup)
 
   def isSame(one: Option[StoredBytes], other: Option[StoredBytes]): Boolean = (one, other) match {
@@ -236,7 +236,7 @@ private object StorageReader {
    * @param segments
    *   by their names
    * @param pieces
-   *   files of snapshots, by their store and name
+   *   the files of snapshots by store and name
    */
   final case class Logged(
       segments: Map[String, StoredSegment],

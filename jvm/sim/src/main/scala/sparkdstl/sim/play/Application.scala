@@ -13,7 +13,7 @@ import sparkdstl.sim.spark._
 import sparkdstl.sim.wiring.{DriverLog, ExecutorLog}
 import sparkdstl.sim.world.{Branches, FaultKind, World}
 
-/** A Spark application: a driver process, its executors, and one run of the query after another. */
+/** A Spark application: a driver process, its executors and consecutive runs of the query. */
 final class Application(val name: String, world: World) extends TaskLauncher {
   import world.{chance, config, faults, verdict}
 
@@ -31,24 +31,24 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   private var runNumber = 0
   private var begunAt = 0L
 
-  /** The query that runs now, if one does. */
+  /** The running query, if any. */
   def query: Option[SparkQuery] = current
 
-  /** When the newest run began. */
+  /** The start time of the newest run. */
   def queryBeganNanos: Long = begunAt
 
-  /** The newest run, ended or not. */
+  /** The newest run, whether it has ended or not. */
   def lastQuery: Option[SparkQuery] = last
 
   def isAlive: Boolean = !driver.isCrashed
 
   /**
-   * Starts a run; the future tells how it ended, always with an error.
+   * Starts a run; the future fails with the reason of its end.
    *
    * @param batches
-   *   how many it runs before it ends
+   *   the number of batches after which it ends
    * @param lingerMillis
-   *   how long it stays after the last of them
+   *   the time between its last batch and its end
    */
   def startQuery(batches: Option[Int], lingerMillis: Double = 0): Future[Unit] = {
     while (executors.size < config.executors) addExecutor()
@@ -69,11 +69,11 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     ended
   }
 
-  /** Executors unload the stores of the run before. */
+  /** Unloads the stores of the previous run on all executors. */
   def unloadLast(): Unit =
     last.foreach(old => executors.foreach(e => world.network.deliver(e.process)(e.unload(old.run))))
 
-  /** Ends the application; its executors continue until they notice. */
+  /** Crashes the driver; the executors crash some time later, as if they had noticed it. */
   def crash(): Unit = {
     crashDriver()
     executors.foreach(e => world.after(20000 * chance.nextDouble() * chance.nextDouble())(e.process.crash()))
@@ -110,7 +110,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     attempts
   }
 
-  /** Where the partition's stores are, mostly. */
+  /** Prefers the executor that has the partition's stores. */
   override def launch(task: TaskAttempt)(result: Try[TaskResult] => Unit): SparkExecutor = {
     val moves = lastRanOn.get(task.partition).forall(!executors.contains(_)) ||
       faults.strikes(FaultKind.StoreMoves, chance)

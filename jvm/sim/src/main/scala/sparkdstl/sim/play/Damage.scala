@@ -5,8 +5,8 @@ import sparkdstl.sim.model.Names
 import sparkdstl.sim.world.{Chance, FaultKind, World}
 
 /**
- * Damages what is on storage, and after a while brings back what was there. Meanwhile nothing is promised of what needs it, but
- * that it is never read as something else.
+ * Damages objects on storage and restores them after a while. Meanwhile versions that need them may be unreadable, but
+ * are never read as another state.
  */
 private[play] final class Damage(world: World, chance: Chance) {
   import world.{model, objects, reach, verdict}
@@ -15,7 +15,7 @@ private[play] final class Damage(world: World, chance: Chance) {
   private val MaxTimes = 4
   private var times = 0
 
-  // What was there, and what is there now.
+  // The objects before and after the damage.
   private var damaged = Map.empty[String, (StoredBytes, Option[StoredBytes])]
 
   def entry(): Unit =
@@ -23,7 +23,7 @@ private[play] final class Damage(world: World, chance: Chance) {
 
   def dataFile(): Unit = pick(FaultKind.DataFileDamaged, objects.below(Names.DataFiles, deep = true))
 
-  /** A file of a snapshot vanishes. */
+  /** Deletes a data file of a snapshot. */
   def snapshotFile(): Unit = {
     val files = model.snapshotFiles
     if (files.nonEmpty && mayDamage) damage(FaultKind.SnapshotLost, chance.pick(files))(_ => None)
@@ -59,7 +59,7 @@ private[play] final class Damage(world: World, chance: Chance) {
     world.after(chance.millis(20000))(restore(path))
   }
 
-  /** Unless something else is there. What was lost and is needed no more a later run deletes. */
+  /** Restores an object unless it has changed again. A later run deletes it if it is not needed any more. */
   private def restore(path: String): Unit = damaged.get(path).foreach { case (before, now) =>
     damaged -= path
     val isSame = objects.get(path).map(_.serial) == now.map(_.serial)
@@ -69,6 +69,6 @@ private[play] final class Damage(world: World, chance: Chance) {
 
 private object Damage {
 
-  /** Spark's two lines alone are shorter, so the second half of a longer entry is log. */
+  /** Entries of stock Spark are shorter, and the second half of a longer entry is the log. */
   private val LongestStockEntry = 2048
 }

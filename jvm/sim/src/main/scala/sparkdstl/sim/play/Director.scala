@@ -5,7 +5,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import sparkdstl.sim.machines.{SimNetwork, SimProcess}
 import sparkdstl.sim.world.{Chance, FaultKind, Faults, World}
 
-/** Starts applications, and makes what goes wrong with whole processes happen, until enough batches are committed. */
+/** Starts applications and injects faults of whole processes until enough batches are committed. */
 final class Director(world: World, chance: Chance) {
   import world.{config, faults, model, objects, reach, scheduler, verdict}
 
@@ -20,7 +20,7 @@ final class Director(world: World, chance: Chance) {
   private var everStarted = Vector.empty[Application]
   private var wild = true
   private var acting = false
-  // That are committed before nothing goes wrong any more: long pauses take some.
+  // The number of batches before the faults end; long pauses extend it.
   private var batches = config.batches.toLong
 
   def state: String =
@@ -36,7 +36,7 @@ final class Director(world: World, chance: Chance) {
 
   private def running: Vector[Application] = live.filter(_.query.nonEmpty)
 
-  /** A new application, which has not begun its query. */
+  /** Creates an application that has not started its query. */
   def newApplication(): Application = {
     val application = new Application(s"app${everStarted.size + 1}", world)
     applications = live :+ application
@@ -60,7 +60,7 @@ final class Director(world: World, chance: Chance) {
 
   private def restart(application: Application): Unit =
     if (wild && !acting && running.isEmpty) {
-      // A paused application may be about to end, and then none would be left to begin a run.
+      // A paused driver may end on resume without a restart of its own, so this check is repeated.
       if (live.exists(_.driver.isPaused) || model.isToolAtWork) world.after(RestartCheckMillis)(restart(application))
       else beginAgain(application)
     }
@@ -79,7 +79,7 @@ final class Director(world: World, chance: Chance) {
     }(if (acted.isCompleted) ExecutionContext.parasitic else application.driver.executor)
   }
 
-  /** Executors of applications that ended long ago included. */
+  /** Crashes all other applications, including the executors of ended ones. */
   private def stopAllBut(survivor: Option[Application]): Unit =
     everStarted.filterNot(survivor.contains).foreach(_.crashAtOnce())
 
@@ -110,7 +110,7 @@ final class Director(world: World, chance: Chance) {
     if (now(FaultKind.ClockJump)) driver.jumpAhead(chance.between(1, 1800000).toLong)
     if (now(FaultKind.QueryStop)) application.query.foreach(_.stop())
     if (now(FaultKind.DriverPause)) pauseFor(driver, chance.millis(3000, 0.05))
-    // What a tool requests of a process may meet the entries of another that begins meanwhile: nothing is promised of those.
+    // No application starts during a tool's deletions, which could hit its entries: the log makes no promise for them.
     def mayBegin = live.size < 2 && !model.isToolAtWork
     if (mayBegin && now(FaultKind.SecondDriver)) start()
     if (mayBegin && now(FaultKind.LongPause)) longPause(driver)
@@ -137,8 +137,8 @@ final class Director(world: World, chance: Chance) {
   private def resume(process: SimProcess): Unit = process.resume(faults.strikes(FaultKind.ClockStands, chance))
 
   /**
-   * Paused until its successor's entries have pushed out all that it knew, and the one whose name it was about to take; not
-   * for so many runs that its fence is given up.
+   * Pauses a driver until its successor has committed more batches than Spark retains, including the paused run's next one, but not
+   * for so many runs that its fence is deleted.
    */
   private def longPause(process: SimProcess): Unit = {
     val enough = model.newest + config.batchesToRetain + chance.between(1, 4)
@@ -169,11 +169,11 @@ final class Director(world: World, chance: Chance) {
     world.ending.begin(survivor)
   }
 
-  /** Each costs a timeout of Spark's, of which a commit can wait for some. */
+  /** Each lost message costs an RPC timeout, and a commit can wait for a few of them only. */
   private def lostMessages: Set[FaultKind] =
     if (config.constants.options.commitTimeoutMs < LostMessages * SimNetwork.AskTimeoutMillis) Set.empty
     else Faults.OfMessages
 
-  /** Ends all processes at once. */
+  /** Crashes all processes. */
   def stopAll(): Unit = stopAllBut(None)
 }

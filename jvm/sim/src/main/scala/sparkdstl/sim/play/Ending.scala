@@ -11,10 +11,10 @@ import sparkdstl.sim.spark.{QueryFinished, QueryStopped}
 import sparkdstl.sim.world.{Chance, Faults, World}
 
 /**
- * What a world does once nothing goes wrong any more. The query recovers and commits some batches. Then no process works until
- * everything late has taken effect. A last application, or the same one, commits batches in which nothing at all may fail, and in
- * the end nothing may be held, waited for or left on storage that is not needed. In some worlds tasks have several attempts until
- * then, of which some fail; and until the last few batches, deletions fail or messages are lost: no run may end of it.
+ * The end of a world, without faults. The query recovers and commits some batches. Then no process runs until
+ * all late requests have taken effect. A last application, or the same one, commits batches in which nothing may fail, and at
+ * the end no process holds memory, waits, or has left needless objects on storage. In some worlds tasks have several attempts until
+ * then, of which some fail, and deletions fail or messages are lost until the last few batches: no run may fail because of it.
  */
 final class Ending(world: World, chance: Chance) {
   import world.{config, faults, model, objects, scheduler, verdict}
@@ -40,7 +40,7 @@ final class Ending(world: World, chance: Chance) {
 
   def state: String = s"$phase until batch $target, $failedRuns runs have failed, the last with: $lastEnd"
 
-  /** The process ends at a request that it made before. If its run had ended already, the next one is scheduled. */
+  /** A driver crashes at an earlier request. If its run had ended, the next run is scheduled. */
   def lost(crashed: Application): Unit =
     if (application.contains(crashed) && phase == "recovering" && !restarts) recover(latest)
 
@@ -59,17 +59,17 @@ final class Ending(world: World, chance: Chance) {
     lookLater()
   }
 
-  /** A task has failed, or was lost. Where messages are lost, each repetition of one may be, until the task gives up. */
+  /** A task has failed or was lost. If messages are lost, all repetitions of an ask may be lost, and the task fails. */
   def taskFailed(attempt: => String, error: Throwable): Unit =
     if (isAtRest && !faults.mayStrike(Faults.OfAttempts) && !(losesMessages && Ending.isUnanswered(error)))
       verdict.violate(s"nothing is wrong, and yet a task fails: $attempt: $error")
 
-  /** A commit has taken so long, from the end of its tasks on. */
+  /** A commit has taken so long after the end of its tasks. */
   def commitTook(millis: Long): Unit =
     if (isAtRest && millis > Ending.CommitMillis && !losesMessages)
       verdict.violate(s"nothing is wrong, and yet a commit takes $millis ms")
 
-  /** A task has waited for memory for so long, or for what it writes beyond it. */
+  /** A task has taken so long to write the changes of a store, including its wait for memory. */
   def writeTook(millis: Long): Unit =
     if (isAtRest && millis > Ending.WriteMillis)
       verdict.violate(s"nothing is wrong, and yet a task takes $millis ms to write its changes")
@@ -87,20 +87,20 @@ final class Ending(world: World, chance: Chance) {
     if (!done) {
       if (scheduler.nowMillis - phaseSince > PatienceMillis) verdict.violate(s"nothing is wrong, and yet: $state")
       if (model.newest >= target) application.flatMap(_.query).foreach(_.finish())
-      // What may be deleted by then must be gone some batches later.
+      // Objects that are not needed by then must be gone some batches later.
       if (isAtRest && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
         tidyUp()
       lookLater()
     }
   }
 
-  /** From here on what nothing needs can be deleted, and the last of it is. */
+  /** Ends the faults of deletions and messages, and notes the objects that are not needed. */
   private def tidyUp(): Unit = {
     faults.calmDown(leave = Faults.OfAttempts)
     oracle = Some(world.oracle(losesMessages, deletesInVain))
   }
 
-  /** When nothing that a process has begun takes effect any more. */
+  /** The time after which no request of a process takes effect any more. */
   private def quietAfterMillis: Double = config.constants.latestMillis + 30000
 
   private def runOn(batches: Option[Int], lingerMillis: Double = 0)(ended: Try[Unit] => Unit): Unit = {
@@ -125,7 +125,7 @@ final class Ending(world: World, chance: Chance) {
       restarts = true
       world.after(chance.millis(500))(recover(latest))
     } else {
-      // Its executors notice after a while, and what they have requested then takes effect later still.
+      // Its executors crash later, and their last requests take effect later still.
       val outlived = if (chance.happens(0.4)) application.map(_.crash()).map(_ => quietAfterMillis) else None
       phase = "waiting"
       world.after(math.max(outlived.getOrElse(1000.0), latest - scheduler.nowMillis))(rest())
@@ -142,13 +142,13 @@ final class Ending(world: World, chance: Chance) {
     end.failed.get match {
       case _: QueryFinished if model.newest < target && config.shortRuns => world.after(chance.millis(500))(restOn())
       case _: QueryFinished => drain()
-      // Attempts that wait for answers keep their stores.
+      // Attempts that wait for lost answers keep their stores.
       case _: IOException if losesMessages => world.after(chance.millis(500))(restOn())
       case error => verdict.violate(s"nothing is wrong, and yet a run fails: $error")
     }
   }
 
-  /** What is under way comes to its end; then nothing is held any more. */
+  /** Waits for the end of all work, then checks that no process holds anything. */
   private def drain(): Unit = {
     application.foreach(_.unloadLast())
     phase = "draining"
@@ -163,7 +163,7 @@ final class Ending(world: World, chance: Chance) {
     }
   }
 
-  /** Spark deletes its own files as often as it likes. */
+  /** Objects of the log that were deleted too often after they were gone. */
   private def deletedOften: Vector[String] = if (deletesInVain) Vector.empty
   else objects.vainDeletions.collect {
     case (path, times) if times > Ending.Hedges && !Names.isSparks(path) => s"$path was deleted $times times"
@@ -175,13 +175,13 @@ private object Ending {
   /** A barrier waits for messages and an upload, then an entry is created. */
   private val CommitMillis = 3000L
 
-  /** Others' uploads give their memory back. */
+  /** A write may wait for the memory of other uploads. */
   private val WriteMillis = 1500L
 
-  /** How often what is gone may be deleted: a request has several attempts. */
+  /** The allowed number of deletions of a missing object: a request has several attempts. */
   private val Hedges = 3
 
-  /** How many batches are committed after it was noted what may go. */
+  /** The number of batches between the note of needless objects and the check. */
   val LastBatches = 4L
 
   /** Whether a task has failed because its driver did not answer a load or a seal in time. */

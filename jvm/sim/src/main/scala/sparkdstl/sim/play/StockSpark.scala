@@ -5,13 +5,13 @@ import java.nio.charset.StandardCharsets.UTF_8
 import sparkdstl.sim.model.{Change, CommitContent, Lineage, Names, Win}
 import sparkdstl.sim.world.{Chance, World}
 
-/** The Spark that comes without the log, at work on the same checkpoint: plain changelogs, plain entries. */
+/** Stock Spark on the same checkpoint: it writes plain changelogs and plain entries. */
 private[play] final class StockSpark(world: World, chance: Chance) {
   import world.{config, model, objects}
 
   private val shell = world.newProcess("stock")
 
-  /** Leaves a checkpoint whose next batch is this one, with as many batches as Spark retains. */
+  /** Writes a checkpoint with the next batch `next` and as many batches as Spark retains. */
   def begin(next: Long): Unit = {
     val oldest = next - math.min(next, config.batchesToRetain.toLong)
     if (oldest > 0) batch(oldest - 1, withSnapshot = true)

@@ -5,7 +5,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import sparkdstl.sim.model.Names
 import sparkdstl.sim.world.{Chance, FaultKind, World}
 
-/** Somebody with a shell, tools and the Spark that came without the log, mostly at work between two runs. */
+/** A user with a shell, tools and stock Spark, who acts mostly between two runs. */
 private[play] final class User(world: World, stock: StockSpark, chance: Chance) {
   import world.{config, faults, model, objects, reach, verdict}
 
@@ -16,14 +16,14 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
   def mayAct: Boolean = acts < MaxActs && model.newest >= 2 && !model.hasDamage
 
   /**
-   * Completes when it is done.
+   * Performs at most one act; the future completes when it is done.
    *
-   * @param stopAll ends all processes of the query but those of one application: what they have requested may still happen
+   * @param stopAll crashes all processes of the query except those of one application; their requests may still take effect
    */
   def act(application: Application, stopAll: Option[Application] => Unit): Future[Unit] = {
     val back = model.newest - chance.between(1, config.batchesToRetain)
     if (model.canRollBackTo(back) && faults.strikes(FaultKind.Rollback, chance)) {
-      // With plain snapshots its executors might upload another one of what is gone, as with stock Spark.
+      // With plain snapshots its executors might upload a snapshot of a deleted version, as with stock Spark.
       val survivor = Some(application).filter(_ => application.isAlive && config.logsSnapshots && chance.happens(0.5))
       if (survivor.nonEmpty) reach.met("rollback-while-the-application-lives")
       stopAll(survivor)
@@ -43,7 +43,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     else Future.unit
   }
 
-  /** Deletes the entries above a batch, and the snapshots of what they led to. */
+  /** Deletes the entries above a batch and the snapshots of their versions. */
   private def rollBack(keep: Long): Unit = {
     acts += 1
     verdict.note(s"a user rolls back to batch $keep")
@@ -55,13 +55,13 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     }
   }
 
-  /** What a tool leaves that deletes entries alone; the next batch is planned still. */
+  /** Deletes the files that a tool leaves which deletes entries only; the plan of the next batch stays. */
   private def deleteRestAbove(batch: Long): Unit = {
     deleteSnapshotsAbove(batch + 1)
     delete(Names.Offsets)(path => Names.batchOf(path).exists(_ > batch + 1))
   }
 
-  /** As the operator's page says: Spark would take them for snapshots of what is committed instead. */
+  /** docs/operations.md requires it: Spark would take these snapshots for those of the new versions. */
   private def deleteSnapshotsAbove(version: Long): Unit =
     delete(Names.State)(path => Names.snapshotOf(path).exists(_._1 > version))
 
@@ -69,8 +69,8 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     objects.below(directory, deep = true).map(_._1).filter(which).foreach(objects.delete(_, shell))
 
   /**
-   * Deletes all entries through the log, in ascending order as Spark's own code does, or in the order of a listing. Only where
-   * no batch is planned beyond them: that one would run again then, on a state whose entry was deleted as the newest.
+   * Deletes all entries through the log, in ascending order like Spark, or in the order of a listing. Only if
+   * no later batch is planned: it would run again on a state whose entry was deleted as the newest.
    */
   private def purgeAll(application: Application): Future[Unit] =
     application.lastQuery.filter(_ => application.isAlive && !objects.contains(Names.offset(model.newest + 1))).fold(
@@ -91,14 +91,14 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
         .foldLeft(Future.unit)((before, batch) => before.flatMap(_ => ended.log.delete(batch)))
       purged.transform { result =>
         model.toolEnds(application.driver, result.isSuccess) { left =>
-          // What was requested below may go, as with a purge of Spark's own.
+          // The requested entries below may be deleted, as after a purge by Spark.
           model.purged(left)
-          // Its state was not retained before: a listing had the newest entries first.
+          // Its state was not retained before: the listing had the newest entries first.
           if (left + 1 < retained) model.undecidable = true
           deleteRestAbove(left)
         }
-        // A late request of the ended query may have planned the next batch meanwhile, so that the newest entry stays; or have
-        // written that again.
+        // A late request of the ended query may have planned the next batch, so that the newest entry stays, or
+        // have written the newest entry again.
         val isPlanned = objects.contains(Names.offset(newest + 1))
         val isLate = objects.get(Names.commit(newest)).exists(_.atNanos > begunAt)
         if (result.isSuccess && inOrder && model.newest != newest - 1 && !isPlanned && !isLate && !model.undecidable)
@@ -108,8 +108,8 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     }
 
   /**
-   * A tool deletes the newest entry through the file manager of a query that runs. While a run begins, it is like a deletion from
-   * another process: what the run has read by then is not the log any more, with stock Spark as well.
+   * Deletes the newest entry through the file manager of a running query. While the run begins, it is like a deletion from
+   * another process: the run has read an outdated log, as with stock Spark.
    */
   def deleteNewest(application: Application): Unit =
     for (query <- application.query if mayDeleteNewest && query.log.hasBegun) {

@@ -16,8 +16,8 @@ import sparkdstl.sim.wiring.{ExecutorLog, WrittenSegment}
 final case class LocalState(version: Long, id: Option[String], lineage: Lineage)
 
 /**
- * A store of one run on one executor, as the adapter's database and its materialization are: it remembers which attempt has
- * left its local state, makes snapshots by the schedule, and brings them into the log with later seals.
+ * A store of one run on one executor, like the adapter's database with its materialization: it remembers which attempt has
+ * left its local state, makes snapshots on schedule, and adds them to the log with later seals.
  */
 final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting)
     extends DroppedStore {
@@ -50,7 +50,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     override def givenUp(): Unit = sealGivenUp(this)
   }
 
-  /** Takes the store for one attempt alone, as Spark's database does. False while another has it. */
+  /** Acquires the store for one attempt, like Spark's database; false while another attempt has it. */
   def acquire(attempt: Long): Boolean = {
     if (holder.isEmpty) holder = Some(attempt)
     holder.contains(attempt)
@@ -63,7 +63,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     attempts.drop(attempt)
   }
 
-  /** What the next changes are based on, and the attempt that left it here; None if it was read from storage. */
+  /** The base of the next changes and the attempt that left it here; None if it was read from storage. */
   def load(version: Long, id: Option[String]): Future[(LocalState, Option[Long])] = {
     val there = current.filter(of => of.version == version && (id.isEmpty || of.id == id))
     val base = there.flatMap(_ => attempts.of(version))
@@ -91,7 +91,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     }
   }
 
-  /** Writes what an attempt changes, and commits it here: from then on the local state is this attempt's, whatever becomes of it. */
+  /** Writes the changes of an attempt and commits them locally: the local state is this attempt's, even if it loses. */
   def commit(writer: TaskWriter, base: (LocalState, Option[Long]), change: Change, id: Option[String]): Future[Win] = {
     val (from, baseAttempt) = base
     val length = if (setting.chance.happens(0.3)) setting.chance.between(200, 1500) else setting.chance.between(40, 120)
@@ -119,7 +119,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     }
   }
 
-  /** The snapshot as segments, and those files of it that are in data files already. */
+  /** A forced snapshot: the segments to write, and its files that are in data files already. */
   private def partOfCommit(state: LocalState): (Vector[WrittenSegment], Vector[SealedSegment]) = {
     val pieces = LineageFiles.encode(state.lineage)
     val stored = pieces.flatMap(piece => uploadedFile(piece))
@@ -128,7 +128,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     (WrittenSegment(key(state, SegmentKind.Snapshot), None, SnapshotZip.encode(pieces)) +: written, stored)
   }
 
-  /** Stock Spark's own manager of files uploads each of them. */
+  /** A file that the log has; none with plain snapshots, because stock Spark uploads each file. */
   private def uploadedFile(piece: SnapshotPiece): Option[SealedSegment] =
     uploaded.of(piece.name).filter(_ => config.logsSnapshots)
 
@@ -174,7 +174,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     lost(work)
   }
 
-  /** The store is unloaded. */
+  /** Unloads the store. */
   def close(): Unit = {
     closed = true
     log.worker.unregister(directory, this)
@@ -246,7 +246,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
       } else ended(work)
     }
 
-  /** Deletes what stock Spark has left, once no retained version needs it. */
+  /** Deletes plain files of stock Spark once no retained version needs them. */
   def maintain(): Future[Unit] =
     if (!retentionDue) Future.unit
     else {
@@ -260,7 +260,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
       }.recover { case _: IOException => retentionDue = true }
     }
 
-  /** The files of a snapshot that was read. */
+  /** Reads the files of a snapshot. */
   def read(zip: FoundSegment): Future[Vector[Array[Byte]]] = for {
     content <- log.content(zip)
     names = written(SnapshotZip.decode(content), zip.segment.key.relativePath)
@@ -279,14 +279,14 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
     pieces.map(_.content)
   }
 
-  /** What bytes stand for that the log has read; every byte is verified that it gives to Spark. */
+  /** The decoded content of bytes from the log, which must be valid: the log verifies every byte. */
   def written[T](decoded: Option[T], what: String): T = decoded.getOrElse {
     val problem = s"$what in ${environment.process.name} was read as something else"
     verdict.violate(problem)
     throw new IOException(problem)
   }
 
-  /** From the local disk, if it is there still, or from the log. */
+  /** Reads a file from the local disk if it is cached there, or from the log. */
   private def contentOf(name: String, found: FoundSegment): Future[Array[Byte]] =
     environment.kept.find(directory, name)(stream => log.reader.isContent(found, stream)) match {
       case Some(here) =>
@@ -295,7 +295,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
       case None => log.content(found)
     }
 
-  /** The store's own files go with its local state; what is kept of them stays. */
+  /** Caches the files of a snapshot; the store's own copies are deleted with its local state. */
   private def keep(pieces: Vector[SnapshotPiece]): Unit =
     try {
       val disk = environment.disk
@@ -307,13 +307,13 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
 
 object LocalStore {
 
-  /** Of files of snapshots on the local disk of a process: not those of all stores. */
+  /** The size of a process's cache of snapshot files: less than all stores need. */
   private val KeptBytes = 1500L
 
   def key(directory: String, version: Long, qualifier: Option[String], kind: SegmentKind): SegmentKey =
     SegmentKey(0, StoreNames.partitionOf(directory), StoreNames.nameOf(directory), version, qualifier, kind)
 
-  /** Whether snapshots that stock Spark has left may be needed to load the version. */
+  /** Whether the load of a version may need snapshots of stock Spark. */
   def needsPlain(there: FromDriver.Versions, version: Long): Boolean = there.plainUpTo != 0 &&
     !there.snapshots.exists(of => of.version <= version && of.version >= there.plainUpTo)
 }

@@ -17,14 +17,14 @@ import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, SimConfig, Verdict
  * One attempt at a task.
  *
  * @param baseIds
- *   the checkpoint ids to start from, by store; none in format version 1
+ *   the checkpoint ids of the base states by store; empty in format version 1
  */
 final case class TaskAttempt(attempt: Long, batch: Long, partition: Int, run: UUID, baseIds: Map[String, String])
 
-/** What a successful attempt tells Spark, in its result and in accumulators. */
+/** The result of a successful attempt, including its accumulators. */
 final case class TaskResult(attempt: Long, wins: Map[String, Win])
 
-/** What an executor takes from the world around it. */
+/** What an executor uses of its world. */
 trait ExecutorSetting {
   def config: SimConfig
   def faults: Faults
@@ -33,18 +33,18 @@ trait ExecutorSetting {
   def verdict: Verdict
   def reach: Reach
 
-  /** Looks that something which is waited for ends. */
+  /** Checks that a wait ends. */
   def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T]
 
   /** A batch was committed so long after its tasks had ended. */
   def commitTook(millis: Long): Unit
 
-  /** A task has written the changes of one store, and has waited for memory for them, for so long. */
+  /** A task has taken so long to write the changes of one store, including its wait for memory. */
   def writeTook(millis: Long): Unit
   def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
 }
 
-/** An executor of one application: its stores on local disk, the tasks it runs, its maintenance. */
+/** An executor of one application: its local stores, its tasks and its maintenance. */
 final class SparkExecutor(
     val name: String,
     application: String,
@@ -64,7 +64,7 @@ final class SparkExecutor(
   private val stores = mutable.LinkedHashMap.empty[(UUID, String), LocalStore]
   private val killed = mutable.HashMap.empty[Long, Promise[Nothing]]
 
-  // States that are known to be committed: only of these plain snapshots are made.
+  // States that are known to be committed: plain snapshots are made of these only.
   private val confirmed = mutable.LinkedHashMap.empty[(UUID, String), LocalState]
   private val maintained = mutable.HashMap.empty[(UUID, String), LocalState]
 
@@ -73,7 +73,7 @@ final class SparkExecutor(
   /** The run's log, if this executor has worked for it. */
   def knownLog(run: UUID): Option[ExecutorLog] = logs.get(run)
 
-  /** A run has ended; its stores are unloaded: another run has stores of its own. */
+  /** Unloads the stores of an ended run. */
   def unload(run: UUID): Unit = {
     stores.filterInPlace { case ((of, _), store) =>
       if (of == run) store.close()
@@ -82,7 +82,7 @@ final class SparkExecutor(
     confirmed.filterInPlace { case ((of, _), _) => of != run }
   }
 
-  /** Spark ends the task: it is interrupted where it waits, or continues as a zombie. */
+  /** Kills a task: it is interrupted, or continues as a zombie. */
   def kill(attempt: Long): Unit = killed.get(attempt).foreach { signal =>
     if (chance.happens(0.5)) signal.tryFailure(new InterruptedException(s"attempt $attempt was killed")): Unit
   }
@@ -131,7 +131,7 @@ final class SparkExecutor(
     stores.getOrElseUpdate((task.run, directory), new LocalStore(directory, log(task.run), files, setting))
   }.toVector
 
-  /** One attempt at a time has a store; others wait, as for Spark's database. */
+  /** Acquires the stores of an attempt; other attempts wait, as for Spark's database. */
   private def acquire(mine: Vector[LocalStore], attempt: Long, triesLeft: Int): Future[Unit] =
     if (mine.forall(_.acquire(attempt))) Future.unit
     else {
@@ -159,7 +159,7 @@ final class SparkExecutor(
     case _ => Future.successful(done)
   }
 
-  /** One round of maintenance: snapshots that are files, and what no retained version needs any more. */
+  /** One round of maintenance: uploads plain snapshots and deletes plain files that no retained version needs. */
   def maintain(): Future[Unit] = {
     val round =
       if (config.logsSnapshots) stores.valuesIterator.toVector.map(_.maintain())
@@ -169,7 +169,7 @@ final class SparkExecutor(
 
   private def maintainPlain(run: UUID, directory: String): Future[Unit] = {
     val state = confirmed((run, directory))
-    // A store that has not changed has little to do; but what failed may go better now.
+    // An unchanged store is maintained again by chance, because the last round may have failed.
     if (maintained.get((run, directory)).contains(state) && !chance.happens(MaintainedAgain)) Future.unit
     else
       for {
@@ -185,7 +185,7 @@ final class SparkExecutor(
     setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.lineage), process)
   }
 
-  /** Spark's own rule: the snapshot from which the oldest of so many versions is rebuilt, counted from the newest snapshot. */
+  /** Deletes plain snapshots by Spark's rule: the oldest of the last `batchesToRetain` versions before the newest snapshot stays. */
   private def truncate(run: UUID, directory: String, present: Seq[(Long, String)]): Future[Unit] = {
     val versions = present.map(_._1)
     val lowest = versions.filter(_ <= versions.maxOption.getOrElse(0L) - config.batchesToRetain + 1).maxOption
@@ -200,7 +200,7 @@ final class SparkExecutor(
     files.list(s"${Names.State}/$directory")
       .map(_.flatMap(path => Names.snapshotOf(path).map { case (version, _) => (version, path) }))
 
-  /** A little work, after which the task fails, or ends because it was killed. */
+  /** A short delay, after which the task continues, fails or is killed. */
   private def step(task: TaskAttempt, kind: FaultKind): Future[Unit] = {
     val done = pause(if (chance.happens(0.05)) 2000 else 10)
     Future.firstCompletedOf(Seq(done, killed(task.attempt).future)).flatMap { _ =>

@@ -11,7 +11,7 @@ import sparkdstl.log.storage.{ObjectStore, Payload, StorageOperation}
 import sparkdstl.log.storage.StorageOperation.{Create, Delete, ListObjects, Read, Replace}
 import sparkdstl.sim.machines.KnownPaths
 
-/** The requests that Spark makes for files of its own: tried a few times, as any client does. */
+/** Spark's requests for its own files, with a few retries like any client. */
 final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: ExecutionContext) {
   private val Tries = 6
   private val PatienceMillis = 20000L
@@ -27,7 +27,7 @@ final class SparkFiles(storage: ObjectStore, timer: Timer)(implicit executor: Ex
   def replace(path: String, content: Array[Byte]): Future[Unit] =
     retried(Replace(pathOf(path), Payload(content)))
 
-  /** Creates; finding the same content there is success. */
+  /** Creates a file; a conflict with the same content is a success. */
   def create(path: String, content: Array[Byte]): Future[Unit] =
     retried(Create(pathOf(path), Payload(content))).map(_ => ()).recoverWith {
       case exists: FileAlreadyExistsException =>

@@ -6,34 +6,34 @@ import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 
-/** An executor has gone, and with it the attempts it was at: that is not the task's fault. */
+/** An executor is lost with its running attempts, which do not count as failures of their tasks. */
 final class ExecutorLost(executor: String) extends IOException(s"$executor is lost")
 
-/** Where a job's tasks can run. */
+/** Runs the tasks of a job on executors. */
 trait TaskLauncher {
 
   /** An attempt number that the application has not used. */
   def nextAttempt(): Long
 
-  /** Starts an attempt somewhere; `result` is called when its end is known, with the executor that ran it. */
+  /** Starts an attempt on an executor and returns that executor; `result` is called when the driver learns the outcome. */
   def launch(task: TaskAttempt)(result: Try[TaskResult] => Unit): SparkExecutor
 
   def kill(executor: SparkExecutor, attempt: Long): Unit
 
-  /** How long until a second attempt is started beside a running one; None if never. */
+  /** The delay until a speculative attempt starts; None for no speculation. */
   def speculationDelay(): Option[Double]
 
   def killsOutright(): Boolean
 
-  /** Whether an executor is lost together with output that is still needed, after its task has succeeded. */
+  /** Whether a successful task must run again because its output was lost with an executor. */
   def mustRecompute(): Boolean
 
   def later(millis: Double)(action: => Unit): Unit
 }
 
 /**
- * A job of a batch: each partition's first successful attempt is its winner, until it must be computed again; the
- * latest successful report counts.
+ * A job of a batch: the first successful attempt of each partition wins unless the partition is recomputed; the
+ * last successful report counts.
  */
 final class SparkJob(partitions: Int, task: (Int, Long) => TaskAttempt, launcher: TaskLauncher) {
   private val MaxFailures = 4
@@ -44,7 +44,7 @@ final class SparkJob(partitions: Int, task: (Int, Long) => TaskAttempt, launcher
   private val running = mutable.Map.empty[Int, Map[Long, SparkExecutor]].withDefaultValue(Map.empty)
   private val recomputed = mutable.Set.empty[Int]
 
-  /** The results that were taken, in the order in which they were. */
+  /** The results that Spark takes, in that order. */
   def run(): Future[Vector[TaskResult]] = {
     (0 until partitions).foreach(start)
     done.future

@@ -13,17 +13,17 @@ import sparkdstl.sim.model.{CommitContent, Names}
 import sparkdstl.sim.wiring.DriverLog
 import sparkdstl.sim.world.FaultKind
 
-/** The query was stopped: its thread was interrupted. */
+/** The query was stopped by an interrupt of its thread. */
 final class QueryStopped extends RuntimeException("the query was stopped")
 
-/** The query has done what it was started for. */
+/** The query has committed its last batch. */
 final class QueryFinished extends RuntimeException("the query has finished")
 
 /**
  * One run of the query: Spark's side of the protocol on the driver, batch after batch.
  *
  * @param batchesToRun
- *   after which it ends, as with `availableNow`; None if it runs until it is stopped
+ *   the number of batches after which it ends, as with `availableNow`; None if it runs until it is stopped
  */
 final class SparkQuery(
     val name: String,
@@ -48,7 +48,7 @@ final class SparkQuery(
   /** Fails once the run has ended. */
   def whenEnded: Future[Unit] = over.future
 
-  /** Runs until something fails, it is stopped, or it has finished. */
+  /** Runs until a failure, a stop or the last batch. */
   def start(): Future[Unit] = {
     model.runBegins(run)
     val ended = for {
@@ -60,7 +60,7 @@ final class SparkQuery(
       verdict.note(s"$name ends: $result")
       result.failed.foreach {
         case named: DstlException => reach.met(s"run ends with ${named.condition}")
-        case _: QueryStopped | _: QueryFinished | _: IOException => // Such things happen.
+        case _: QueryStopped | _: QueryFinished | _: IOException => // Expected under faults.
         case defect => verdict.violate(s"$name ends with what no storage and no network can have caused: $defect")
       }
       log.close()
@@ -71,7 +71,7 @@ final class SparkQuery(
 
   def stop(): Unit = stopSignal.tryFailure(new QueryStopped): Unit
 
-  /** Ends once the batch under way is committed. */
+  /** Ends the run after the batch under way. */
   def finish(): Unit = left = Some(1)
 
   private def firstBatch(): Future[Long] = for {
@@ -100,7 +100,7 @@ final class SparkQuery(
       isPlanned <- planned(batch)
       baseIds <- idsBefore(batch)
       isSkipped = isPlanned && config.checkpointFormat == 1 && faults.strikes(FaultKind.SinkSkips, chance)
-      // A sink that has the batch runs no job; then the log has it executed all the same.
+      // A sink that has the batch runs no job. Without seals the log requires the job nevertheless.
       taken <- if (isSkipped && log.hasSeals(batch)) Future.successful(Vector.empty)
       else runJobs(batch, if (isSkipped) 1 else jobs, baseIds, Vector.empty)
       _ <- interruptible(commit(batch, taken))
@@ -109,8 +109,8 @@ final class SparkQuery(
   }
 
   /**
-   * Writes `offsets/N`, unless an earlier run has, and returns whether that was so. The content tells which of two queries wrote
-   * it.
+   * Writes `offsets/N` unless an earlier run has, and returns whether one has; the content distinguishes two queries that
+   * both write it.
    */
   private def planned(batch: Long): Future[Boolean] = files.list(Names.Offsets).flatMap { known =>
     val isPlanned = firstOfRun && known.contains(Names.offset(batch))
@@ -147,7 +147,7 @@ final class SparkQuery(
     }
 
   private def commit(batch: Long, taken: Vector[TaskResult]): Future[Unit] = {
-    // The latest report of a store counts.
+    // The last report of a store counts.
     val wins = taken.flatMap(_.wins).toMap
     val intent = model.intend(name, batch, wins)
     val ids = wins.flatMap { case (store, win) => win.id.map(store -> _) }
@@ -174,7 +174,7 @@ final class SparkQuery(
       def act() = {
         model.purged(threshold)
         verdict.note(s"$name requests the deletion of entries until $threshold")
-        // At first it lists what there is.
+        // The first purge lists the entries.
         val wanted =
           if (from > 0) Future.successful(from until threshold) else log.batches().map(_.filter(_ < threshold))
         for {

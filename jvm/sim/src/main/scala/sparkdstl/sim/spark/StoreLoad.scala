@@ -14,15 +14,15 @@ import sparkdstl.sim.wiring.ExecutorLog
  * A state that was read from storage.
  *
  * @param from
- *   the version of the snapshot that it was replayed from; 0 if there was none
+ *   the version of the snapshot that the replay began with; 0 if there was none
  * @param bytes
- *   of that snapshot
+ *   the size of that snapshot
  * @param epoch
- *   of the run whose entry holds it; 0 if none does
+ *   the epoch of the run whose entry holds the snapshot; 0 if none does
  */
 final case class LoadedState(lineage: Lineage, from: Long, bytes: Long, epoch: Long, replayedBytes: Long)
 
-/** One load of a store from storage: the newest snapshot that can be read, and the changelogs after it. */
+/** One load of a store from storage: the newest readable snapshot and the changelogs after it. */
 final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting) {
   import setting.{reach, verdict}
   private implicit val executor: ExecutionContext = log.environment.inline
@@ -35,7 +35,7 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
     else
       for {
         there <- log.versions(directory)
-        // Under stock Spark's own name snapshots are files.
+        // With stock Spark's provider name snapshots are files.
         needsPlain = !setting.config.logsSnapshots || LocalStore.needsPlain(there, version)
         plain <- if (needsPlain) plainSnapshots() else Future.successful(Set.empty[Snapshot])
         logged = there.snapshots.map(place => (place.version, place.id) -> place).toMap
@@ -59,7 +59,7 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
     if (version == 0) Future.successful(LoadedState(Lineage.Empty, 0, 0, 0, 0))
     else if (logged.contains(here) || plain(here))
       (if (logged.contains(here)) fromLog(logged(here)) else fromFile(here)).recoverWith { case error: IOException =>
-        // As Spark does: it is skipped, and the store is rebuilt from an earlier one and the log.
+        // Like Spark, the load skips an unreadable snapshot and uses an earlier one and more changelogs.
         verdict.note(s"${log.environment.process.name} skips a snapshot: $error")
         reach.met("snapshot-skipped")
         rebuild(version, id, plain - here, logged - here)
@@ -75,7 +75,7 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
         fromZip(place.version, zip)
     }
 
-  /** By the name of a file, which may be in the entry of the version's batch. */
+  /** Loads a snapshot by its file name: the entry of the version's batch may hold it, or it is a plain file. */
   private def fromFile(snapshot: Snapshot): Future[LoadedState] = {
     val (version, id) = snapshot
     val key = LocalStore.key(directory, version, id, SegmentKind.Snapshot)

@@ -4,8 +4,8 @@ import sparkdstl.log.error.DstlException
 import sparkdstl.log.runtime.Timer
 
 /**
- * Looks that a commit which was not in time has not waited for what could no longer come: uploads of executors that are lost, or
- * anything once its run has ended.
+ * Checks that a commit with a timeout has not waited in vain: for uploads of lost executors, or
+ * after the end of its run.
  */
 private[wiring] final class CommitWaits(timer: Timer, violate: String => Unit) {
   import CommitWaits.PromptNanos
@@ -20,7 +20,7 @@ private[wiring] final class CommitWaits(timer: Timer, violate: String => Unit) {
 
   def runEnds(): Unit = endedAt = Some(timer.nowNanos)
 
-  /** @param reported attempts whose results Spark has taken for the batch */
+  /** @param reported the attempts whose results Spark has taken for the batch */
   def hasFailed(error: Throwable, reported: Seq[Long]): Unit = error match {
     case late: DstlException if late.condition == "DSTL_COMMIT_TIMEOUT" =>
       val holders = reported.flatMap(executorOf.get)

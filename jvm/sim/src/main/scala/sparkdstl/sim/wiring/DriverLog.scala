@@ -8,10 +8,10 @@ import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToD
 import sparkdstl.sim.model.CommitContent
 
 /**
- * A run of a query on its driver, as Spark's side uses the log.
+ * A run of a query on its driver, wired like the adapter to Spark.
  *
- * @param inlineShare how many bytes a task may seal inline
- * @param violate what to do with a broken promise
+ * @param inlineShare the number of bytes that a task may seal inline
+ * @param violate reports a violation
  */
 final class DriverLog(
     environment: ProcessEnvironment,
@@ -40,7 +40,7 @@ final class DriverLog(
         DriverResources(executors, environment.inlineBudget, environment.commitMetrics)
       )
     } yield
-      // Who is stopped while it begins has no run, as in Spark's adapter, where the wait is interrupted.
+      // A query that is stopped during its start has no run, as in the adapter, where the wait is interrupted.
       if (!closing) {
         coordinator = Some(begun)
         environment.runs.begin(begun): Unit
@@ -66,14 +66,14 @@ final class DriverLog(
   /** Whether the run coordinates its query. */
   def hasBegun: Boolean = coordinator.nonEmpty
 
-  /** Whether tasks have sealed anything for the batch: else its sink has it, and Spark has run no task. */
+  /** Whether tasks have sealed changes of the batch; false if Spark ran no task because the sink has the batch. */
   def hasSeals(batch: Long): Boolean = coordinator.get.hasSeals(batch)
 
   /**
-   * Closes `commits/<batch>`. Fails where Spark's stream would throw.
+   * Closes `commits/<batch>`. Fails when Spark's stream would throw.
    *
    * @param reported
-   *   attempts whose results Spark has taken for the batch, in the order in which it did
+   *   the attempts whose results Spark has taken for the batch, in that order
    */
   def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val begun = coordinator.get
@@ -83,16 +83,16 @@ final class DriverLog(
     }
   }
 
-  /** The batches whose entries Spark sees. */
+  /** The batches of the listed entries. */
   def batches(): Future[Seq[Long]] = storage.batches()
 
-  /** The two lines that Spark reads of an entry. */
+  /** The two lines of an entry that Spark reads. */
   def readEntry(batch: Long): Future[Option[Array[Byte]]] = {
     val entry = storage.location.entry(batch)
     storage.read(entry, Read(entry, 1L << 20)).map(_.map(CommitContent.lines))
   }
 
-  /** Spark, or a tool, requests the deletion of an entry; also after the run has ended. */
+  /** Deletes an entry on request of Spark or a tool, even after the end of the run. */
   def delete(batch: Long): Future[Unit] =
     environment.runs.on(run.root).filter(_.isAtWork) match {
       case Some(current) => current.deleteEntry(batch)
@@ -104,7 +104,7 @@ final class DriverLog(
     environment.runs.executorLost(executor, "it was lost")
   }
 
-  /** The query has ended, but the process continues: Spark's adapter notices some time after it. */
+  /** Ends the run some time after its query: the adapter notices the end of a query with a delay. */
   def close(): Unit = {
     closing = true
     val _ = runtime.timer.schedule((runtime.random.nextDouble() * 5000).toLong)(() => end(): Unit)

@@ -14,10 +14,10 @@ import sparkdstl.log.upload.{DataFiles, LogUploader}
 import sparkdstl.log.worker.{RunWorker, TaskWriter}
 import sparkdstl.sim.model.Names
 
-/** What a task has written for one store. */
+/** A segment that a task writes for one store. */
 final case class WrittenSegment(key: SegmentKey, base: Option[Long], bytes: Array[Byte])
 
-/** A run's side on an executor, put together as the adapter does it. */
+/** A run's side on an executor, wired like the adapter to Spark. */
 final class ExecutorLog(val environment: ProcessEnvironment, executorName: String, val run: RunId, driver: DriverLink) {
   import environment.{location, options, runtime}
   private implicit val executor: ExecutionContext = environment.inline
@@ -33,14 +33,14 @@ final class ExecutorLog(val environment: ProcessEnvironment, executorName: Strin
     run.run
   )
 
-  /** Where a task attempt writes; fails where changelogs would be plain files. */
+  /** The writer of a task attempt; fails if the driver does not coordinate the run. */
   def task(attempt: Long, batch: Long, partitions: Int): Future[TaskWriter] =
     worker.task(attempt, batch, partitions).flatMap {
       case Some(task) => Future.successful(task)
       case None => Future.failed(new IOException(s"the driver does not coordinate ${run.run}"))
     }
 
-  /** Writes what a store has changed, and names what is in data files already. */
+  /** Writes the segments of a store, and names those that are in data files already. */
   def write(task: TaskWriter, segments: Vector[WrittenSegment], stored: Vector[SealedSegment]): Future[Unit] = {
     stored.foreach(task.addStored)
     segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => write(task, segment)))
@@ -56,13 +56,13 @@ final class ExecutorLog(val environment: ProcessEnvironment, executorName: Strin
       .map(_ => task.end(segment, rest))
   }
 
-  /** The attempt ends without success after it has written, or may have. Returns at once. */
+  /** Gives up an attempt that may have written. Returns at once. */
   def giveUp(task: TaskWriter): Unit = {
     task.giveUp()
     worker.receive(ToExecutor.Drop(task.attempt, task.storeDirectories))
   }
 
-  /** What a segment holds, in the log or as a plain file; None if there is none. */
+  /** The content of a segment in the log or in a plain file; None if neither exists. */
   def read(key: SegmentKey): Future[Option[Array[Byte]]] = reader.open(key).flatMap {
     case Some(found) => content(found).map(Some(_))
     case None => readFile(key)
@@ -76,7 +76,7 @@ final class ExecutorLog(val environment: ProcessEnvironment, executorName: Strin
   def content(found: FoundSegment): Future[Array[Byte]] =
     Future.sequence(found.segment.parts.indices.map(reader.part(found, _))).map(_.flatten.toArray)
 
-  /** What the driver knows of a store; what entries tell where it does not coordinate the run. */
+  /** The versions of a store from the driver, or from the entries if the driver does not coordinate the run. */
   def versions(storeDirectory: String): Future[FromDriver.Versions] = worker.versions(storeDirectory).flatMap {
     case Some(versions) => Future.successful(versions)
     case None => reader.snapshots().map { list =>

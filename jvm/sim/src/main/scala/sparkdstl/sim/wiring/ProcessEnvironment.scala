@@ -18,7 +18,7 @@ import sparkdstl.sim.machines.{ProcessDisk, SimProcess}
 import sparkdstl.sim.model.Names
 import sparkdstl.sim.world.{Branches, Reach, SimConstants}
 
-/** What one process has once, whatever runs in it, as the adapter's environment has it. */
+/** The objects that all runs in one process share, like the adapter's environment. */
 final class ProcessEnvironment(
     val process: SimProcess,
     val objects: ObjectStore,
@@ -30,7 +30,7 @@ final class ProcessEnvironment(
   val location: QueryLocation = QueryLocation(new Path(Names.Root), new Path(Names.Root, "dstl"), None)
   val runtime: ProtocolRuntime = process.runtime
 
-  /** Runs callbacks that connect classes. */
+  /** Runs the wiring code within the current event. */
   val inline: ExecutionContext = process.inline
   val runs = new CoordinatedRuns
   val inlineBudget = new InlineBudget(constants.inlineBudget)
@@ -52,7 +52,7 @@ final class ProcessEnvironment(
   private var made = Vector.empty[Requests]
   private var discarders = Vector.empty[ObjectDiscarder]
 
-  /** Deletes an entry while no run is at work. */
+  /** Deletes an entry while no run is active. */
   def deleteUnowned(batch: Long): Future[Unit] = {
     val own = storage()
     new Deleter(own, new EntryReader(own, constants.fetchLength))
@@ -73,7 +73,7 @@ final class ProcessEnvironment(
     discarder
   }
 
-  /** What is held although nothing is under way any more. */
+  /** Resources that are held although no work is under way. */
   def leaks: Vector[String] = Vector(
     "bytes of the inline budget" -> inlineBudget.inUse,
     "bytes of the upload budget" -> memory.inUse,
@@ -83,7 +83,7 @@ final class ProcessEnvironment(
     "objects to discard" -> discarders.map(_.pending).sum.toLong
   ).collect { case (what, held) if held != 0 => s"${process.name} holds $held $what" }
 
-  /** Branches that only metrics show. */
+  /** Notes the branches that only metrics show. */
   def noteReach(): Unit =
     for ((metric, value) <- requestMetrics.all ++ uploadMetrics.all; (ending, probe) <- Branches.ofMetrics)
       if (metric.endsWith(ending) && value() > 0) reach.met(probe)

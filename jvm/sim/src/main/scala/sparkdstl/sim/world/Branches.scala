@@ -2,10 +2,10 @@ package sparkdstl.sim.world
 
 import sparkdstl.log.transport.{FromDriver, ToDriver}
 
-/** Branches of the protocol that worlds must come to. They are seen in its answers, its errors, its log lines and its metrics. */
+/** Branches of the protocol that worlds must reach. Its answers, errors, log lines and metrics show them. */
 object Branches {
 
-  /** By name, what each of them is. */
+  /** The branches by name, with descriptions. */
   val all: Vector[(String, String)] = Vector(
     "seal-accepted" -> "the driver takes a seal",
     "seal-over-budget" -> "the driver has no memory for a seal's inline bytes",
@@ -80,7 +80,7 @@ object Branches {
     "DSTL_UNUSABLE_CHECKPOINT"
   ).map(condition => s"run ends with $condition" -> "an error that a run ends with")
 
-  /** Those that one world in thirty comes to, or fewer. */
+  /** Branches that at most one world in thirty reaches. */
   val rare: Set[String] = Set(
     FaultKind.PurgeAllCommits.toString,
     "seal-of-a-stale-state",
@@ -106,7 +106,7 @@ object Branches {
     "run ends with DSTL_READ_FAILED"
   )
 
-  /** Parts of log lines, and which branch they show. */
+  /** Parts of log lines and the branches that they show. */
   private[world] val ofLines: Vector[(String, String)] = Vector(
     "that earlier runs left uncommitted" -> "sweep-deletes",
     "Could not delete uncommitted files of earlier runs in" -> "sweep-fails",
@@ -118,7 +118,7 @@ object Branches {
     "the next message repeats it" -> "release-unsent"
   )
 
-  /** Endings of metrics' names, and which branch each shows that is not 0. */
+  /** Suffixes of metric names and the branches that a value above 0 shows. */
   val ofMetrics: Vector[(String, String)] = Vector(
     ".hedges" -> "request-hedged",
     ".hedgesWon" -> "hedge-wins",
@@ -130,7 +130,7 @@ object Branches {
     "uploads.discardFailures" -> "discard-fails"
   )
 
-  /** What the driver's answer to a message shows. */
+  /** The branch that the driver's answer to a message shows. */
   def of(message: ToDriver, answer: FromDriver): Option[String] = (message, answer) match {
     case (_: ToDriver.Seal, _: FromDriver.Accepted) => Some("seal-accepted")
     case (_: ToDriver.Seal, FromDriver.OverBudget) => Some("seal-over-budget")

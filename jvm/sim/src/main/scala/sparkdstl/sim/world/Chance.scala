@@ -4,11 +4,11 @@ import java.util.{SplittableRandom, UUID}
 
 import sparkdstl.log.runtime.RandomSource
 
-/** Chance from a seed. Each part of the world has a stream of its own, so that switching a fault off leaves the others. */
+/** Random numbers from a seed. Each part of the world has its own stream, so that removing a fault does not change the others. */
 final class Chance(seed: Long) extends RandomSource {
   private val random = new SplittableRandom(seed)
 
-  /** A stream of its own; the same label always gives the same one. */
+  /** A separate stream; the same label always gives the same one. */
   def fork(label: String): Chance = new Chance(seed * 31 + label.hashCode)
 
   override def nextDouble(): Double = random.nextDouble()

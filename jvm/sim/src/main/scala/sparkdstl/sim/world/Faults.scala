@@ -1,10 +1,10 @@
 package sparkdstl.sim.world
 
 /**
- * What can go wrong. `rate` is the chance per occasion in a wild world.
+ * The kinds of faults. `rate` is the probability per occasion in a wild world.
  *
  * @param rate
- *   per request, message, task, or tick of the director
+ *   the probability per request, message, task or tick of the director
  */
 sealed abstract class FaultKind(val rate: Double) extends Product with Serializable
 
@@ -119,7 +119,7 @@ object FaultKind {
   )
 }
 
-/** How often each thing goes wrong in one world. Once it is calm nothing does, but for what may cost a run nothing but time. */
+/** The rate of each fault in one world. After [[calmDown]] only faults that merely delay a run remain. */
 final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
   private val byKind = new java.util.IdentityHashMap[FaultKind, Double]
   rates.foreach { case (kind, rate) => byKind.put(kind, rate): Unit }
@@ -127,18 +127,18 @@ final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
 
   def apply(kind: FaultKind): Double = if (byKind.containsKey(kind) && left(kind)) byKind.get(kind) else 0.0
 
-  /** Whether it happens on this occasion. */
+  /** Whether the fault strikes on this occasion. */
   def strikes(kind: FaultKind, chance: Chance): Boolean = {
     val happens = chance.happens(apply(kind))
     if (happens) reach.met(kind)
     happens
   }
 
-  /** Milliseconds around a median, or many times as many if the fault strikes. */
+  /** Milliseconds around a median, or many times that if the fault strikes. */
   def millis(kind: FaultKind, median: Double, chance: Chance): Double =
     if (strikes(kind, chance)) chance.millis(median) * chance.slowness() else chance.millis(median)
 
-  /** Nothing goes wrong any more but this. */
+  /** Ends all faults except these. */
   def calmDown(leave: Set[FaultKind]): Unit = left = left.intersect(leave)
 
   /** Whether any of these may still strike. */
@@ -147,12 +147,12 @@ final class Faults(rates: Map[FaultKind, Double], reach: Reach) {
 
 object Faults {
 
-  /** Tasks have several attempts, of which one wins. */
+  /** Faults that give tasks several attempts, of which one wins. */
   val OfAttempts: Set[FaultKind] = Set(FaultKind.Speculation, FaultKind.Recompute)
 
-  /** Deletions fail, and the log tries them again. */
+  /** Faults of deletions, which the log retries. */
   val OfDeletions: Set[FaultKind] = Set(FaultKind.HalfDelete, FaultKind.LateDelete)
 
-  /** Messages are lost, and sent again. */
+  /** Faults of messages, which the log repeats. */
   val OfMessages: Set[FaultKind] = Set(FaultKind.LostRequest, FaultKind.LostReply)
 }

@@ -2,7 +2,7 @@ package sparkdstl.sim.world
 
 import scala.collection.mutable
 
-/** How often a world, or many of them, came to each fault and each branch of the protocol that is named. Not thread-safe. */
+/** Counts how often a world reaches each fault and each named branch of the protocol. Not thread-safe. */
 final class Reach {
   private val counts = mutable.HashMap.empty[String, Long]
 
@@ -13,14 +13,14 @@ final class Reach {
 
   def met(kind: FaultKind): Unit = met(kind.toString)
 
-  /** A line that the protocol has logged. */
+  /** Counts the branch that a log line of the protocol shows. */
   def logged(line: String): Unit = Branches.ofLines.foreach { case (part, name) => if (line.contains(part)) met(name) }
 
-  /** By probe, how often it was met. */
+  /** The count of each probe. */
   def toMap: Map[String, Long] = counts.toMap
 }
 
-/** In how many worlds a probe fired, and the lowest seed of one. */
+/** The number of worlds in which a probe fired, and the lowest seed of them. */
 final case class Reached(worlds: Long, first: Long) {
   def +(other: Reached): Reached = Reached(worlds + other.worlds, math.min(first, other.first))
 }
@@ -28,7 +28,7 @@ final case class Reached(worlds: Long, first: Long) {
 object Reach {
   private val names: Set[String] = (FaultKind.all.map(_.toString) ++ Branches.all.map(_._1)).toSet
 
-  /** All probes, in how many worlds each fired, and in which seed first, as a table. */
+  /** A table of all probes with the number of worlds in which each fired and the first seed. */
   def table(reached: Map[String, Reached]): String = {
     val faults = FaultKind.all.map(kind => kind.toString -> "fault")
     val rows = (faults ++ Branches.all).map { case (name, what) =>
@@ -39,9 +39,9 @@ object Reach {
     (Vector(f"| ${"probe"}%-51s |  worlds |    seed | what it shows |", "|---|---|---|---|") ++ rows).mkString("\n")
   }
 
-  /** Probes that fired in none of many worlds. */
+  /** Probes that fired in no world. */
   def missed(reached: Map[String, Reached]): Vector[String] = names.filterNot(reached.contains).toVector.sorted
 
-  /** The same of fewer worlds: rare ones need not fire. */
+  /** Probes that fired in no world and are not rare. */
   def missedOften(reached: Map[String, Reached]): Vector[String] = missed(reached).filterNot(Branches.rare)
 }

@@ -1,6 +1,6 @@
 package sparkdstl.sim.world
 
-/** How a storage publishes. */
+/** How a storage publishes objects. */
 sealed abstract class StorageKind(
     val createsExclusively: Boolean,
     val replacesAtomically: Boolean,
@@ -10,32 +10,32 @@ sealed abstract class StorageKind(
 
 object StorageKind {
 
-  /** S3 with conditional creation: an object is there when the write ends. */
+  /** S3 with conditional creation: an object exists when the write ends. */
   case object Direct extends StorageKind(true, true, false)
 
   /** S3 whose server ignores the condition. */
   case object DirectUnconditional extends StorageKind(false, true, false)
 
-  /** HDFS: a temporary file is renamed, over another one if asked to, in one step. */
+  /** HDFS: a rename publishes a temporary file, and replaces an existing one in one step if requested. */
   case object AtomicRename extends StorageKind(true, true, true)
 
-  /** ABFS: renaming over another file deletes that first. */
+  /** ABFS: a rename over another file deletes that file first. */
   case object DeleteThenRename extends StorageKind(true, false, true)
 
   val all: Vector[StorageKind] = Vector(Direct, DirectUnconditional, AtomicRename, DeleteThenRename)
 }
 
 /**
- * One world, as its seed has drawn it.
+ * The configuration of one world, drawn from its seed.
  *
  * @param firstBatch
- *   up to which stock Spark has written the checkpoint
+ *   the first batch with the log; stock Spark has written the batches before it
  * @param batches
- *   that are committed before nothing goes wrong any more
+ *   the number of batches that are committed before the faults end
  * @param shortRuns
- *   whether the query is one that commits a batch or two per run
+ *   whether the query commits one or two batches per run
  * @param logsSnapshots
- *   whether snapshots go to the log; else they are files, as with stock Spark's provider name
+ *   whether snapshots are in the log; if not they are files, as with stock Spark's provider name
  */
 final case class SimConfig(
     seed: Long,
@@ -55,19 +55,19 @@ final case class SimConfig(
   def without(kind: FaultKind): SimConfig = copy(rates = rates - kind)
 
   /**
-   * How many versions pass at most from one snapshot to the next once nothing goes wrong. With runs of one batch it is the third
-   * run that makes one.
+   * The maximal number of versions from one snapshot to the next without faults. With runs of one batch the third
+   * run makes a snapshot.
    */
   def versionsPerSnapshot: Long = {
     val stores = partitions * storesPerTask
-    // Where an entry takes one carried snapshot, tasks that seal first go before others.
+    // If an entry has room for one carried snapshot only, the first seal gets it and other stores wait.
     val turns = if (constants.limits.carriedBytes < SimConstants.Usual.limits.carriedBytes) 3 * stores else stores
     (if (shortRuns) 5L else constants.versionsPerSnapshot) + 4 + turns
   }
 
   /**
-   * Whether a batch's change to a store cannot be replayed, so that its task makes a snapshot as part of the commit: like
-   * one that adds a column family, which all attempts do.
+   * Whether a batch's change to a store cannot be replayed, so that each attempt makes a snapshot as part of the commit, like
+   * a change that adds a column family.
    */
   def forcesSnapshot(batch: Long, store: String): Boolean = (seed, batch, store).hashCode % 8 == 0
 

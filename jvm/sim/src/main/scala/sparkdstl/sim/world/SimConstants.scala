@@ -6,19 +6,19 @@ import sparkdstl.log.coordinator.RunLimits
 import sparkdstl.log.coordinator.view.RetentionLimits
 
 /**
- * Sizes, times and limits with which the protocol works in one world. They are small, so that small states and a dozen of batches
- * do what large ones do.
+ * Sizes, times and limits of the protocol in one world. They are small, so that small states and a dozen batches
+ * reach the same branches as large ones.
  *
  * @param inlineBudget
- *   bytes of small segments that a driver holds
+ *   the bytes of small segments that a driver holds
  * @param minDeltas
- *   versions from one snapshot to the next, unless the interval is over
+ *   the number of versions from one snapshot to the next, unless the interval is over
  * @param fetchLength
- *   how many bytes of an entry an executor fetches at once
+ *   the number of bytes of an entry that an executor fetches first
  * @param cacheBytes
- *   of entries in memory
+ *   the size of the cache of entries in memory
  * @param zipBytes
- *   of a snapshot's zip, at least
+ *   the minimal size of a snapshot's zip
  */
 final case class SimConstants(
     options: LogOptions,
@@ -30,15 +30,15 @@ final case class SimConstants(
     zipBytes: Int
 ) {
 
-  /** After which nothing that was requested of storage takes effect: within as many runs as claims are kept of. */
+  /** The time after which no request takes effect; shorter if the claims of few runs are kept. */
   def latestMillis: Double = if (limits.fencingRuns < RunLimits().fencingRuns) 8000 else 600000
 
-  /** What entries are read with at first, and what an exclusive creation reads of what it finds. */
+  /** The first read lengths of entries, and the read length of an exclusive creation after a conflict. */
   def tailLengths: Set[Int] = Set(fetchLength, limits.fetchLength, 64 * 1024)
 
   /**
-   * How many versions pass at most from one snapshot to the next of a query that runs undisturbed, with a batch every second and
-   * a half or less often.
+   * The maximal number of versions from one snapshot to the next of an undisturbed query with at least 1.5 seconds
+   * between batches.
    */
   def versionsPerSnapshot: Long = {
     val ofInterval = options.materializeIntervalMs / 1000 + 1
@@ -69,7 +69,7 @@ object SimConstants {
     zipBytes = 0
   )
 
-  /** In most worlds some are other than usual. */
+  /** In most worlds some constants differ from the usual ones. */
   def draw(chance: Chance): SimConstants = {
     val share = chance.pick(Vector(0.0, 0.3, 0.6))
     def some[T](usual: T, others: T*): T = if (chance.happens(share)) chance.pick(others.toVector) else usual

@@ -9,7 +9,7 @@ import sparkdstl.sim.play.{Director, Ending}
 import sparkdstl.sim.spark.ExecutorSetting
 import sparkdstl.sim.wiring.ProcessEnvironment
 
-/** How a world ended, and how often it came to what. */
+/** The result of a world and the counts of its probes. */
 final case class WorldResult(
     config: SimConfig,
     violation: Option[String],
@@ -20,7 +20,7 @@ final case class WorldResult(
     reached: Map[String, Long]
 )
 
-/** One world with one seed: all its processes, storage, network, the model, and who makes things go wrong. */
+/** One world from one seed: its processes, storage, network, reference model and director. */
 final class World(val config: SimConfig, keepSchedule: Boolean) extends ExecutorSetting {
   private val MaxSteps = 1000000L
   private val LongestWaitMillis = 30 * 60000.0
@@ -61,7 +61,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     process
   }
 
-  /** @param host that it runs on */
+  /** @param host the number of the host that it runs on */
   def environmentOf(process: SimProcess, host: Int): ProcessEnvironment = {
     val disk = new ProcessDisk(diskOf(host), process)
     val made = new ProcessEnvironment(
@@ -75,13 +75,13 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     made
   }
 
-  /** The local disk of a host, of which there are as many as an application has executors. */
+  /** The local disk of a host. An application has as many hosts as executors. */
   def diskOf(host: Int): SimDisk =
     disks.getOrElseUpdate(host, new SimDisk(root.fork(s"disk $host"), faults, verdict))
 
   override def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit = objects.publish(path, bytes, by)
 
-  /** Does something later, whatever process lives. */
+  /** Runs `action` later, independent of all processes. */
   def after(millis: Double)(action: => Unit): Unit = wire.after(millis)(action): Unit
 
   def run(): WorldResult = WorldLogging.during(logged) {
@@ -113,7 +113,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
 
   override def writeTook(millis: Long): Unit = ending.writeTook(millis)
 
-  /** Each wait of a live process must end within half an hour, which is longer than any deadline. */
+  /** Checks that each wait of a live process ends within half an hour, which is longer than any deadline. */
   override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
     if (!wait.isCompleted) {
@@ -126,12 +126,12 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     wait
   }
 
-  /** @param lostMessages whether answers were lost to executors that hold what they have uploaded */
+  /** @param lostMessages whether answers to executors about their uploads may be lost */
   def oracle(lostMessages: Boolean, failedDeletions: Boolean): RetentionOracle = {
     val isContended = faults.mayStrike(Faults.OfAttempts)
     new RetentionOracle(model, objects, reader, config, reach, isContended, lostMessages, failedDeletions)
   }
 
-  /** What processes that are alive hold although nothing is under way. */
+  /** Resources that live processes hold although no work is under way. */
   def leaks: Vector[String] = environments.iterator.filterNot(_.process.isCrashed).flatMap(_.leaks).toVector
 }
