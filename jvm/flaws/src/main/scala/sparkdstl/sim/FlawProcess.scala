@@ -29,7 +29,7 @@ private final class FlawProcess {
 
   def isAlive: Boolean = process.isAlive
 
-  /** What the worlds of these seeds come to without flaws; fails if one fails. */
+  /** The results of these seeds without flaws; fails if a seed fails. */
   def survey(from: Long, to: Long): Vector[Surveyed] = {
     out.println(s"$Survey\t$from\t$to")
     (from to to).map { seed =>
@@ -41,7 +41,7 @@ private final class FlawProcess {
     }.toVector
   }
 
-  /** The seed that fails with this flaw, and why. */
+  /** The seed that fails with this flaw, and its violation. */
   def putBack(number: Int, seeds: Vector[Long], probes: Map[String, Long]): (Option[Long], String) = {
     val within = probes.map { case (name, seed) => s"$name=$seed" }
     out.println(Vector(PutBack, number.toString, seeds.mkString(","), within.mkString(",")).mkString("\t"))
@@ -76,7 +76,7 @@ private final class FlawProcess {
 private object FlawProcess {
   private val SilenceMillis = 120000L
 
-  // What the lines between the two processes begin with.
+  // The first words of the lines between the two processes.
   val Survey = "survey"
   val PutBack = "put back"
   val At = "at"
@@ -85,7 +85,7 @@ private object FlawProcess {
   def split(list: String): Vector[String] = list.split(',').filter(_.nonEmpty).toVector
 }
 
-/** Reads what to run, and writes what came of each world. */
+/** Reads commands from the parent process and writes the result of each world. */
 object FlawRun {
   import FlawProcess._
 
@@ -119,7 +119,7 @@ object FlawRun {
     }.nextOption()
   }
 
-  /** What does not hold in a world, as a line, and the probes that fired. */
+  /** The first line of a world's violation, and the probes that fired. */
   private def run(seed: Long): (Option[String], Set[String]) = {
     def shown(problem: String) = problem.linesIterator.nextOption().getOrElse("").take(Shown)
     try {

@@ -6,17 +6,17 @@ import scala.collection.immutable.BitSet
 import scala.collection.mutable
 
 /**
- * Puts flaws back one after another, runs seeds until one fails, and prints which were found, by what, in which seed.
+ * Puts flaws back one after another, runs seeds until one fails, and prints each flaw with the seed and the violation.
  *
- * First all seeds run without a flaw, to see in which worlds which flaw makes a difference: any other world is the same with it.
- * A flaw also counts as found when a probe does not fire any more, as the suite of the simulation would find it.
+ * First all seeds run without a flaw to find the worlds that each flaw changes; a flaw is put back in these worlds only.
+ * A flaw also counts as found when a probe no longer fires, because the simulation's suite checks that.
  *
- * Arguments: how many seeds, in how many of their worlds each flaw is put back at most, how many processes (0: one per core), and
+ * Arguments: the number of seeds, the maximal number of worlds per flaw, the number of processes (0: one per core), and
  * the names of flaws or lists; all if none is named.
  */
 object FlawsMain {
 
-  /** How likely it may be that a probe does not fire by chance. */
+  /** The allowed probability that a probe does not fire by chance. */
   private val Unlikely = 1e-6
 
   private final case class Found(number: Int, worlds: Int, seed: Option[Long], why: String) {
@@ -71,7 +71,7 @@ object FlawsMain {
     }
   }
 
-  /** Does something with each of `items`, in several processes at once; `note` has each result, one after another. */
+  /** Runs `act` on each of `items` in several processes; `note` receives the results one after another. */
   private def inProcesses[A, B](
       items: Seq[A],
       processes: Int
@@ -101,7 +101,7 @@ object FlawsMain {
   }
 }
 
-/** The flaws that would make a difference to a world, and the probes that fire in it without flaws. */
+/** The flaws that would change a world, and the probes that fire in it without flaws. */
 final case class Surveyed(seed: Long, flaws: BitSet, probes: Set[String])
 
 /** The worlds of some seeds, without flaws. */
@@ -112,8 +112,8 @@ private final class Survey(worlds: Vector[Surveyed]) {
   def seedsOf(flaw: Int): Vector[Long] = worlds.filter(_.flaws(flaw)).map(_.seed)
 
   /**
-   * By probe, up to which seed it must have fired while a flaw is put back in these seeds: it is that unlikely that it does not fire
-   * by chance. Without those that fire in worlds that the flaw does not change.
+   * For each probe the seed up to which it must fire while a flaw is put back in these seeds: that it does not fire by chance has
+   * the probability `unlikely`. Probes that fire in worlds which the flaw does not change are left out.
    */
   def probesWithin(seeds: Vector[Long], unlikely: Double): Map[String, Long] = {
     val run = seeds.toSet

@@ -2,11 +2,11 @@ package sparkdstl.sim
 
 import org.scalatest.funsuite.AnyFunSuite
 
-/** The first flaw of each list, which few seeds show: a simulation that misses it would prove nothing. */
+/** Puts back the first flaw of each list, which a few hundred seeds must detect. */
 class FlawsPutBackSuite extends AnyFunSuite {
   private val Count = 300
 
-  test("the log has the line of each flaw") {
+  test("the main code has the line of each flaw") {
     assert(FlawTable.flaws.filter(_.missing.nonEmpty).map(_.name) == Nil)
   }
 
