@@ -7,8 +7,6 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, Work}
-import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.Put
 import sparkdstl.log.transport.{SealedPart, ToDriver}
 
 /** The rounds of retention: what a run deletes of the log, and when. */
@@ -140,12 +138,5 @@ class RetentionRoundsSuite extends AnyFunSuite {
     val run = begin()
     result(run.deleteEntry(1))
     assert(batches == Seq(0, 2))
-  })
-
-  test("a plain entry of stock Spark is deleted on request")(new RunFixture {
-    (0L to 2L).foreach(batch => store.memory.begin(Put(location.entry(batch), Payload(content))))
-    val run = begin()
-    result(run.deleteEntry(0))
-    assert(batches == Seq(1, 2))
   })
 }
