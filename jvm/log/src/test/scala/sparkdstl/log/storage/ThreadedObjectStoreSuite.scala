@@ -108,13 +108,4 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     val error = intercept[AttemptNotMade](get(store.begin(Put(new Path("/x"), Payload(bytes("x"))))))
     assert(StorageErrors.isDefinite(error) && store.busyThreads == 0)
   }
-
-  test("more attempts run at a time when more threads are wanted") {
-    val executor = new ManualExecutor
-    val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
-    (1 to 3).foreach(n => store.begin(Put(new Path(s"/$n"), Payload(bytes("x")))))
-    assert(executor.pending == 1)
-    store.ensureAtLeast(3)
-    assert(executor.pending == 3)
-  }
 }
