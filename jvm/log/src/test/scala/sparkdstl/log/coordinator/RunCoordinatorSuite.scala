@@ -274,15 +274,6 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(metrics.refused.value == 0)
   })
 
-  test("a commit deletes files that only losers name")(new RunningFixture {
-    Seq(1L, 2L).foreach { of =>
-      put(file(of))
-      answer(seal(of, 0, 0, SealedPart.Stored(part(of))))
-    }
-    result(run.commit(0, content, Seq(2)))
-    assert(!has(file(1)) && has(file(2)))
-  })
-
   test("the first commit deletes only unnamed files of lower epochs")(new RunFixture {
     val old = begin(otherRun)
     answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
