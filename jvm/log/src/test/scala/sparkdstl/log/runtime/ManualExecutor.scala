@@ -9,19 +9,11 @@ import scala.collection.mutable
 final class ManualExecutor extends AbstractExecutorService {
   // Guarded by this.
   private val tasks = mutable.Queue.empty[Runnable]
-  private var submitted = 0
   private var stopped = false
 
   override def execute(task: Runnable): Unit = synchronized {
     if (stopped) throw new java.util.concurrent.RejectedExecutionException("stopped")
-    tasks += task
-    submitted += 1
-    notifyAll()
-  }
-
-  /** Returns once `count` tasks in all were submitted, including those that have run. */
-  def awaitSubmitted(count: Int): Unit = synchronized {
-    while (submitted < count) wait()
+    tasks += task: Unit
   }
 
   def pending: Int = synchronized(tasks.size)

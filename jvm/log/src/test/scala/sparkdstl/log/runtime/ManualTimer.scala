@@ -17,7 +17,6 @@ final class ManualTimer extends Timer {
     scheduledSoFar += 1
     val entry = Scheduled(now + delayMillis * 1000000, scheduledSoFar, action)
     scheduled += entry
-    notifyAll()
     () => cancel(entry)
   }
 
@@ -26,11 +25,6 @@ final class ManualTimer extends Timer {
     val target = nowNanos + millis * 1000000
     Iterator.continually(takeDue(target)).takeWhile(_.isDefined).flatten.foreach(_.action())
     synchronized { now = target }
-  }
-
-  /** Returns once `count` actions in all were scheduled, including ended and cancelled ones. */
-  def awaitScheduled(count: Int): Unit = synchronized {
-    while (scheduledSoFar < count) wait()
   }
 
   def pending: Int = synchronized(scheduled.size)
