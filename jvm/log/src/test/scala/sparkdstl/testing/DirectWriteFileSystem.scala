@@ -116,7 +116,7 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     ours(status.getPath)
   )
 
-  /** Holds what is written until the stream is closed. */
+  /** Buffers written bytes until the stream is closed. */
   private final class PublishOnClose(path: Path, file: File, overwrite: Boolean)
       extends OutputStream
       with Abortable

@@ -76,7 +76,7 @@ class LogOptionsSuite extends AnyFunSuite {
   }
 
   test("each option sets its own field") {
-    assert(documented.map(_._1).toSet == LogOptions.all.map(_.key).toSet, "an option is missing here")
+    assert(documented.map(_._1).toSet == LogOptions.all.map(_.key).toSet, "the table of this test lacks an option")
     val options = parse(documented.map { case (key, _, _, text, _) => key -> text }: _*)
     documented.foreach { case (key, field, _, _, value) => assert(field(options) == value, key) }
   }

@@ -41,7 +41,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(index.snapshots.get.held.map(of => (of.key.version, of.files)) == Seq(1L -> Vector(file(1))))
     val report = run.barrier.get
     assert(report.segments == 1 && report.snapshots == 1, "the barrier's figures are of the batch alone")
-    assert(report.snapshotBytes == 2, "its zip and its file")
+    assert(report.snapshotBytes == 2, "the bytes of its zip and its file")
     commit(2)
     assert(entry(2).get.index.entries.size == 1)
     result(run.close())
@@ -54,7 +54,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     assert(accepted == FromDriver.Accepted(run.barrier, Vector("0/0" -> Vector.empty)))
     result(run.commit(1, content, Seq(1)))
     assert(places() == Nil)
-    assert(answer(sealing(2, 2, Some(7), snapshot(1))).isInstanceOf[FromDriver.Refused], "of a losing attempt")
+    assert(answer(sealing(2, 2, Some(7), snapshot(1))).isInstanceOf[FromDriver.Refused], "the base is a losing attempt")
   })
 
   test("the entry holds no snapshot of a losing attempt, and its files are deleted")(new Carrying {
@@ -108,7 +108,7 @@ class CarriedSnapshotsSuite extends AnyFunSuite {
     val message = sealing(4, 4, Some(3), snapshot(1, Seq(file(1))) ++ snapshot(1, Seq(file(1)), partition = 1))
     (1 to 2).foreach { _ =>
       val notTaken = answer(message).asInstanceOf[FromDriver.Accepted].notTaken
-      assert(notTaken.contains("0/0" -> Vector(file(1))), "also if a seal names the file, for another store")
+      assert(notTaken.contains("0/0" -> Vector(file(1))), "even if a seal of another store names the file")
     }
   })
 

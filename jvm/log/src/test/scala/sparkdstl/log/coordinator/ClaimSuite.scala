@@ -113,6 +113,6 @@ class ClaimSuite extends AnyFunSuite {
     // The last sweep counts its own claim too.
     assert(epochs.size == 100)
     purge(runs.last, 105)
-    assert(batches == (7L to 105L), "the run before the oldest claim is not known any more")
+    assert(batches == (7L to 105L), "the claim of the run before the oldest claim is deleted")
   })
 }

@@ -61,6 +61,6 @@ class DeleterSuite extends AnyFunSuite {
 
   test("a rollback below another run's entry deletes nothing")(new Fixture(3) {
     assert(result(deleter.rollBack(1, Set.empty)).isEmpty && batches == Seq(0, 1, 2))
-    assert(result(deleter.rollBack(9, Set.empty)).isEmpty, "there is no such entry")
+    assert(result(deleter.rollBack(9, Set.empty)).isEmpty, "the entry does not exist")
   })
 }

@@ -36,7 +36,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
 
   test("an entry and its data files are deleted once Spark has purged it and no store needs it")(new Fixture(5) {
     release(4)
-    assert(batches == (0 to 4), "Spark has not asked")
+    assert(batches == (0 to 4), "Spark has not purged them")
     request(0L to 3L)
     pause()
     assert(batches == Seq(3, 4) && files == Seq(3, 4))

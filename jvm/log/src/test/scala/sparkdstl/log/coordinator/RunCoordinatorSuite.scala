@@ -225,7 +225,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     commit(next, 2)
     store.always("readTail", ScriptedStore.Work)
     commit(next, 3)
-    assert(has(file(2, 1, otherRun)), "not after each batch")
+    assert(has(file(2, 1, otherRun)), "the sweep is not repeated after each batch")
     timer.advance(10000)
     commit(next, 4)
     assert(!has(file(2, 1, otherRun)))
@@ -265,7 +265,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     put(file(2))
     assert(answer(uploaded(2, 2)) == FromDriver.Unwanted(Vector(2)))
     assert(has(file(2)))
-    assert(answer(uploaded(1, 1)) == FromDriver.Noted, "it was reported before, and is part of the commit")
+    assert(answer(uploaded(1, 1)) == FromDriver.Noted, "a repeated report of an upload in the commit")
   })
 
   test("a seal of a withdrawn attempt is not taken, and does not count as refused")(new RunningFixture {
@@ -288,7 +288,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     commit(run, 1)
     assert(Seq(named, orphan, own, later).map(has) == Seq(true, false, true, true))
     val epochs = result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path).toSet
-    assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "its run has not ended")
+    assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "the run of the later trial has not ended")
   })
 
   test("an ask to an ended run is answered as superseded, and an error fails the answer")(new RunningFixture {

@@ -252,7 +252,7 @@ class HostileIndexSuite extends AnyFunSuite {
 
   test("a zlib bomb is refused without unpacking it") {
     val stored = deflate(new Array[Byte]((200 * MiB).toInt))
-    assert(stored.length < MiB, "it is a bomb")
+    assert(stored.length < MiB, "the input must be a zlib bomb")
     refusedStored("times its stored size")(stored, (200 * MiB).toInt)
   }
 
@@ -320,7 +320,7 @@ class HostileIndexSuite extends AnyFunSuite {
       if (kind == LogFileKind.Entry) readEntry(content): Unit else readData(content): Unit
     })
     assert(error.parameters("damage").contains(why))
-    assert(allocated < 4 * MiB, "bytes were allocated before it was refused")
+    assert(allocated < 4 * MiB, "bytes were allocated before the refusal")
   }
 
   private def refusedTrailer(trailer: LogTrailer, objectLength: Long): Assertion = {

@@ -30,7 +30,7 @@ class MemoryCacheSuite extends AnyFunSuite {
     val fetches: mutable.ArrayBuffer[(String, Promise[EntryFound])] = mutable.ArrayBuffer.empty
 
     def get(key: String): Future[EntryFound] = cache.get(key) {
-      assert(!Thread.holdsLock(cache), "storage is asked with the lock held")
+      assert(!Thread.holdsLock(cache), "a fetch begins with the lock held")
       val promise = Promise[EntryFound]()
       fetches += key -> promise
       promise.future

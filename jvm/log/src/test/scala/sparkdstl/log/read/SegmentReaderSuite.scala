@@ -71,7 +71,7 @@ class SegmentReaderSuite extends AnyFunSuite {
     val there = result(reader().snapshots())
     assert(there.held.map(of => of.key -> of.batch) == Seq(key(1, 0, SegmentKind.Snapshot) -> 1L) &&
       there.plainUpTo == 0)
-    assert(stored.store.count("readTail") == reads + 1, "the newest entry tells of all")
+    assert(stored.store.count("readTail") == reads + 1, "the newest entry lists all snapshots")
     assert(result(reader().held(there.held.head.key, 1)).nonEmpty &&
       result(reader().held(there.held.head.key, 2)).isEmpty)
     stored.store.script("list", Fail())
@@ -120,7 +120,7 @@ class SegmentReaderSuite extends AnyFunSuite {
       val brokenReader = broken.reader()
       assert(result(brokenReader.isCommitted(order(0))))
       assert(failure(brokenReader.isCommitted(order(1))).getMessage.contains("another entry of batch"))
-      assert(brokenReader.isCommitted(order(1)).value.exists(_.isFailure), "also when it is asked again")
+      assert(brokenReader.isCommitted(order(1)).value.exists(_.isFailure), "the refusal is repeated")
     }
   }
 

@@ -81,7 +81,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     schedule.loaded(100L << 20, 9, 900 << 10, 0, 1)
     assert(!schedule.isDue, "the snapshot is larger")
     schedule.loaded(0, 400, 0, 0, 1)
-    assert(schedule.isDue, "so many commit entries")
+    assert(schedule.isDue, "the number of commit entries counts")
   })
 
   test("the replay of the last load counts")(new Fixture(replayCost = 50) {
@@ -91,7 +91,7 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(!schedule.isDue)
     schedule.loaded(1000, 0, 0, 0, 1)
     timer.advance(interval)
-    assert(!schedule.isDue, "it is what its snapshot was")
+    assert(!schedule.isDue, "the store equals its snapshot")
   })
 
   test("a store is overdue after three runs without a snapshot if it has versions to replay")(new Fixture {
@@ -101,12 +101,12 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     }
     schedule.loaded(1000, 2, 100, 3, 1)
     schedule.taken(1000)
-    assert(!schedule.isOverdue, "until it has one")
+    assert(!schedule.isOverdue, "a snapshot resets it")
   })
 
   test("a store that is loaded again is overdue when it replays as much as Spark allows")(new Fixture {
     schedule.loaded(1000, 10, 100, 0, 1)
-    assert(!schedule.isOverdue, "as after each restart")
+    assert(!schedule.isOverdue, "this is the first load of the run")
     schedule.loaded(1000, 10, 100, 0, 2)
     assert(schedule.isOverdue)
     schedule.loaded(1000, 9, 100, 0, 2)

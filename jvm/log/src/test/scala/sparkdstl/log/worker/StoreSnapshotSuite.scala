@@ -15,7 +15,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
 
   private def complete(): StoreSnapshot = {
     val snapshot = new StoreSnapshot("0/0", 1)
-    assert(snapshot.carry(1).isEmpty, "it is being uploaded")
+    assert(snapshot.carry(1).isEmpty, "the upload is under way")
     snapshot.complete(segments)
     snapshot
   }
@@ -23,7 +23,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
   test("a snapshot is held once the seal after the one that carried it is accepted") {
     val snapshot = complete()
     assert(snapshot.accepted(carried = false, None) == Fate.Pending, "a seal that did not carry it")
-    assert(snapshot.carry(0).isEmpty, "the seal of the batch that leads to its version")
+    assert(snapshot.carry(0).isEmpty, "the seal of the batch that makes its version")
     assert(snapshot.carry(1) == segments && snapshot.carry(1).isEmpty, "one seal at a time")
     assert(snapshot.accepted(carried = true, None) == Fate.Pending)
     assert(snapshot.carry(1).isEmpty, "the driver has it")

@@ -26,9 +26,9 @@ class LogViewSuite extends AnyFunSuite {
     val released = second.releaseWith(Seq(0))
     assert(released.unneeded == names("a") && released.deleted(Seq(0)).files.isNamed(name("b")))
     val (promised, missing) = released.promised(Namer.Seal(2, 7), Map("0/0" -> names("b"), "0/1" -> names("a")))
-    assert(missing == Map("0/1" -> names("a")), "it is about to be deleted")
+    assert(missing == Map("0/1" -> names("a")), "the file of a is being deleted")
     assert(promised.releaseWith(Seq(0, 1)).unneeded == names("a", "c"), "a seal names b")
-    assert(committed(promised, 2).releaseWith(Seq(0, 1)).unneeded == names("a", "b", "c"), "no entry came to name b")
+    assert(committed(promised, 2).releaseWith(Seq(0, 1)).unneeded == names("a", "b", "c"), "no entry names b")
   }
 
   test("files stay unneeded until their deletion is confirmed") {

@@ -35,7 +35,7 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(request(view, 0L to 2L)) == Seq(0, 1, 2))
     assert(
       deletable(request(view, 0L to 4L)) == Seq(0, 1, 2),
-      "the newest two snapshots stay, and what is between them"
+      "the newest two snapshots and the entries between them are kept"
     )
     assert(deletable(request(view, Seq(0L, 2L))) == Seq(0), "the oldest retained entry is that of batch 1")
   }
@@ -54,8 +54,8 @@ class RetentionPlanSuite extends AnyFunSuite {
     val view = request(logOf(7, 1, 3, 5), 0L to 5L)
     assert(deletable(view.copy(stores = view.stores :+ "0/1")).isEmpty)
     val released = view.copy(stores = view.stores :+ "0/1").releasedBelow("0/1", 3)
-    assert(deletable(released) == Seq(0, 1), "Spark's retention of its plain snapshots has told")
-    assert(deletable(released.releasedBelow("0/1", 1)) == Seq(0, 1), "marks never go down")
+    assert(deletable(released) == Seq(0, 1), "Spark's retention of plain snapshots has reported")
+    assert(deletable(released.releasedBelow("0/1", 1)) == Seq(0, 1), "a lower release has no effect")
   }
 
   test("fences and the newest entry are kept") {
