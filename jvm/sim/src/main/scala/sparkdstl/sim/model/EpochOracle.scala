@@ -16,7 +16,7 @@ private[model] final class EpochOracle(config: SimConfig, verdict: Verdict, reac
     val path = change.path
     for (directory <- Names.runDirectory(path) if config.storage.createsExclusively) {
       val known = directories.getOrElseUpdate(directory.takeWhile(_ != '-'), directory)
-      if (known != directory) verdict.violate(s"$path is of an epoch that another run has: $known")
+      if (known != directory) verdict.violate(s"$path is in an epoch of another run: $known")
     }
     if (path.startsWith(Names.Claims) && change.before.isEmpty && change.after.exists(claimsAgain))
       reach.met("run-claims-again")

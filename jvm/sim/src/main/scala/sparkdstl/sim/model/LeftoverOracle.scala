@@ -17,7 +17,7 @@ private[model] final class LeftoverOracle(config: SimConfig, reader: StorageRead
       everNamed ++= reader.namedBy(batch, entry)
     for (file <- change.before if change.after.isEmpty && Names.isDataFile(change.path) && !everNamed(change.path))
       if (Names.isDriver(change.writer) && isAnothers(file, change.writer))
-        verdict.violate(s"${change.writer.name} deletes ${change.path} of ${file.writer.name}, which may be at work")
+        verdict.violate(s"${change.writer.name} deletes ${change.path} of ${file.writer.name}, which may be active")
   }
 
   private def isAnothers(file: StoredBytes, deletedBy: SimProcess): Boolean =

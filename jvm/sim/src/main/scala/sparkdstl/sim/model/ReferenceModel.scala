@@ -7,18 +7,9 @@ import scala.collection.mutable
 import sparkdstl.sim.machines.{ObjectMap, SimProcess, SimScheduler, StorageChange, StoredBytes}
 import sparkdstl.sim.world.{Reach, SimConfig, Verdict}
 
-/** What the winner of a store did, and the checkpoint id it gave to what came of it. */
-final case class Win(attempt: Long, change: Change, id: Option[String])
-
-/** A driver is about to write a commit entry. */
-final case class Intent(number: Long, who: String, batch: Long, wins: Map[String, Win], madeAtNanos: Long)
-
-/** An entry that stands: what the state after its batch is, and when it appeared. */
-final case class Committed(intent: Intent, states: Map[String, Lineage], tainted: Boolean, atNanos: Long)
-
 /**
- * What must hold. It sees Spark's side of the world and the objects on storage, nothing of the log's own, and rebuilds
- * states from storage alone after each change to it.
+ * The reference model of a query's state. It sees Spark's side of the world and the objects on storage but nothing of the log's
+ * code, and rebuilds states from storage alone after each change.
  */
 final class ReferenceModel(
     config: SimConfig,
@@ -29,7 +20,7 @@ final class ReferenceModel(
     reach: Reach
 ) {
   private val intents = mutable.LongMap.empty[Intent]
-  // What the log said of commits that have failed, by the intent's number.
+  // The errors of failed commits by the number of the intent.
   private val refusals = mutable.LongMap.empty[String]
   private val records = mutable.TreeMap.empty[Long, Committed]
   private val everCommitted = mutable.Map.empty[(String, Long), Set[Lineage]]
@@ -43,22 +34,19 @@ final class ReferenceModel(
   private val epochs = new EpochOracle(config, verdict, reach)
   private val leftovers = new LeftoverOracle(config, reader, verdict)
   private val purgers = mutable.Set.empty[SimProcess]
-  // Objects that are not what they were, and come back.
+  // Objects that are damaged until they are restored.
   private val damaged = mutable.Set.empty[String]
   private var isDamaging = false
-  // When each run began.
+  // The start time of each run.
   private val runs = mutable.Map.empty[UUID, Long]
-  // The newest entries may not list the snapshots that versions up to this one need, unless it is the newest.
+  // The newest entries may lack snapshots that versions up to this one need, except for the newest version.
   private var listsLackUpTo = 0L
-  // Processes in which a tool deletes entries now, and since when.
+  // Processes in which a tool deletes entries, with the start time of the tool.
   private val tools = mutable.Map.empty[SimProcess, Long]
-  // Stores of which two snapshots stood.
+  // Stores that had two snapshots.
   private val withSpare = mutable.Set.empty[String]
-  // The snapshots that a user's rollback left: the log below them may have been released.
+  // The newest snapshots after a rollback or a repair: the log below them may have been released.
   private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
-  // While it is looked what would be left if the entries above this batch's were gone.
-  private var upTo = Option.empty[Long]
-  private var ignored = Option.empty[StateName]
   private var checked = Option.empty[Checked]
 
   val stores: Vector[String] = for {
@@ -77,19 +65,19 @@ final class ReferenceModel(
   def retainedFrom(store: String): Long =
     Vector(purgedBelow + 1, released(store), newest + 2 - config.batchesToRetain, 0L).max
 
-  /** Spark has requested the deletion of all entries below this batch's. */
+  /** The batch below which Spark has requested the deletion of all entries. */
   def retainedFromBatch: Long = purgedBelow
 
-  /** The lowest version of the store that Spark's own maintenance of plain snapshots needs. */
+  /** The lowest version of the store that Spark's maintenance of plain snapshots needs. */
   def releasedBelow(store: String): Long = released(store)
 
-  /** Whether Spark has kept what it takes to continue after this batch. */
+  /** Whether Spark retains the state to continue after this batch. */
   def canRollBackTo(batch: Long): Boolean = batch >= purgedBelow && records.contains(batch) && tools.isEmpty &&
     stores.forall(batch + 1 >= retainedFrom(_))
 
   /**
-   * Something happened that leaves nothing to be held: a write from before a rollback took effect after it, and
-   * what Spark finds does not fit together.
+   * The world has no verdict: a write from before a rollback took effect after it, and
+   * Spark's files are inconsistent.
    */
   var undecidable: Boolean = false
 
@@ -102,19 +90,19 @@ final class ReferenceModel(
     intent
   }
 
-  /** The log has told Spark that the batch is committed. */
+  /** The commit of the batch has succeeded for Spark. */
   def acknowledged(intent: Intent): Unit = {
     verdict.note(s"${intent.who} has committed batch ${intent.batch}")
     val isCommitted = records.get(intent.batch).exists(_.intent eq intent)
     if (config.storage.createsExclusively && !isCommitted && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} has committed batch ${intent.batch} by its answer, and the batch is " +
-          records.get(intent.batch).fold("uncommitted")(r => s"${r.intent.who}'s") + "; " +
+        s"${intent.who} was told that it committed batch ${intent.batch}, whose entry is " +
+          records.get(intent.batch).fold("not recorded")(r => s"by ${r.intent.who}") + "; " +
           objects.story(Names.commit(intent.batch))
       )
   }
 
-  /** The log has answered Spark that the batch is not committed, as it may for a damaged entry: its writer is unknown. */
+  /** The commit of the batch has failed for Spark. The entry may exist if it is damaged, because its writer is then unknown. */
   def refused(intent: Intent, error: Throwable): Unit = if (!damaged(Names.commit(intent.batch))) {
     refusals(intent.number) = error.toString
     if (records.get(intent.batch).exists(_.intent eq intent)) refuseLate(intent)
@@ -123,15 +111,15 @@ final class ReferenceModel(
   private def refuseLate(intent: Intent): Unit = refusals.get(intent.number).foreach { error =>
     if (config.storage.createsExclusively && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} has not committed batch ${intent.batch} by its answer, and its entry exists: $error"
+        s"${intent.who} was told that it did not commit batch ${intent.batch}, although its entry exists: $error"
       )
   }
 
   def runBegins(run: UUID): Unit = runs(run) = scheduler.nowNanos
 
   /**
-   * A task has read a state to build on. A run from before a user deleted something may read some of what is left, and commits nothing;
-   * so may one while a tool deletes.
+   * A task has loaded the state that it builds on. A run from before a user's deletion may load a partly deleted state, but commits
+   * nothing; so may a run during a tool's deletions.
    */
   def loaded(who: String, run: UUID, store: String, version: Long, found: Lineage): Unit =
     if (version == 0) { if (found != Lineage.Empty) verdict.violate(s"$who found $found at version 0 of $store") }
@@ -143,13 +131,13 @@ final class ReferenceModel(
           state(store, version).fold("nothing")(_.toString)
       )
 
-  /** Spark has asked for the deletion of entries below this batch. */
+  /** Spark has requested the deletion of entries below this batch. */
   def purged(threshold: Long): Unit = {
     purgedBelow = math.max(purgedBelow, threshold)
     while (alsoPurged(purgedBelow)) purgedBelow += 1
   }
 
-  /** A tool has asked for the deletion of an entry that is not the newest any more: it goes with those below. */
+  /** A tool has requested the deletion of an entry that is no longer the newest: it is deleted with those below. */
   def purgedAlone(batch: Long): Unit = {
     alsoPurged += batch
     purged(purgedBelow)
@@ -157,7 +145,7 @@ final class ReferenceModel(
 
   def releasedBelow(store: String, version: Long): Unit = released(store) = math.max(released(store), version)
 
-  /** A user deletes what he wants; `act` does it. */
+  /** A user deletes files in `act` and keeps these batches. */
   def userActs(keepBatches: Long => Boolean)(act: => Unit): Unit = {
     userActs = true
     userActedAt = scheduler.nowNanos
@@ -172,19 +160,19 @@ final class ReferenceModel(
   }
 
   /**
-   * A tool begins to delete entries by name, in this process. Until it has ended nothing is promised of the newest entries. What it
-   * has requested may take effect later, when others are there.
+   * A tool begins to delete entries by name in this process. The newest entries are not checked until it has ended. Its requests
+   * may take effect later, on other entries.
    */
   def toolBegins(process: SimProcess): Unit = {
     purgers += process
     tools(process) = scheduler.nowNanos
   }
 
-  /** It has ended: what is left on storage is the history. `act` receives the newest batch. */
+  /** A tool has ended: the remaining entries are the history. `act` receives the newest batch. */
   def toolEnds(process: SimProcess, isKnown: Boolean)(act: Long => Unit): Unit =
     tools.remove(process).foreach { since =>
       val left = newestOnStorage
-      // An entry that was requested before comes back above the deleted ones.
+      // An entry with an earlier request appears again above the deleted ones.
       val isAlone = left >= stores.map(retainedFrom).max && !objects.contains(Names.commit(left - 1))
       val isLate = isAlone && objects.get(Names.commit(left)).exists(_.atNanos > since) ||
         objects.isDeletedSince(Names.commit(left), since)
@@ -206,22 +194,22 @@ final class ReferenceModel(
 
   def hasDamage: Boolean = damaged.nonEmpty
 
-  /** Data files of nothing but snapshots, which stand. */
+  /** Data files that hold only files of listed snapshots. */
   def snapshotFiles: Vector[String] =
     reader.standing(newest, objects).flatMap(_.pieces).flatten.distinct.sorted
       .filter(path => objects.contains(path) && !damaged(path) && reader.holdsOnlySnapshots(path, objects))
 
-  /** The object is damaged; `act` does it. Until it is restored nothing is promised of what needs it. */
+  /** Damages an object in `act`. Versions that need it are not checked until it is restored. */
   def damages(path: String)(act: => Unit): Unit = {
     damaged += path
     quietly(act)
   }
 
-  /** What was there is there again, or is not needed any more; `act` does it. */
+  /** Restores a damaged object in `act`, unless it is not needed any more. */
   def restores(path: String)(act: => Unit): Unit = {
     damaged -= path
     quietly(act)
-    // A run that could not read an entry does not list the snapshots in it.
+    // A run that cannot read an entry does not list the snapshots in it.
     withSpare.clear()
     stores.foreach(store => spareFrom(store) = math.max(spareFrom(store), newest + 1))
     listsLackUpTo = newest + 1
@@ -263,7 +251,7 @@ final class ReferenceModel(
       checkAll(s"after a change of $path")
   }
 
-  /** Whether a state may be another than before. To look at all of them is most of what a world costs. */
+  /** Whether the change may affect a state. Checking all states takes most of the time of a world. */
   private def matters(change: StorageChange): Boolean = {
     val path = change.path
     val isNewer = path.startsWith(Names.Commits + "/") && change.after.nonEmpty
@@ -276,8 +264,8 @@ final class ReferenceModel(
     records.get(batch).exists(_.atNanos > userActedAt)
 
   /**
-   * Every version that Spark still counts on can be rebuilt from storage, and is what was committed. The oldest can be rebuilt
-   * even if the entries above it are deleted, as by a rollback to it.
+   * Checks that every retained version can be rebuilt from storage and is the committed one, and that the oldest can be rebuilt
+   * even after a rollback to it, without the entries above it.
    */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     reader.forgetList()
@@ -287,11 +275,11 @@ final class ReferenceModel(
 
   private def checkVersions(when: => String): Unit = {
     stores.foreach { store =>
-      val known = mutable.Map.empty[(Long, Option[String]), Either[String, Lineage]]
+      val standing = rebuilder(store)
       var version = newest + 1
       while (version >= retainedFrom(store) && version > 0) {
         records.get(version - 1).foreach { record =>
-          check(store, version, record, known).foreach { problem =>
+          check(version, record, standing).foreach { problem =>
             verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
           }
         }
@@ -301,17 +289,15 @@ final class ReferenceModel(
     }
     val oldest = retained.max
     if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
-      upTo = Some(oldest - 1)
       stores.foreach { store =>
-        check(store, oldest, record, mutable.Map.empty).foreach { problem =>
+        check(oldest, record, rebuilder(store, upTo = oldest - 1)).foreach { problem =>
           verdict.violate(s"version $oldest of $store $problem, $when, once entries above ${oldest - 1} are deleted")
         }
       }
-      upTo = None
     }
   }
 
-  /** Of the newest two snapshots one may be damaged. */
+  /** Checks that the newest version can be rebuilt without the newest snapshot, which may be damaged. */
   private def checkSpare(store: String, when: => String): Unit =
     reader.listedFor(store, newest, objects).map(of => of.state.version -> of.state).toMap.toVector.sortBy(_._1) match {
       case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
@@ -320,17 +306,16 @@ final class ReferenceModel(
         withSpare += store
         val isPartOfCommit = records.get(version - 1).forall(_.intent.wins(store).change.needsSnapshot)
         if (!isPartOfCommit) {
-          ignored = Some(key)
-          records.get(newest).flatMap(check(store, newest + 1, _, mutable.Map.empty)).foreach { problem =>
+          val others = rebuilder(store, without = Some(key))
+          records.get(newest).flatMap(check(newest + 1, _, others)).foreach { problem =>
             verdict.violate(
               s"version ${newest + 1} of $store without its newest snapshot, of $version, $problem, $when"
             )
           }
-          ignored = None
         }
-      // Where there are plain ones, Spark's own maintenance says what may go, and is content with one.
+      // With plain snapshots Spark's own maintenance decides, and may keep a single one.
       case standing if withSpare(store) && plainSnapshots(store).isEmpty && standing.size < 2 =>
-        verdict.violate(s"of the snapshots of $store only ${standing.map(_._1).mkString} stands, $when")
+        verdict.violate(s"of the last two snapshots of $store only ${standing.map(_._1).mkString} is left, $when")
       case _ => ()
     }
 
@@ -339,14 +324,12 @@ final class ReferenceModel(
       batch + 1
   }
 
-  private def check(
-      store: String,
-      version: Long,
-      record: Committed,
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Option[String] = {
-    val wanted = record.states(store)
-    rebuild(store, version, record.intent.wins(store).id, known) match {
+  private def rebuilder(store: String, upTo: Long = newest, without: Option[StateName] = None): StateRebuilder =
+    new StateRebuilder(store, upTo, without, isDamaged = damaged.nonEmpty, reader, objects)
+
+  private def check(version: Long, record: Committed, rebuilder: StateRebuilder): Option[String] = {
+    val wanted = record.states(rebuilder.store)
+    rebuilder.rebuild(version, record.intent.wins(rebuilder.store).id) match {
       case Left(_) if damaged.nonEmpty || version <= math.min(listsLackUpTo, newest) => None
       case Left(problem) => Some(s"cannot be rebuilt: $problem")
       case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
@@ -354,60 +337,9 @@ final class ReferenceModel(
     }
   }
 
-  private def rebuild(
-      store: String,
-      version: Long,
-      id: Option[String],
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Either[String, Lineage] =
-    if (version == 0) Right(Lineage.Empty)
-    else
-      known.getOrElse(
-        (version, id), {
-          val name = StateName(store, version, id)
-          val result = lookUpSnapshot(name) match {
-            case SnapshotLookup.Found(files) => Right(Lineage(files.flatMap(_.lineage.tags)))
-            case SnapshotLookup.Damaged(_) if damaged.nonEmpty => replay(store, version, id, known)
-            case SnapshotLookup.Damaged(why) => Left(s"${name.zip}: $why")
-            case SnapshotLookup.NotThere =>
-              objects.get(Names.snapshot(store, version, id)).map(_.bytes) match {
-                case Some(snapshot) => Right(Lineage.decode(snapshot))
-                case None => replay(store, version, id, known)
-              }
-          }
-          known((version, id)) = result
-          result
-        }
-      )
-
-  private def lookUpSnapshot(state: StateName): SnapshotLookup =
-    if (ignored.contains(state)) SnapshotLookup.NotThere else reader.snapshot(state, upTo.getOrElse(newest), objects)
-
-  private def replay(
-      store: String,
-      version: Long,
-      id: Option[String],
-      known: mutable.Map[(Long, Option[String]), Either[String, Lineage]]
-  ): Either[String, Lineage] = {
-    val state = StateName(store, version, id)
-    val bytes = reader.changelog(state, objects) match {
-      case found: Lookup.Found => Right(found)
-      case Lookup.Damaged(why) => Left(s"${state.changelog}: $why")
-      case Lookup.NotInLog =>
-        objects
-          .get(s"${Names.State}/${state.changelog}")
-          .map(stored => Lookup.Found(stored.bytes))
-          .toRight(s"${state.changelog} is nowhere; ${objects.story(Names.commit(version - 1))}")
-    }
-    bytes
-      .flatMap(_.change.toRight(s"${state.changelog} is not what was written"))
-      .filterOrElse(!_.needsSnapshot, s"${state.changelog} cannot be replayed, and its snapshot is not there")
-      .flatMap(change => rebuild(store, version - 1, change.baseId, known).map(_ + change.tag))
-  }
-
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =
     CommitContent.intentOf(entry.bytes).flatMap(intents.get) match {
-      case None => verdict.violate(s"${change.path} has no known content: ${change.writer.name} wrote it")
+      case None => verdict.violate(s"${change.path} belongs to no commit: ${change.writer.name} wrote it")
       case Some(intent) if intent.batch != batch =>
         verdict.violate(s"${change.path} is for batch ${intent.batch}")
       case Some(intent) => take(batch, intent, change, entry)
@@ -426,7 +358,7 @@ final class ReferenceModel(
             undecidable = true
           } else record(batch, intent)
         }
-      // It comes back after its deletion, or late: nothing is built on it.
+      // The entry appears late or again after its deletion: nothing is built on it.
       case Some(_) => ()
       case None if batch <= newest => ()
       case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
@@ -435,7 +367,7 @@ final class ReferenceModel(
       case None => record(batch, intent)
     }
 
-  /** Whether what Spark finds is what it would find had the entry been written in its time. */
+  /** Whether Spark finds the same state as if the entry had been written before the rollback. */
   private def fits(batch: Long, intent: Intent, entry: StoredBytes): Boolean =
     reader.namedBy(batch, entry).forall(objects.contains) && batch <= newest + 1 &&
       objects.contains(Names.offset(batch)) && stores.forall { store =>
@@ -457,23 +389,11 @@ final class ReferenceModel(
       store -> (base + change.tag)
     }.toMap
     records(batch) = Committed(intent, states, writtenOver, scheduler.nowNanos)
-    verdict.note(
-      stores.map { store =>
-        reader.listedFor(
-          store,
-          batch,
-          objects
-        ).map(of => s"${of.state.version} in ${of.batch}").mkString(s"$store: ", ", ", "")
-      }.mkString("snapshots: ", "; ", "")
-    )
+    def listed(store: String) = reader.listedFor(store, batch, objects).map(of => s"${of.state.version} in ${of.batch}")
+    verdict.note(stores.map(of => listed(of).mkString(s"$of: ", ", ", "")).mkString("snapshots: ", "; ", ""))
     states.foreach { case (store, state) =>
       val key = (store, batch + 1)
       everCommitted(key) = everCommitted.getOrElse(key, Set.empty[Lineage]) + state
     }
   }
-}
-
-/** What was checked: a change of an object that was not looked at changes nothing of the same versions. */
-private final case class Checked(newest: Long, retained: Vector[Long], seen: collection.Set[String]) {
-  def covers(newestNow: Long, retainedNow: Vector[Long]): Boolean = newest == newestNow && retained == retainedNow
 }

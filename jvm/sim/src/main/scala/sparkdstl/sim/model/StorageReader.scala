@@ -154,7 +154,7 @@ final class StorageReader {
       segment.fold[Lookup](Lookup.Damaged(s"$name is not in its entry"))(readOnce(_, stored, entry, objects))
     read(entry.segments.get(state.zip), state.zip) match {
       case Lookup.Found(zip) => SnapshotZip.decode(zip) match {
-          case None => SnapshotLookup.Damaged("it is not what was written")
+          case None => SnapshotLookup.Damaged("its content is not what its writer wrote")
           case Some(names) =>
             val pieces = names.map(name => read(entry.pieces.get((state.store, name)), name))
             pieces.collectFirst { case Lookup.Damaged(why) => SnapshotLookup.Damaged(why) }
