@@ -88,7 +88,7 @@ final class SimProcess(
 
   /** @param clockStood whether its clock stood still during the pause, like that of a suspended machine */
   def resume(clockStood: Boolean): Unit = if (paused && !crashed) {
-    verdict.note(s"$name continues${if (clockStood) ", its clock did not count the pause" else ""}")
+    verdict.note(s"$name resumes${if (clockStood) ", its clock stood still" else ""}")
     paused = false
     if (clockStood) clockOffset -= ((scheduler.nowNanos - pausedAt) * clockRate).toLong
     held.filterNot(_.isCancelled).foreach(event =>

@@ -181,7 +181,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
   private def counted[A](name: String, attempt: Attempt[A]): Attempt[A] = {
     writing(name) += 1
     if (writing(name) > maxAttempts)
-      verdict.violate(s"${client.name} waits for ${writing(name)} attempts at $name, and may for $maxAttempts")
+      verdict.violate(s"${client.name} waits for ${writing(name)} attempts at $name, and the limit is $maxAttempts")
     var waited = true
     def end(): Unit = if (waited) {
       waited = false

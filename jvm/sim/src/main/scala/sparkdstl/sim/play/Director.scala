@@ -155,7 +155,7 @@ final class Director(world: World, chance: Chance) {
   }
 
   private def calmDown(): Unit = {
-    verdict.note("From here on nothing goes wrong")
+    verdict.note("The faults end here")
     wild = false
     val left = chance.below(4) match {
       case 0 => Faults.OfAttempts ++ Faults.OfDeletions

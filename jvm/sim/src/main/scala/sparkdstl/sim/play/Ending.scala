@@ -62,17 +62,17 @@ final class Ending(world: World, chance: Chance) {
   /** A task has failed or was lost. If messages are lost, all repetitions of an ask may be lost, and the task fails. */
   def taskFailed(attempt: => String, error: Throwable): Unit =
     if (isAtRest && !faults.mayStrike(Faults.OfAttempts) && !(losesMessages && Ending.isUnanswered(error)))
-      verdict.violate(s"nothing is wrong, and yet a task fails: $attempt: $error")
+      verdict.violate(s"without faults a task fails: $attempt: $error")
 
   /** A commit has taken so long after the end of its tasks. */
   def commitTook(millis: Long): Unit =
     if (isAtRest && millis > Ending.CommitMillis && !losesMessages)
-      verdict.violate(s"nothing is wrong, and yet a commit takes $millis ms")
+      verdict.violate(s"without faults a commit takes $millis ms")
 
   /** A task has taken so long to write the changes of a store, including its wait for memory. */
   def writeTook(millis: Long): Unit =
     if (isAtRest && millis > Ending.WriteMillis)
-      verdict.violate(s"nothing is wrong, and yet a task takes $millis ms to write its changes")
+      verdict.violate(s"without faults a task takes $millis ms to write its changes")
 
   private def isAtRest = phase == "at rest"
 
@@ -85,7 +85,7 @@ final class Ending(world: World, chance: Chance) {
 
   private def lookLater(): Unit = world.after(chance.millis(700)) {
     if (!done) {
-      if (scheduler.nowMillis - phaseSince > PatienceMillis) verdict.violate(s"nothing is wrong, and yet: $state")
+      if (scheduler.nowMillis - phaseSince > PatienceMillis) verdict.violate(s"without faults no progress: $state")
       if (model.newest >= target) application.flatMap(_.query).foreach(_.finish())
       // Objects that are not needed by then must be gone some batches later.
       if (isAtRest && oracle.isEmpty && model.newest >= target - Ending.LastBatches)
@@ -120,7 +120,7 @@ final class Ending(world: World, chance: Chance) {
       case _: QueryFinished | _: QueryStopped =>
       case _ => failedRuns += 1
     }
-    if (failedRuns > MaxFailedRuns) verdict.violate(s"nothing is wrong, and yet runs keep failing: $state")
+    if (failedRuns > MaxFailedRuns) verdict.violate(s"without faults runs keep failing: $state")
     else if (model.newest < target) {
       restarts = true
       world.after(chance.millis(500))(recover(latest))
@@ -144,7 +144,7 @@ final class Ending(world: World, chance: Chance) {
       case _: QueryFinished => drain()
       // Attempts that wait for lost answers keep their stores.
       case _: IOException if losesMessages => world.after(chance.millis(500))(restOn())
-      case error => verdict.violate(s"nothing is wrong, and yet a run fails: $error")
+      case error => verdict.violate(s"without faults a run fails: $error")
     }
   }
 
@@ -156,7 +156,7 @@ final class Ending(world: World, chance: Chance) {
       model.checkAll("at the end")
       val problems = world.leaks ++ oracle.toVector.flatMap(_.problems) ++ deletedOften
       problems.headOption.foreach(first =>
-        verdict.violate(s"${problems.size} thing(s) stay that nothing needs: $first")
+        verdict.violate(s"${problems.size} needless thing(s) remain: $first")
       )
       world.director.stopAll()
       done = true

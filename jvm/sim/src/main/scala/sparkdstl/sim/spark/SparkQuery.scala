@@ -61,7 +61,7 @@ final class SparkQuery(
       result.failed.foreach {
         case named: DstlException => reach.met(s"run ends with ${named.condition}")
         case _: QueryStopped | _: QueryFinished | _: IOException => // Expected under faults.
-        case defect => verdict.violate(s"$name ends with what no storage and no network can have caused: $defect")
+        case defect => verdict.violate(s"$name ends with an error that no fault causes: $defect")
       }
       log.close()
       over.complete(result)

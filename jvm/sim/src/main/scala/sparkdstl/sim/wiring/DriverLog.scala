@@ -52,7 +52,7 @@ final class DriverLog(
       case seal: ToDriver.Seal =>
         waits.hasSealed(seal.attempt, executor)
         val inline = seal.segments.flatMap(_.parts).collect { case SealedPart.Inline(bytes) => bytes.length }.sum
-        if (inline > inlineShare) violate(s"attempt ${seal.attempt} seals $inline bytes inline, and may $inlineShare")
+        if (inline > inlineShare) violate(s"attempt ${seal.attempt} seals $inline bytes inline, limit $inlineShare")
       case _ =>
     }
     val hasEnded = coordinator.exists(!_.isAtWork)

@@ -91,7 +91,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
       scheduler.step(verdict)
     ) {}
     if (verdict.violation.isEmpty && !model.undecidable && !ending.isDone)
-      verdict.violate(s"the world does not come to its end: ${scheduler.stepCount} events, ${director.state}")
+      verdict.violate(s"the world does not end: ${scheduler.stepCount} events, ${director.state}")
     environments.foreach(_.noteReach())
     WorldResult(
       config,
@@ -119,7 +119,7 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     if (!wait.isCompleted) {
       val alarm = wire.after(LongestWaitMillis) {
         if (!process.isCrashed && process.pauseCount == pauses)
-          verdict.violate(s"${process.name} waits for ever for $what")
+          verdict.violate(s"${process.name} waits without an end for $what")
       }
       wait.onComplete(_ => alarm.cancel())(ExecutionContext.parasitic)
     }
