@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import reference_reader
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
@@ -97,19 +96,6 @@ def test_a_checkpoint_of_a_query_is_intact_and_tells_what_is_in_it(made: Run) ->
     assert summary.newest_batch == max(made.committed(made.queries[0]))
     assert summary.stores_without_snapshot == 0
     assert summary.provider == "DstlStateStoreProvider"
-
-
-def test_it_finds_the_same_segments_as_the_reader_of_the_specification(made: Run) -> None:
-    root = checkpoint_of(made)
-    with spark_dstl.open(str(root)) as checkpoint:
-        found = {(row["batch"], row["name"]): row["bytes"] for row in checkpoint.segments().read_all().to_pylist()}
-    expected = {}
-    for batch in made.committed(made.queries[0]):
-        log = reference_reader.read_commit_entry(str(batch), (root / "commits" / str(batch)).read_bytes())
-        assert log is not None
-        for segment in log.index.segments:
-            expected[batch, segment.name] = sum(part.length for part in segment.parts)
-    assert found == expected
 
 
 def test_it_is_read_from_s3_as_well(made: Run, s3: S3Server) -> None:
