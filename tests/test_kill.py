@@ -1,7 +1,7 @@
-"""Processes die at the worst moments, tasks fail, storage misbehaves: the result is that of an undisturbed run.
+"""The result is that of an undisturbed run after killed processes, failed tasks and storage errors.
 
-The moments are fail points in the JVM code, which pause the thread that reaches them; the test then sends the SIGKILL.
-After every test, all committed versions are read back and compared.
+Fail points in the JVM code pause the thread that reaches them; the test then sends SIGKILL. Each test reads all
+committed versions back and compares them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from settings import STATE_STORE, dstl, faults, log_confs
 from spark_facts import LOGS_SNAPSHOTS
 
 CLUSTER = "local-cluster[2,1,1024]"
-# Around the commits of one query, one after the other: in its first batch, and in three that follow each other.
+# The fail points of one query's drivers, one after another, with the batch of each.
 DRIVER_KILLS = [
     ("driver.before-commit-entry", 0),
     ("driver.before-first-seal", 2),
     ("driver.seals-pending", 3),
     ("driver.after-commit-entry", 4),
 ]
-# Storage that fails one write in twenty may end a query; this many restarts, it never should.
+# Failed writes may end a query; so many restarts are never needed.
 MAX_RESTARTS = 15
 
 
 def finish(run: Run, reader: Reader) -> None:
-    """Start the queries again, let them end, and check everything."""
-    with run.start() as driver:
+    """Run the queries to their end, with executors in the driver, and check results and states."""
+    with run.start(confs={"spark.master": "local[2]"}) as driver:
         driver.succeed()
     run.check()
     run.check_state(reader)
 
 
-def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(tmp_path: Path, reader: Reader) -> None:
+def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, Aggregation.generate())
     for point, batch in DRIVER_KILLS:
         (tmp_path / "markers" / point).unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(tmp_path: 
     finish(run, reader)
 
 
-def test_a_driver_killed_before_a_commit_entry_leaves_a_join_that_can_go_on(tmp_path: Path, reader: Reader) -> None:
+def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, JoinAggregation.generate())
     with run.start("driver.before-commit-entry=pause@4") as driver:
         driver.wait_for_pause("driver.before-commit-entry")
@@ -59,22 +59,15 @@ def test_a_driver_killed_before_a_commit_entry_leaves_a_join_that_can_go_on(tmp_
     finish(run, reader)
 
 
-def test_a_query_survives_an_executor_killed_in_the_middle_of_its_tasks(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
-    with run.start("executor.mid-task=pause@4") as driver:
-        driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
+def test_a_query_survives_the_loss_of_executors_with_small_segments(tmp_path: Path, reader: Reader) -> None:
+    """In batch 2 an executor is killed in a task. In batch 4 all executors are killed after three of four seals.
 
-
-def test_a_query_survives_the_loss_of_all_executors_that_sealed_small_segments(tmp_path: Path, reader: Reader) -> None:
-    """One executor is paused in its first task, so the other one runs the rest; then both are killed.
-
-    Three tasks are done and are not run again: their segments live on in the driver alone.
+    One executor is paused after its first seal, so the other one runs the remaining tasks; then both are killed. The
+    three tasks that are done are not run again: only the driver holds their segments.
     """
     run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
-    with run.start("executor.after-seal=pause@4") as driver:
+    with run.start("executor.mid-task=pause@2;executor.after-seal=pause@4") as driver:
+        driver.kill_executor(driver.wait_for_pause("executor.mid-task"))
         paused = driver.wait_for_pause("executor.after-seal")
         driver.wait_until(lambda: {"tasks": 4, "completed": 3} in run.stages(), "end of the other three tasks")
         for executor in sorted(driver.executors(), key=lambda pid: pid == paused):
@@ -85,22 +78,20 @@ def test_a_query_survives_the_loss_of_all_executors_that_sealed_small_segments(t
 
 
 @pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files of Spark's")
-def test_snapshots_survive_the_death_of_who_makes_them_who_names_them_and_who_loads_them(
-    tmp_path: Path, reader: Reader
-) -> None:
+def test_snapshots_survive_the_death_of_their_makers_and_loaders(tmp_path: Path, reader: Reader) -> None:
     always = {
         **dstl(materialize__replayCost="100000", batch__persistDelay="50ms"),
         f"{STATE_STORE}.minDeltasForSnapshot": "1",
     }
     run = Run.create(tmp_path, Aggregation.generate(files=12, rows=60), master=CLUSTER, confs={**log_confs(), **always})
-    # An executor that has uploaded one, unheard of; the driver, before an entry that may hold some.
+    # An executor is killed after an upload and before its report, the driver before an entry that may hold snapshots.
     with run.start("executor.snapshot-uploaded=pause@1;driver.before-commit-entry=pause@7") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.snapshot-uploaded"))
         driver.wait_for_pause("driver.before-commit-entry")
         driver.kill()
     run.check_state(reader)
-    # An executor that has fetched one and not loaded it yet.
-    with run.start("executor.snapshot-loading=pause;driver.before-commit-entry=pause@9") as driver:
+    # An executor is killed between download and loading.
+    with run.start("executor.snapshot-loading=pause") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.snapshot-loading"))
         driver.succeed()
     run.check()
@@ -108,29 +99,22 @@ def test_snapshots_survive_the_death_of_who_makes_them_who_names_them_and_who_lo
     assert not list(tmp_path.glob("query-0/checkpoint/state/**/*.sst"))
 
 
-def test_a_batch_fails_by_name_when_an_executor_dies_with_large_segments(tmp_path: Path, reader: Reader) -> None:
+def test_a_batch_fails_when_an_executor_dies_with_large_segments(tmp_path: Path, reader: Reader) -> None:
+    """In batch 2 a task fails, and its second attempt succeeds. In batch 4 an executor is killed before its upload."""
     large = dstl(inline__maxSegmentSize="0")
     run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER, confs={**log_confs(), **large})
-    with run.start("executor.before-upload=pause@4") as driver:
+    with run.start("executor.mid-task=fail@2;executor.before-upload=pause@4") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.before-upload"))
         assert driver.wait() != 0
         lost = re.search(r"\[DSTL_LOST_CHANGES\] Batch 4 .*: operator 0 partition [0-3] \(executor \d+: ", driver.log())
         assert lost, driver.failed("the error names no store")
-        assert max(run.committed(run.queries[0])) == 3
+    assert (tmp_path / "markers" / "executor.mid-task").exists()
+    assert max(run.committed(run.queries[0])) == 3
     finish(run, reader)
 
 
-def test_a_task_that_fails_once_is_repeated_without_a_trace(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), master=CLUSTER)
-    with run.start("executor.mid-task=fail@4") as driver:
-        driver.succeed()
-    assert (tmp_path / "markers" / "executor.mid-task").exists()
-    run.check()
-    run.check_state(reader)
-
-
-def test_storage_that_fails_hangs_and_loses_replies_costs_time_and_nothing_else(tmp_path: Path, reader: Reader) -> None:
-    """Of all writes, one in twenty fails, one in a hundred hangs for 30 s, one in a hundred succeeds with an error."""
+def test_a_query_ends_with_the_right_result_on_unreliable_storage(tmp_path: Path, reader: Reader) -> None:
+    """Of all writes, 5% fail, 1% hang for 30 s, and 1% succeed with an error."""
     run = Run.create(
         tmp_path,
         JoinAggregation.generate(),
