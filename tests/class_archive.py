@@ -1,8 +1,7 @@
-"""An archive of Spark's classes, parsed and verified: loading them is a third of what a short-lived driver does.
+"""A class data sharing archive of Spark's classes: loading them takes a third of the time of a short-lived driver.
 
-The first driver of a machine that needs the archive makes it, by running a small query in a JVM that leaves one; who
-comes meanwhile does without. The JVM compares the archive with its own version and its class path, and ignores one that
-does not fit.
+The first process that needs the archive makes it with a small query; other processes run without it meanwhile. A JVM
+ignores an archive of another version or class path.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LIMIT_SECONDS = 300
 
 
 def java_option() -> str:
-    """The option for a JVM that uses the archive, which is made first if nobody has and nobody is at it."""
+    """The option for a JVM that uses the archive; makes the archive first unless another process does."""
     archive = DIRECTORY / f"{_fingerprint()}.jsa"
     if not archive.exists():
         _make(archive)
@@ -33,7 +32,7 @@ def java_option() -> str:
 
 
 def _fingerprint() -> str:
-    """What the archive depends on: Spark's jars and the JVM."""
+    """A hash of Spark's jars and of the JVM's path."""
     import pyspark
 
     java_home = os.environ.get("JAVA_HOME")
@@ -45,9 +44,9 @@ def _fingerprint() -> str:
 
 @cache
 def _make(archive: Path) -> None:
-    """Try it once in each process."""
+    """Make the archive; each process tries once."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    # The lock goes with its process, however that ends.
+    # The operating system releases the lock when the process ends.
     with archive.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,14 +56,14 @@ def _make(archive: Path) -> None:
             return
         with tempfile.TemporaryDirectory(dir=DIRECTORY) as work:
             command = [sys.executable, str(HERE / "class_archive.py"), work]
-            # Only a whole one may get the name: a JVM that is given half of one crashes.
+            # A JVM crashes on an incomplete archive, so only a complete one gets the name.
             with suppress(subprocess.SubprocessError, FileNotFoundError):
                 subprocess.run(command, check=True, timeout=LIMIT_SECONDS, stdout=subprocess.DEVNULL)
                 (Path(work) / "classes.jsa").replace(archive)
 
 
 def main() -> None:
-    """Run what most tests run, in a JVM that leaves the archive in the given directory when it ends."""
+    """Run typical queries in a JVM that writes the archive to the given directory when it ends."""
     import query_driver
     import settings
     from harness import Run
@@ -79,7 +78,7 @@ def main() -> None:
     query_driver.run(spark, specification)
     gateway = cast(Any, spark.sparkContext._gateway)
     spark.stop()
-    # The JVM ends, and writes the archive, when its standard input does.
+    # The JVM ends, and writes the archive, at the end of its standard input.
     gateway.proc.stdin.close()
     sys.exit(gateway.proc.wait())
 

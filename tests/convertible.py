@@ -1,4 +1,4 @@
-"""The stateful operators that Spark keeps with its default provider, as small queries."""
+"""Small queries with each stateful operator of Spark's default provider."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def duplicates_within_watermark(events: DataFrame) -> DataFrame:
 
 
 def joined(kind: str) -> Callable[[DataFrame], DataFrame]:
-    """Pairs of even and odd values that are near each other in time."""
+    """A join of even and odd values with near times."""
 
     def query(events: DataFrame) -> DataFrame:
         left = late(events.where("value % 2 = 0")).select("at", "key", "value")
@@ -54,7 +54,7 @@ def joined(kind: str) -> Callable[[DataFrame], DataFrame]:
 
 
 def in_scala(name: str) -> Callable[[DataFrame], DataFrame]:
-    """One of the functions over groups that only Scala has."""
+    """A function over groups that only Scala has."""
 
     def query(events: DataFrame) -> DataFrame:
         session = events.sparkSession
@@ -99,7 +99,7 @@ CONVERTIBLE = [
     Operator("join-full-outer", joined("fullOuter"), stores=SIDES),
     Operator("join-left-semi", joined("leftSemi"), stores=SIDES),
     Operator("map-groups-format-2", in_scala("map"), "update", confs={GROUP_FORMAT: "2"}),
-    # Spark's own check fails for what it wrote in this format with timeouts: their column is a wider number than noted.
+    # Spark's check fails on its own state in this format: the column of timeouts is wider than in the schema.
     Operator(
         "flat-map-groups-format-1",
         in_scala("flatMap"),

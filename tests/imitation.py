@@ -14,8 +14,8 @@ from servers import BUCKET, S3Server, client
 
 @contextmanager
 def imitation() -> Iterator[S3Server]:
-    """An imitation with an empty bucket, on a port of the loopback interface; it ends with the block."""
-    # It would log each request.
+    """An imitation of S3 with an empty bucket, on a port of the loopback interface."""
+    # Otherwise it logs each request.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()

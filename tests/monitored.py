@@ -1,4 +1,4 @@
-"""Drivers that somebody looks at: started, and where they show what they do."""
+"""Starts drivers with a UI, and reads their metrics."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from settings import base_confs
 
 HERE = Path(__file__).resolve().parent
 BATCHES = 5
-# Of the page's own time, in which it fetches nothing that takes long.
+# Time of the page's scripts, which load no slow resources.
 SCRIPTS_MILLISECONDS = 10_000
 BROWSER_SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a driver shows what it does, and what it has left in files."""
+    """The addresses of a driver's UI, and the files that it has written."""
 
     driver: Driver
     work: Path
@@ -44,22 +44,22 @@ class Place:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """What `spark_dstl.metrics` has said of the newest batch."""
+        """The result of `spark_dstl.metrics` for the newest batch."""
         found: dict[str, Any] = json.loads((self.work / "metrics.json").read_text(encoding="utf-8"))
         return found
 
     @property
     def mbeans(self) -> list[str]:
-        """What JMX has of the log in the driver, as `name=value`."""
+        """The metrics of the log in the driver's JMX, as `name=value`."""
         return (self.work / "mbeans.txt").read_text(encoding="utf-8").splitlines()
 
     @property
     def progress(self) -> Path:
-        """The progress of each batch, a line each."""
+        """The file with a line of progress for each batch."""
         return self.work / "progress.jsonl"
 
     def get(self, path: str) -> str:
-        """What the UI answers."""
+        """The UI's response."""
         with urllib.request.urlopen(f"{self.ui}{path}", timeout=BROWSER_SECONDS) as answer:
             return str(answer.read().decode())
 
@@ -72,7 +72,7 @@ def monitored(
     transform_with_state: bool = False,
     remote: str = "",
 ) -> Iterator[Place]:
-    """Run a query over `BATCHES` batches in a driver with a UI, which stays until the block ends.
+    """Run a query over `BATCHES` batches in a driver with a UI, which ends with the block.
 
     With `remote` the driver is a client of the Spark Connect server there, which has the UI.
     """
@@ -91,13 +91,13 @@ def monitored(
     command = [sys.executable, str(HERE / "monitored_driver.py"), str(spec)]
     with start_driver(command, {}, work, "monitored", stdin=subprocess.PIPE) as driver:
         place = work / "place.json"
-        driver.wait_until(place.exists, "word of where the UI is")
+        driver.wait_until(place.exists, "the address of the UI")
         yield Place(driver, work, **json.loads(place.read_text(encoding="utf-8")))
 
 
 @contextmanager
 def collecting() -> Iterator[tuple[int, list[str]]]:
-    """A server that takes lines, as Graphite does; yields its port, and the lines as they come."""
+    """A server that receives lines, as Graphite does; yields its port and the list of lines so far."""
     lines: list[str] = []
 
     class Handler(socketserver.StreamRequestHandler):
@@ -116,12 +116,12 @@ def collecting() -> Iterator[tuple[int, list[str]]]:
 
 
 def browser() -> str | None:
-    """The program of a browser, if this machine has one."""
+    """The path of an installed browser, or `None`."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def rendered(program: str, address: str) -> str:
-    """The page at an address as a browser has it once the page's scripts have run."""
+    """The page at an address after a browser has run its scripts."""
     command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     budget = f"--virtual-time-budget={SCRIPTS_MILLISECONDS}"
     done = subprocess.run(

@@ -1,7 +1,7 @@
-"""A driver that somebody looks at: `monitored_driver.py <spec.json>`.
+"""A driver with a UI: `monitored_driver.py <spec.json>`.
 
-Runs an aggregation over all its input, with Spark's UI or on a Spark Connect server, writes down where that is and what
-it has shown, and stays until its standard input ends. Whatever else the test wants of the process is in the settings.
+Runs an aggregation over all its input, with Spark's UI or on a Spark Connect server, writes the UI's address and the
+query's metrics to files, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from query_driver import aggregation, replace
 
 
 def main() -> None:
-    """Do what the specification says."""
+    """Run the query of the specification."""
     spec: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     work = Path(spec["work"])
     spark = session(spec)
-    # A batch for each file, and no others.
+    # No batches without input.
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     listener = spark_dstl.MetricsListener(progress_file=work / "progress.jsonl")
     spark.streams.addListener(listener)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def session(spec: dict[str, Any]) -> SparkSession:
-    """A session as the specification wants it."""
+    """The session of the specification."""
     builder: SparkSession.Builder = SparkSession.builder.appName("my-clicks")
     if spec["remote"]:
         return spark_dstl.configure_session(builder.remote(spec["remote"]).getOrCreate())
@@ -61,14 +61,14 @@ def session(spec: dict[str, Any]) -> SparkSession:
 
 
 def mbeans(spark: SparkSession) -> list[str]:
-    """What JMX has of the log in this process, as `name=value`."""
+    """The metrics of the log in this process' JMX, as `name=value`."""
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     pattern = jvm.javax.management.ObjectName("metrics:name=*.dstl.*,*")
 
     def ask(method: str, *arguments: Any) -> Any:
-        # The server's class is not open to py4j, but its interface is to reflection.
+        # py4j cannot call the server's class; reflection can call its interface.
         methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
         found = next(of for of in methods if of.getName() == method)
         given = gateway.new_array(jvm.java.lang.Object, len(arguments))
@@ -81,7 +81,7 @@ def mbeans(spark: SparkSession) -> list[str]:
 
 
 def told(query: StreamingQuery, listener: spark_dstl.MetricsListener) -> dict[str, Any]:
-    """What the query says of its newest batch, once the listener has been told of it."""
+    """The metrics of the query's newest batch, as soon as the listener has them too."""
     while True:
         newest = spark_dstl.metrics(query)
         if newest is not None and newest in listener.metrics:

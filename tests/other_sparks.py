@@ -1,4 +1,4 @@
-"""The other versions of Spark that a checkout has environments for, which `make spark SPARK=...` makes."""
+"""The other versions of Spark with an environment in this checkout, which `make spark SPARK=...` makes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Installed:
-    """A Spark that drivers can be started on: the Python that has it, and the jar for it."""
+    """An installed Spark: the Python environment with it, and the jar for it."""
 
     line: SparkLine
     python: str
@@ -23,27 +23,27 @@ class Installed:
 
 
 def here() -> Installed:
-    """The one that the tests themselves run on."""
+    """The Spark that the tests run on."""
     line = installed_line()
     return Installed(line, sys.executable, _jar(line))
 
 
 def others() -> list[Installed]:
-    """Those of other lines that are there, with their jars; the newest first."""
+    """The installed Sparks of other lines with a jar, the newest first."""
     own = installed_line()
     found = [Installed(line, str(_python(line)), _jar(line)) for line in LINES if line != own]
     return [other for other in found if Path(other.python).exists() and Path(other.jar).exists()]
 
 
 def jar_of_another() -> str:
-    """A jar for another line than the tests' own; the test is skipped where none was built."""
+    """A jar for another line than that of the tests; without one, the test is skipped."""
     own = installed_line()
     found = [_jar(line) for line in LINES if line != own and Path(_jar(line)).exists()]
     return found[0] if found else pytest.skip("there is no jar for another Spark: `make jars`")
 
 
 def jar_of(name: str) -> str:
-    """The jar for a line; the test is skipped where it was not built."""
+    """The jar for a line; without one, the test is skipped."""
     (line,) = (line for line in LINES if line.name == name)
     return _jar(line) if Path(_jar(line)).exists() else pytest.skip(f"there is no jar for Spark {name}: `make jars`")
 

@@ -1,4 +1,4 @@
-"""Prometheus' own programs, where this machine has them, and a server that looks at a driver."""
+"""Prometheus' programs, if they are installed, and a server that scrapes a driver."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import pytest
 from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
 from harness import free_port
 
-# What `make prometheus` builds, outside of the checkout: it takes minutes.
+# `make prometheus` builds into this directory, which all checkouts share.
 TOOLS = Path.home() / ".cache" / "spark-dstl" / "tools"
 ANSWER_SECONDS = 30
 
 
 def program(name: str) -> str:
-    """The path of a program; the test is skipped where there is none."""
+    """The path of a program; without it, the test is skipped."""
     found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
     if found is None:
         pytest.skip(f"no {name}: `make prometheus` builds it, which needs Go, or `apt install prometheus`")
@@ -34,14 +34,14 @@ def program(name: str) -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A Prometheus that runs."""
+    """A running Prometheus."""
 
     process: subprocess.Popen[bytes]
     address: str
     log: Path
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """What the API answers, where it does."""
+        """The data of the API's response."""
         query = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"{self.address}/api/v1/{path}?{query}", timeout=ANSWER_SECONDS) as answer:
             found = json.loads(answer.read())
@@ -49,12 +49,12 @@ class Server:
         return found["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression has now."""
+        """The current series of an expression."""
         series: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
         return series
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for a condition while the server runs; one that cannot be asked yet is asked again."""
+        """Wait for a condition while the server runs; refused connections are repeated."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             try:
@@ -63,7 +63,7 @@ class Server:
             except OSError:
                 pass
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"no {what}; Prometheus said:\n{self.log.read_text(encoding='utf-8')[-3000:]}")
+                raise Failed(f"no {what}; the log of Prometheus:\n{self.log.read_text(encoding='utf-8')[-3000:]}")
             time.sleep(POLL_SECONDS)
 
 

@@ -1,7 +1,6 @@
-"""An incident of docs/cookbook.md, rehearsed: a test makes it, sees what the page says, and types what it says.
+"""Runs an incident of docs/cookbook.md: a test causes it, compares the output shown, and runs the commands.
 
-The test takes the blocks of the incident one after the other, and must have taken all of them at its end, so that the
-page has nothing in it that was not tried.
+The test uses the blocks of the incident in their order, and fails if it has not used all of them.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from types import TracebackType
 from doc_blocks import Block, blocks, dstl, here, lines_of
 
 PAGE = "docs/cookbook.md"
-# Stands for what differs from case to case.
+# Stands for any text.
 ANYTHING = "…"
 
 
 def printed_settings(text: str) -> dict[str, str]:
-    """The settings among lines as they are in `spark-defaults.conf`."""
+    """The settings in lines of the form of `spark-defaults.conf`."""
     return dict(line.split(None, 1) for line in text.splitlines() if line.startswith("spark."))
 
 
 class Recipe:
-    """The blocks below a heading of the page. `places` are paths of the page, and those that the test has for them."""
+    """The blocks below a heading of the page. `places` maps paths of the page to those of the test."""
 
     def __init__(self, title: str, places: Mapping[str, Path | str]) -> None:
         found = blocks(PAGE)
@@ -37,20 +36,20 @@ class Recipe:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        assert kind or not self._left, f"the test does not get to {self._left[0].place}: {self._left[0].text}"
+        assert kind or not self._left, f"the test does not use {self._left[0].place}: {self._left[0].text}"
 
     def sees(self, shown: str) -> None:
-        """The next block is what one sees: each of its lines is one of what is shown, in that order."""
+        """Check that the output has each line of the next block, in that order."""
         block = self._next("text")
         at = 0
         for line in block.text.splitlines():
             pattern = ".*?".join(re.escape(part) for part in here(line, self._places).strip().split(ANYTHING))
             found = re.compile(pattern).search(shown, at)
-            assert found is not None, f"{block.place}: nobody sees {line!r} in\n{shown}"
+            assert found is not None, f"{block.place}: no {line!r} in\n{shown}"
             at = found.end()
 
     def types(self, exit_code: int = 0) -> str:
-        """Type the commands of the next block; returns what the last one prints. All others must succeed."""
+        """Run the commands of the next block; returns the output of the last one. All others must succeed."""
         block = self._next("sh")
         *before, last = lines_of(block, self._places)
         for line in before:
@@ -58,7 +57,7 @@ class Recipe:
         return self._run(block, last, exit_code)
 
     def sets(self) -> dict[str, str]:
-        """The settings of the next block, as a session takes them."""
+        """The settings of the next block."""
         return dict(line.split("=", 1) for line in lines_of(self._next("properties"), self._places))
 
     def _next(self, language: str) -> Block:

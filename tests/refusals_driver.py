@@ -1,6 +1,6 @@
-"""Asks for the log where Spark runs without the jar: `refusals_driver.py [sc://...]`, and prints what it was told.
+"""Configures the log on a Spark without the jar: `refusals_driver.py [sc://...]`, and prints the errors.
 
-One line for each refusal: the kind of the error and its text.
+Each error is one line: its class and its text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import spark_dstl
 
 
 def main() -> None:
-    """Ask with a session and without one, in a Spark of this process, or a session of the server that is named."""
+    """Configure a builder and a session, in this process or on the given Spark Connect server."""
     if len(sys.argv) > 1:
         session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
         tell(lambda: spark_dstl.configure_session(session))
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def tell(refused: Callable[[], object]) -> None:
-    """Print what `refused` raises, or that it was not refused."""
+    """Print the error that `refused` raises."""
     try:
         refused()
         print("not refused", flush=True)

@@ -1,4 +1,4 @@
-"""A query whose executors come with the work and go without it."""
+"""A query under dynamic allocation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FROM_NONE_TO_TWO = {
 
 
 def come_and_go(run: Run) -> None:
-    """A second executor comes for tasks that wait, both go when there are none, and then the driver dies."""
+    """Wait for a second executor while tasks are pending, for the end of both without tasks, and kill the driver."""
     points = "executor.mid-task=pause@1;driver.seals-pending=pause@3;driver.before-commit-entry=pause@4"
     with run.start(points) as driver:
         driver.wait_for_pause("executor.mid-task")
         driver.wait_until(lambda: len(driver.executors()) == 2, "second executor")
         run.resume("executor.mid-task")
         driver.wait_for_pause("driver.seals-pending")
-        driver.wait_until(lambda: not driver.executors(), "end of the executors that have nothing to do")
+        driver.wait_until(lambda: not driver.executors(), "end of the idle executors")
         run.resume("driver.seals-pending")
         driver.wait_for_pause("driver.before-commit-entry")
         assert driver.executors()

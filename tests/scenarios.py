@@ -1,8 +1,7 @@
-"""Small streams with results that plain Python can compute.
+"""Small streams with results that plain Python computes.
 
-Every scenario writes the input files of a query and knows the exact result, and where it can also the exact state
-after each batch. Files cover time ranges that follow each other, so that no row is ever late; within a file, rows are
-out of order.
+Every scenario writes the input files of a query and computes the exact result; some compute the exact state after each
+batch. Files cover successive time ranges, so no row is late; within a file, rows are out of order.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Aggregation:
     files: list[list[Row]]
 
     kind: ClassVar = "aggregation"
-    # All versions of its state are worth reading.
+    # Tests read all versions of its state.
     versions: ClassVar[list[int]] = []
 
     @classmethod
@@ -58,13 +57,13 @@ class Aggregation:
         return self.after(self.batches)
 
     def after(self, batches: int) -> Windows:
-        """The result, which is also the state, once that many batches are committed."""
+        """The result after that many batches, which is also the state."""
         return _sums((row["time"], row["key"], row["value"]) for rows in self.files[:batches] for row in rows)
 
 
 @dataclass(frozen=True)
 class ProcessedAggregation(Aggregation):
-    """The same, computed by a stateful processor for `transformWithState`."""
+    """The same aggregation by a stateful processor of `transformWithState`."""
 
     kind: ClassVar = "processed_aggregation"
 
@@ -73,14 +72,14 @@ class ProcessedAggregation(Aggregation):
 class JoinAggregation:
     """Events joined with factors of their key that are at most `JOIN_RANGE` older, aggregated per sliding window.
 
-    The last file of both inputs holds a sentinel far in the future, whose watermark lets every real window out.
+    The last file of both inputs holds a sentinel far in the future, whose watermark closes all other windows.
     """
 
     events: list[list[Row]]
     factors: list[list[Row]]
 
     kind: ClassVar = "join_aggregation"
-    # The version of the batch that tests disturb, the one before it, and the last one.
+    # Tests disturb batch 4, and read it, the one before it, and the last one.
     versions: ClassVar[list[int]] = [3, 4, 6]
 
     @staticmethod
@@ -98,7 +97,7 @@ class JoinAggregation:
 
     @property
     def batches(self) -> int:
-        """One a pair of files, and one without data for the sentinel's watermark."""
+        """One for each pair of files, and one without data for the sentinel's watermark."""
         return len(self.events) + 1
 
     def result(self) -> Windows:
@@ -114,7 +113,7 @@ class JoinAggregation:
 
 @dataclass(frozen=True)
 class Ticks:
-    """Counts and sums per key of the numbers from 0 on, as many in each batch, without an end."""
+    """Counts and sums per key of the numbers from 0 on, `rows` of them in each batch, without an end."""
 
     rows: int = 60
 
@@ -126,10 +125,10 @@ class Ticks:
         (directory / "ticks.json").write_text(json.dumps({"rows": self.rows, "keys": KEYS}), encoding="utf-8")
 
     def result(self) -> Windows:
-        raise NotImplementedError("it has no end")
+        raise NotImplementedError("the input has no end")
 
     def after(self, batches: int) -> Windows:
-        """The result of so many batches."""
+        """The result after that many batches."""
         values = range(batches * self.rows)
         of_keys = {key: [value for value in values if value % KEYS == key] for key in range(KEYS)}
         return {(0, f"key-{key}"): (len(of), sum(of)) for key, of in of_keys.items()}
@@ -164,7 +163,7 @@ def _sums(rows: Iterable[tuple[int | str, int | str, int | str]]) -> Windows:
 
 
 def _write(directory: Path, files: Sequence[Iterable[Row]]) -> None:
-    """One file a batch; Spark's file source reads them in the order of their modification times."""
+    """Write one file for each batch; Spark's file source reads them in the order of their modification times."""
     directory.mkdir(parents=True)
     for number, rows in enumerate(files):
         path = directory / f"{number:04d}.json"

@@ -1,6 +1,6 @@
-"""One PySpark application for the many queries that need no process of their own.
+"""One PySpark application for the queries that need no separate driver.
 
-Contenders are sessions of it: one keeps its state as Spark does, the others in the log.
+Its sessions ("contenders") differ in their state store provider: Spark's own, or the log.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from settings import FORMAT_VERSION, STATE_STORE, STOCK_PROVIDER, base_confs, ja
 from spark_facts import READABLE_FORMATS
 
 FILES = 4
-# The restart comes before this one.
+# The query restarts before this file.
 RESTART = 2
 Rows = list[str]
 
 
 def start(work: Path) -> SparkSession:
-    """Start the application; it knows of the log by nothing but the jar."""
+    """Start the application, with the jar and no settings of the log."""
     builder: SparkSession.Builder = SparkSession.builder
     confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True), "spark.sql.shuffle.partitions": "2"}
     confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
@@ -38,7 +38,7 @@ def start(work: Path) -> SparkSession:
 
 
 def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSession:
-    """A session whose queries keep their state in Spark's own files (`spark`), or in the log (`dstl`, `stock`).
+    """A session whose state is in Spark's own files (`spark`), or in the log (`dstl`; `stock`: by Spark's provider).
 
     With `default` no provider is set. `version` is the checkpoint's format: 1, or 2 with ids.
     """
@@ -54,7 +54,7 @@ def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSess
 
 @dataclass(frozen=True)
 class Operator:
-    """A stateful operator: the query that has it, and how its output may be written.
+    """A stateful operator: its query, and its output mode.
 
     The input is rows of (time, key, value, at), `at` being the event time, with 12 keys; see `scenarios.py`.
     """
@@ -62,18 +62,18 @@ class Operator:
     name: str
     query: Callable[[DataFrame], DataFrame]
     mode: str = "append"
-    # Stores by what the state reader wants to know of them.
+    # The options of the state reader for each store.
     stores: tuple[dict[str, str], ...] = ({},)
-    # Whether batches without input run, for the sake of watermarks and timers.
+    # Whether batches without input run, which watermarks and timers need.
     without_input: bool = True
     confs: Mapping[str, str] = field(default_factory=dict)
-    # The query after the restart, where it is another one.
+    # The query after the restart, if it differs.
     later: Callable[[DataFrame], DataFrame] | None = None
 
 
 @dataclass
 class Contest:
-    """One operator with its state in one place, over the same input as any other contest of the same size."""
+    """One operator in one session; all contests have the same input."""
 
     session: SparkSession
     operator: Operator
@@ -93,7 +93,7 @@ class Contest:
         return self.work / "checkpoint"
 
     def run(self) -> None:
-        """Half of the input with a trigger that never ends, then a restart, then the rest with one that does."""
+        """Run half of the input with a processing time trigger, restart, and run the rest with `availableNow`."""
         self._add(0, RESTART)
         query = self._start(self.operator.query, processingTime="0 seconds")
         try:
@@ -125,20 +125,20 @@ class Contest:
         self.batches[batch] = sorted(str(row) for row in rows.collect())
 
     def states(self, **options: Any) -> list[Rows]:
-        """What the state reader makes of every store of the last version; nothing where it does not know the format."""
+        """The state reader's rows of every store in the last version; none if it does not read the format."""
         if int(self.session.conf.get(FORMAT_VERSION) or 1) not in READABLE_FORMATS:
             return []
         return [self.state(**store, **options) for store in self.operator.stores]
 
     def state(self, **options: Any) -> Rows:
-        """What the state reader makes of one store."""
+        """The state reader's rows of one store."""
         rows = self.session.read.format("statestore").options(**options).load(str(self.checkpoint))
         return sorted(str(row) for row in rows.collect())
 
 
 @dataclass
 class Moving(Contest):
-    """A query that may go on somewhere else after some files: `directory` says where."""
+    """A query that continues on another checkpoint, in `directory`, after some files."""
 
     directory: str = "checkpoint"
 
@@ -149,7 +149,7 @@ class Moving(Contest):
         return self.work / self.directory
 
     def begin(self) -> None:
-        """Run until all files before the move are done, and stop."""
+        """Run all files before the move, and stop."""
         self._add(0, self.BEFORE)
         query = self._start(self.operator.query, processingTime="0 seconds")
         try:

@@ -1,6 +1,6 @@
-"""A standalone Spark cluster of several hosts on one machine: a master, and workers on loopback addresses of their own.
+"""A standalone Spark cluster on one machine: a master, and workers on different loopback addresses.
 
-Spark starts no speculative copy of a task on the host where the task is, so it takes more than one.
+Spark starts no speculative copy of a task on the same host, so the cluster has more than one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEPLOY = "org.apache.spark.deploy"
 
 @dataclass(frozen=True)
 class Standalone:
-    """A cluster that runs; `url` is the master for a session."""
+    """A running cluster; `url` is the master for a session."""
 
     url: str
     work: Path
@@ -31,7 +31,7 @@ class Standalone:
 
 @contextmanager
 def standalone(work: Path) -> Iterator[Standalone]:
-    """A cluster with a worker of one core on each of `HOSTS`, which ends with the block, executors included."""
+    """A cluster with a worker of one core on each of `HOSTS`; it ends with the block, as do its executors."""
     work.mkdir()
     port = free_port()
     url = f"spark://{MASTER_HOST}:{port}"
@@ -52,9 +52,9 @@ def _has_registered(worker: Driver) -> bool:
 
 
 def _process(name: str, kind: str, host: str, options: list[str], work: Path) -> Driver:
-    """A daemon of Spark's, in the foreground."""
+    """Start a daemon of Spark in the foreground."""
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    # Without it, the pages that show the cluster in a browser would be there for the whole network.
+    # Without it, the web UI would listen on all network interfaces.
     variables = {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"}
     command = [str(script), f"{DEPLOY}.{kind.lower()}.{kind}", "--webui-port", "0", *options]
     return start_driver(command, variables, work, name)

@@ -1,4 +1,4 @@
-"""A shell that somebody types into: it has jobs, and remembers what was set before."""
+"""A shell with jobs and variables that tests type commands into."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
 
 
 class Terminal:
-    """A bash in a directory of its own. Whatever it has started ends with the `with` block."""
+    """A bash in its own directory. Its processes end with the `with` block."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._directory = directory
@@ -31,11 +31,11 @@ class Terminal:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # Jobs are process groups of their own, as at a prompt.
+        # Each job gets its own process group, as in an interactive shell.
         self.types("set -m")
 
     def types(self, commands: str) -> str:
-        """Type some lines, wait until the last one has ended, and return what they have printed. All must succeed."""
+        """Run some lines, wait until the last one has ended, and return their output. All must succeed."""
         self._typed += 1
         name = f"typed-{self._typed}"
         (self._directory / f"{name}.sh").write_text(commands, encoding="utf-8")

@@ -1,7 +1,6 @@
 """The tutorial, typed from its first line to its last, with a local S3-compatible server.
 
-`make test-storage` builds what it needs, the wheel among it, and runs this test alone; otherwise it is left out, and
-says so.
+`make test-storage` builds its requirements, such as the wheel, and runs it; other runs skip it.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from terminal import Terminal
 
 PAGE = "docs/tutorial.md"
 CACHE = Path.home() / ".cache" / "spark-dstl"
-# Where Java and the shell have the home directory meanwhile: what Spark fetches stays there for the next time.
+# The home directory of Java and the shell, which keeps the jars that Spark has downloaded.
 HOME = CACHE / "home"
 ASKED_FOR = "SPARK_DSTL_TEST_STORAGE"
-# How long the log of a program may be that has not shown yet what it should.
+# The number of characters of a log in an error.
 TAIL = 4000
 
 pytestmark = pytest.mark.timeout(1200)
@@ -34,7 +33,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture
 def prepared() -> Path:
-    """The wheel, which is that of these sources."""
+    """The wheel of this checkout."""
     if not os.environ.get(ASKED_FOR):
         pytest.skip("`make test-storage` runs it: it needs Go, and fetches jars")
     if shutil.which("versitygw", path=f"{os.environ['PATH']}{os.pathsep}{CACHE / 'tools'}") is None:
@@ -44,7 +43,7 @@ def prepared() -> Path:
 
 
 def environment(work: Path, wheel: Path) -> dict[str, str]:
-    """What the shell is told: the wheel is installed, everything it needs comes from this environment."""
+    """The shell's variables: the wheel is installed, its requirements are those of this environment."""
     installed = work / "installed"
     subprocess.run(
         [
@@ -77,7 +76,7 @@ def environment(work: Path, wheel: Path) -> dict[str, str]:
 
 
 class Page:
-    """The blocks that are run, one after the other."""
+    """The blocks of the page, which the test uses in their order."""
 
     def __init__(self, terminal: Terminal, work: Path, port: int) -> None:
         self._terminal = terminal
@@ -91,16 +90,16 @@ class Page:
         return block
 
     def types(self) -> str:
-        """Type the next block."""
+        """Run the next block."""
         return self._terminal.types(self.next("sh").text.replace("7070", self._port))
 
     def sees(self, shown: str) -> None:
-        """The next block is what one sees."""
+        """Check that the output contains the next block."""
         block = self.next("text")
-        assert pattern(block).search(shown), f"{block.place}: nobody sees\n{block.text}in\n{shown}"
+        assert pattern(block).search(shown), f"{block.place}: no\n{block.text}in\n{shown}"
 
     def waits_for(self, log: str) -> None:
-        """Wait until a program's log has what the next block shows."""
+        """Wait until a program's log contains the next block."""
         block = self.next("text")
         path = self._work / log
 
@@ -117,12 +116,12 @@ class Page:
 
 
 def pattern(block: Block) -> re.Pattern[str]:
-    """The lines of a block, in their order; an ellipsis stands for what differs from time to time."""
+    """A pattern for the lines of a block in their order; an ellipsis stands for any text."""
     lines = (".*?".join(map(re.escape, line.split("…"))) for line in block.text.splitlines())
     return re.compile(r"(?s:.*?)".join(lines))
 
 
-def test_the_tutorial(tmp_path: Path, prepared: Path) -> None:
+def test_the_tutorial_works_as_written(tmp_path: Path, prepared: Path) -> None:
     with Terminal(tmp_path, environment(tmp_path, prepared)) as terminal:
         assert str(tmp_path) in terminal.types("python -c 'import spark_dstl; print(spark_dstl.jar_path())'")
         page = Page(terminal, tmp_path, free_port())
@@ -141,14 +140,14 @@ def test_the_tutorial(tmp_path: Path, prepared: Path) -> None:
         page.sees(page.types())
         page.types()
         again = batches(tmp_path / "again.log")
-        check_that_it_goes_on(batches(tmp_path / "clicks.log"), again)
+        check_continuation(batches(tmp_path / "clicks.log"), again)
         for old in (r"^checkpoint = .*\n", r"^spark = spark_dstl\.configure.*\n"):
             program, changed = re.subn(old, page.next("python").text, program, flags=re.MULTILINE)
             assert changed == 1
         (tmp_path / "stock.py").write_text(program, encoding="utf-8")
         page.types()
         page.waits_for("stock.log")
-        check_that_it_goes_on(again, batches(tmp_path / "stock.log"))
+        check_continuation(again, batches(tmp_path / "stock.log"))
         assert not page.left
         said = "".join((tmp_path / f"{name}.log").read_text(encoding="utf-8") for name in ("clicks", "again"))
         assert "does not create objects exclusively" not in said
@@ -157,13 +156,13 @@ def test_the_tutorial(tmp_path: Path, prepared: Path) -> None:
 
 
 def batches(log: Path) -> list[tuple[int, int]]:
-    """Of each batch that a program has printed its number, and how many clicks there were by then."""
+    """The number and the total of clicks of each batch that a program has printed."""
     found = re.findall(r"^batch (\d+): (\d+) clicks on \d+ pages$", log.read_text(encoding="utf-8"), re.MULTILINE)
     return [(int(number), int(total)) for number, total in found]
 
 
-def check_that_it_goes_on(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:
-    """The first batch is the one after the last, or that one again if its commit was not done; nothing starts over."""
+def check_continuation(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:
+    """Check that the first batch follows the last committed one, and that totals continue."""
     last = dict(before)
     number, total = after[0]
     assert number - 1 in last

@@ -14,7 +14,7 @@ from shared_session import Operator
 
 
 def late(events: DataFrame, delay: str = "1 minute") -> DataFrame:
-    """With a watermark, so that state comes and goes."""
+    """Events with a watermark, which removes state."""
     return events.withWatermark("at", delay)
 
 
@@ -23,7 +23,7 @@ def aggregation(events: DataFrame) -> DataFrame:
 
 
 def join(events: DataFrame) -> DataFrame:
-    """A left outer one: rows without a partner come out of the state when their time is over."""
+    """A left outer join, which returns rows without a partner after the watermark passes them."""
     left = late(events.where("value % 2 = 0")).select("at", "key", "value")
     right = late(events.where("value % 2 = 1")).selectExpr("at AS since", "key AS other", "value AS factor")
     near = sf.expr("key = other AND at BETWEEN since AND since + INTERVAL 5 MINUTES")
@@ -31,7 +31,7 @@ def join(events: DataFrame) -> DataFrame:
 
 
 def totals(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Count and sum of a key so far; when its time is over, it says so and is forgotten."""
+    """Count and sum of a key; a timeout returns a last row and removes the state."""
     if state.hasTimedOut:
         count, total = state.get
         state.remove()
@@ -46,7 +46,7 @@ def totals(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupSta
 
 
 def apply_in_pandas(events: DataFrame) -> DataFrame:
-    # 90 keys, so that many do not come again before they time out.
+    # Of 90 keys, many time out before their next event.
     keyed = late(events).withColumn("key", sf.concat("key", sf.expr("value % 9")))
     columns = "key STRING, count LONG, sum LONG"
     timeout = GroupStateTimeout.EventTimeTimeout

@@ -1,6 +1,6 @@
 """`transformWithState` from Python, with rows and with Pandas.
 
-Every kind of state, timers, TTL, initial state, and a state whose schema changes.
+Processors for every kind of state, timers, TTL, initial state, and a state with a changing schema.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from shared_session import Operator
 NAMES = ("key", "what", "count", "recent", "kinds")
 OUTPUT = "key STRING, what STRING, count LONG, recent STRING, kinds STRING"
 FORGET_AFTER_MS = 15 * 60 * 1000
-# Gone when the next batch looks for it, and never gone while a test runs.
+# One expires before the next batch, the other not during a test.
 SHORT_MS, LONG_MS = 1, 3_600_000
 
 
 class InRows(StatefulProcessor):
-    """A processor that gives rows."""
+    """A processor that returns rows."""
 
     def pack(self, *columns: Any) -> Any:
         return Row(**dict(zip(NAMES, columns, strict=True)))
@@ -35,14 +35,14 @@ class InRows(StatefulProcessor):
 
 
 class InFrames:
-    """What makes such a processor give frames, each with a row."""
+    """A mixin for processors that return frames, each with a row."""
 
     def pack(self, *columns: Any) -> Any:
         return pd.DataFrame({name: [column] for name, column in zip(NAMES, columns, strict=True)})
 
 
 class Ledger(InRows):
-    """Keeps a count, the values of the last batch and counts of kinds; forgets a key some time after its last row."""
+    """Keeps a count, the values of the last batch and counts of kinds; a timer after the last row removes them."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -78,7 +78,7 @@ class Ledger(InRows):
             self._count.update((count,))
 
     def report(self, key: Any, what: str) -> Any:
-        """All that is known of a key."""
+        """The whole state of a key."""
         count = self._count.get()
         recent = [value for (value,) in self._recent.get()]
         kinds = sorted((kind[0], number[0]) for kind, number in self._kinds.iterator())
@@ -92,7 +92,7 @@ class Ledger(InRows):
 
 
 class PandasLedger(InFrames, Ledger):
-    """The same with frames for rows."""
+    """The same processor with frames instead of rows."""
 
     def unpack(self, rows: Any) -> list[tuple[int, int]]:
         return [(int(time), int(value)) for time, value in zip(rows["time"], rows["value"], strict=True)]
@@ -102,7 +102,7 @@ class PandasLedger(InFrames, Ledger):
 
 
 class Forgetful(InRows):
-    """Counts the rows of a key in states that outlive a batch, and in some that do not."""
+    """Counts the rows of a key in states with a long and with a short TTL."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._long = handle.getValueState("long", "count LONG", LONG_MS)
@@ -126,14 +126,14 @@ class Forgetful(InRows):
 
 
 class PandasForgetful(InFrames, Forgetful):
-    """The same with frames for rows."""
+    """The same processor with frames instead of rows."""
 
     def size(self, rows: Any) -> int:
         return len(rows)
 
 
 class Growing(InRows):
-    """Counts the rows of a key; in a later version, sums their values from then on as well."""
+    """Counts the rows of a key; a later version also sums their values."""
 
     def __init__(self, *, sums: bool) -> None:
         self._sums = sums
@@ -145,7 +145,7 @@ class Growing(InRows):
         values = [value for some in rows for value in self.values(some)]
         before = self._totals.get() or (0, 0)
         count = before[0] + len(values)
-        # What the earlier version has left has no sum.
+        # State of the earlier version has no sum.
         total = (before[1] or 0) + sum(values) if self._sums else -1
         self._totals.update((count, total) if self._sums else (count,))
         yield self.pack(key[0], "rows", count, str(total), str(before))
@@ -155,19 +155,19 @@ class Growing(InRows):
 
 
 class PandasGrowing(InFrames, Growing):
-    """The same with frames for rows."""
+    """The same processor with frames instead of rows."""
 
     def values(self, rows: Any) -> list[int]:
         return [int(value) for value in rows["value"]]
 
 
 def keyed(events: DataFrame) -> DataFrame:
-    """With many keys, so that some do not come again before they are forgotten."""
+    """Events with many keys, some of which expire before their next event."""
     return events.withWatermark("at", "1 minute").withColumn("key", sf.concat("key", sf.expr("value % 5")))
 
 
 def starts(events: DataFrame) -> Any:
-    """Counts to begin with, of keys that come and of one that does not."""
+    """Initial counts of keys with events and of one without."""
     rows = [(f"key-{number}0", number * 1000) for number in (1, 2, 3, 99)]
     return events.sparkSession.createDataFrame(rows, "key STRING, start LONG").groupBy("key")
 
@@ -200,7 +200,7 @@ def growing_frames(events: DataFrame, *, sums: bool = False) -> DataFrame:
     return grouped.transformWithStateInPandas(PandasGrowing(sums=sums), OUTPUT, "Update", "None")
 
 
-# What lets a state's schema change.
+# Only this encoding allows a schema to change.
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
 VARIABLES = (
     {"stateVarName": "count"},
@@ -211,8 +211,8 @@ VARIABLES = (
 _ALL = [
     Operator("transform-with-state", rows, "update", stores=VARIABLES),
     Operator("transform-with-state-in-pandas", frames, "update", stores=VARIABLES),
-    # Its state holds the times at which it expires, which no two runs have in common; and Spark would run batches
-    # without input for ever, because time passes.
+    # Its state holds the times of its expiry, which differ in each run. Spark would run batches without input without
+    # an end, because time passes.
     Operator("transform-with-state-ttl", forgetful, "update", stores=(), without_input=False),
     Operator("transform-with-state-in-pandas-ttl", forgetful_frames, "update", stores=(), without_input=False),
     Operator(
@@ -232,7 +232,7 @@ _ALL = [
         later=partial(growing_frames, sums=True),
     ),
 ]
-# The first PySpark that has it has it with Pandas alone.
+# The first PySpark with `transformWithState` has it only with Pandas.
 PROCESSORS = [of for of in _ALL if "in-pandas" in of.name or hasattr(GroupedData, "transformWithState")]
 LEDGER = PROCESSORS[0]
 GROWING = next(of for of in PROCESSORS if "another-schema" in of.name)
