@@ -1,4 +1,4 @@
-"""Storage through Hadoop's own client, in a Java process: on local disks, where a test can look at what is there."""
+"""Storage through Hadoop's client in a Java process, here on local disks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_objects_are_listed_and_read_from_both_ends(storage: Storage, tmp_path: 
     assert {one.size for one in found} == {len(content)}
     assert all(one.modified is not None for one in found)
     assert storage.directories("commits") == ["deep"]
-    # More than goes to Python in one piece.
+    # The content reaches Python in several pieces.
     assert storage.read("commits/0", 1 << 30) == content
     assert storage.range("commits/0", 300, 20) == content[300:320]
     tail = storage.tail("commits/deep/with\ttab", 10)
@@ -51,7 +51,7 @@ def test_objects_are_listed_and_read_from_both_ends(storage: Storage, tmp_path: 
     assert tail.content == content[-10:]
 
 
-def test_what_is_not_there_is_no_error_and_what_cannot_be_read_is_named(storage: Storage, tmp_path: Path) -> None:
+def test_a_missing_object_is_no_error_and_a_failed_deletion_names_the_object(storage: Storage, tmp_path: Path) -> None:
     assert storage.objects("commits") == []
     assert storage.read("commits/0", 10) is None
     assert storage.size("commits/0") is None
@@ -64,7 +64,7 @@ def test_what_is_not_there_is_no_error_and_what_cannot_be_read_is_named(storage:
     assert storage.delete("full")
 
 
-def test_objects_are_written_whole_and_a_probe_leaves_nothing(files: Any, tmp_path: Path) -> None:
+def test_objects_are_written_whole_and_a_probe_deletes_its_objects(files: Any, tmp_path: Path) -> None:
     content = bytes(range(256)) * 40_000
     with files.open_output_stream(str(tmp_path / "written")) as stream:
         stream.write(content)
@@ -81,7 +81,7 @@ def test_objects_are_written_whole_and_a_probe_leaves_nothing(files: Any, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_there_already_is_not_created_again(files: Any, tmp_path: Path) -> None:
+def test_exclusive_creation_does_not_replace_an_object(files: Any, tmp_path: Path) -> None:
     create = exclusive_creation(files)
     assert create is not None
     assert create(str(tmp_path / "one"), b"first")
@@ -90,7 +90,7 @@ def test_what_is_there_already_is_not_created_again(files: Any, tmp_path: Path) 
     assert exclusive_creation(LocalFileSystem()) is None
 
 
-def test_one_java_process_serves_all_that_is_reached_alike(files: Any) -> None:  # noqa: ARG001
+def test_file_systems_with_the_same_options_share_a_java_process(files: Any) -> None:  # noqa: ARG001
     process = shared_gateway(OPTIONS)
     assert process is not None
     hadoop_files("file:///tmp/", OPTIONS)

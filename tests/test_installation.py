@@ -1,4 +1,4 @@
-"""Spark that runs without the jar, and a package that is not installed but handed over as a wheel."""
+"""Spark without the jar is refused, and a wheel given to spark-submit unpacks its jar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRIVER = HERE / "refusals_driver.py"
 
 
 def output(command: list[str], **environment: str) -> list[str]:
-    """The lines that a command writes, which must succeed."""
+    """The output lines of a successful command."""
     done = subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -35,9 +35,7 @@ def spark_submit(work: Path, *arguments: str) -> list[str]:
     return [script, *(word for key, value in confs.items() for word in ("--conf", f"{key}={value}")), *arguments]
 
 
-def test_a_session_that_runs_without_the_jar_is_refused_at_once_and_so_is_its_jvm_when_it_has_stopped(
-    tmp_path: Path,
-) -> None:
+def test_a_session_without_the_jar_is_refused_while_it_runs_and_after_it(tmp_path: Path) -> None:
     submitted = "--conf spark.master=local[1] --conf spark.ui.enabled=false pyspark-shell"
     lines = output([sys.executable, str(DRIVER)], PYSPARK_SUBMIT_ARGS=submitted, SPARK_LOCAL_DIRS=str(tmp_path))
     assert len(lines) == 3
@@ -49,7 +47,7 @@ def test_a_session_that_runs_without_the_jar_is_refused_at_once_and_so_is_its_jv
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
-    """A wheel as Python can import it; that a real one holds the same is tested with the package."""
+    """A wheel that Python can import; tests of the package compare a real one."""
     path = tmp_path / f"spark_dstl-{spark_dstl.__version__}-py3-none-any.whl"
     package = Path(spark_dstl.__file__).parent
     with zipfile.ZipFile(path, "w") as file:
@@ -60,7 +58,7 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_wheel_given_to_spark_submit_unpacks_its_jar_says_where_and_takes_it(tmp_path: Path, wheel: Path) -> None:
+def test_a_wheel_given_to_spark_submit_unpacks_its_jar_and_names_its_path(tmp_path: Path, wheel: Path) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPARK_DSTL_JAR": ""}
     arguments = ["--py-files", str(wheel), str(DRIVER)]
     place, refused = output(spark_submit(tmp_path, *arguments), **environment)

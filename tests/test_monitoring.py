@@ -1,4 +1,4 @@
-"""What a query on the log shows to those who look after it, from outside of its process."""
+"""Metrics of a query on the log in Spark's UI, its metric sinks, and the commands that watch a driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_facts import SEGMENTS_OF_A_STORE
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-# What the page takes for granted: a session and a query.
+# The page's examples need a session and a query.
 EXAMPLES = """
 from pathlib import Path
 from pyspark.sql import SparkSession
@@ -46,15 +46,13 @@ OWN_CHART = "rocksdbSstFileSize"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A driver that several tests look at."""
+    """A driver that several tests watch."""
     with monitored(tmp_path_factory.mktemp("monitored"), {SETTING: OWN_CHART}) as place:
         yield place
 
 
-def test_the_page_of_a_query_in_spark_s_ui_has_a_chart_of_each_of_our_figures_and_those_asked_for(
-    place: Place,
-) -> None:
-    """As a browser draws it; where there is none, that the page has a place for each."""
+def test_the_ui_page_of_a_query_has_a_chart_of_each_configured_metric(place: Place) -> None:
+    """A browser draws the charts. Without a browser, the page has an element for each."""
     program = browser()
     page = rendered(program, place.page) if program else place.get(place.page.removeprefix(place.ui))
     for name in (OWN_CHART, *CHARTS):
@@ -64,7 +62,7 @@ def test_the_page_of_a_query_in_spark_s_ui_has_a_chart_of_each_of_our_figures_an
             assert re.search(r"<svg.*<path", places[0][1], re.DOTALL), f"the chart of {name} was not drawn"
 
 
-def test_the_settings_that_are_written_down_ask_for_the_charts_that_configure_asks_for() -> None:
+def test_the_documented_setting_lists_the_charts_of_configure() -> None:
     for path in ("conf/spark-defaults.conf", "docs/metrics.md"):
         listed = re.search(rf"{re.escape(SETTING)}\W+(\S+)", (ROOT / path).read_text(encoding="utf-8"))
         assert listed is not None
@@ -76,7 +74,7 @@ def check_history(place: Place) -> None:
     assert newest["name"] == "windows"
     assert newest["query_id"] == place.query
     assert newest["batch"] == BATCHES - 1
-    # Of the batch before, with two partitions, or of the one before that.
+    # Two partitions, in an earlier batch.
     assert newest["segments"] == 2 * SEGMENTS_OF_A_STORE
     assert newest["log_bytes"] >= newest["commit_entry_bytes"] > newest["inline_bytes"] > 0
     assert newest["batch_ms"] >= newest["tasks_ms"] > 0
@@ -87,18 +85,18 @@ def check_history(place: Place) -> None:
     assert [spark_dstl.QueryMetrics.from_progress(line).batch for line in lines] == list(range(BATCHES))
 
 
-def test_the_figures_of_a_query_are_those_that_its_progress_tells_and_a_listener_keeps(place: Place) -> None:
+def test_query_metrics_match_the_progress_and_the_listener_s_history(place: Place) -> None:
     check_history(place)
 
 
-def test_the_figures_of_a_query_of_spark_connect_are_the_same(tmp_path: Path) -> None:
+def test_query_metrics_match_over_spark_connect(tmp_path: Path) -> None:
     server = Run.create(tmp_path, confs={"spark.jars": jars(), "spark.sql.shuffle.partitions": "2"})
     port = free_port()
     with server.serve(port), monitored(tmp_path / "client", remote=f"sc://127.0.0.1:{port}") as place:
         check_history(place)
 
 
-def test_the_examples_of_the_page_on_monitoring_run_as_they_stand(tmp_path: Path) -> None:
+def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/monitoring.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(examples) == 2
     Aggregation.generate(files=2, rows=30).write(tmp_path / "input")
@@ -110,7 +108,7 @@ def test_the_examples_of_the_page_on_monitoring_run_as_they_stand(tmp_path: Path
 
 
 @pytest.mark.parametrize("page", ["docs/monitoring.md", "docs/commands.md"])
-def test_the_commands_of_the_pages_that_look_at_a_driver_run(
+def test_the_commands_that_watch_a_driver_run(
     place: Place, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -126,22 +124,22 @@ def test_the_commands_of_the_pages_that_look_at_a_driver_run(
     ]
     assert len(lines) > 2
     for line in lines:
-        # Without it, it goes on until somebody interrupts it.
+        # Without `--once`, the command runs until it is interrupted.
         result = dstl(re.sub(r"^dstl watch(?! --once)", "dstl watch --once", line))
         assert result.exit_code == 0, f"{line}: {result.output}"
     assert (tmp_path / "clicks.html").stat().st_size > 0
 
 
 def documented_settings() -> dict[str, str]:
-    """The settings that the page on monitoring shows."""
+    """The metric settings of the monitoring page."""
     page = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```properties\n(.*?)```", page, re.DOTALL)
     lines = (line.split(None, 1) for block in blocks for line in block.splitlines())
     return {line[0]: line[1] for line in lines if line and line[0] != "#" and line[0].startswith("spark.metrics")}
 
 
-def test_every_sink_of_the_page_on_monitoring_has_the_figures_of_driver_and_executors(tmp_path: Path) -> None:
-    """With the settings as they stand there, but for where they send to, and how often."""
+def test_every_sink_of_the_monitoring_page_gets_the_metrics_of_driver_and_executors(tmp_path: Path) -> None:
+    """Only addresses and periods differ from the page."""
     (tmp_path / "csv").mkdir()
     with collecting() as (port, lines):
         elsewhere = {
@@ -174,8 +172,8 @@ def test_every_sink_of_the_page_on_monitoring_has_the_figures_of_driver_and_exec
     assert not [line for line in lines if ".dstl." not in line]
 
 
-def test_what_belongs_to_the_whole_query_is_told_by_one_of_its_operators(tmp_path: Path, spark: SparkSession) -> None:
-    """In tasks of their own; Spark's UI adds up what operators tell."""
+def test_one_operator_reports_the_metrics_of_the_whole_query(tmp_path: Path, spark: SparkSession) -> None:
+    """Spark's UI adds up the metrics of operators."""
     Aggregation.generate(files=3, rows=30).write(tmp_path)
     session = contender(spark, "dstl")
     events = query_driver.read(session, tmp_path / "events")
@@ -189,5 +187,5 @@ def test_what_belongs_to_the_whole_query_is_told_by_one_of_its_operators(tmp_pat
     assert sorted(operator["dstlLogBytes"] > 0 for operator in operators) == [False, True]
     newest = spark_dstl.metrics(query)
     assert newest is not None
-    # Of two operators with two partitions each.
+    # Two operators with two partitions each.
     assert newest.segments == 4 * SEGMENTS_OF_A_STORE

@@ -1,4 +1,4 @@
-"""What a Spark lacks that the log's commands need is refused by name, with the Spark that has it."""
+"""A command on a Spark without a needed feature fails and names the Spark versions that have it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from width_operators import OPERATORS
 
 
 @pytest.mark.skipif(bool(READABLE_FORMATS), reason="this Spark has readers of state")
-def test_state_is_not_read_where_spark_has_no_readers(tmp_path: Path, spark: SparkSession) -> None:
+def test_reading_state_fails_on_a_spark_without_state_readers(tmp_path: Path, spark: SparkSession) -> None:
     contest = Contest(contender(spark, "dstl"), OPERATORS[0], tmp_path)
     contest.run()
     with (
@@ -30,12 +30,12 @@ def test_state_is_not_read_where_spark_has_no_readers(tmp_path: Path, spark: Spa
 
 @pytest.mark.skipif(READABLE_FORMATS != (1,), reason="this Spark has none, or they know format 2")
 @pytest.mark.parametrize("provider", ["spark", "dstl"])
-def test_state_in_a_checkpoint_format_that_spark_s_readers_do_not_know_is_not_read(
+def test_reading_state_fails_for_a_checkpoint_format_unknown_to_spark(
     tmp_path: Path, spark: SparkSession, provider: str
 ) -> None:
     contest = Contest(contender(spark, provider, 2), OPERATORS[0], tmp_path)
     contest.run()
-    # Spark's own reader looks for the file that there would be without ids.
+    # Spark's own reader looks for the file without an id in its name.
     with pytest.raises(Py4JJavaError, match=r"/state/0/[01]/\d+\.changelog does not exist"):
         contest.state()
     with spark_dstl.open(str(contest.checkpoint)) as checkpoint:
@@ -52,7 +52,7 @@ def refused_as_unknown() -> AbstractContextManager[object]:
 
 
 @pytest.mark.skipif(installed_line().converts, reason="this Spark can write states at a batch of choice")
-def test_a_checkpoint_is_not_converted_where_spark_cannot_write_states(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_conversion_fails_on_a_spark_that_cannot_write_states(tmp_path: Path, spark: SparkSession) -> None:
     contest = Contest(contender(spark, "default"), OPERATORS[0], tmp_path)
     contest.run()
     with (

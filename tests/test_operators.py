@@ -1,6 +1,6 @@
-"""Stateful operators, restarted in the middle, do in the log what they do with Spark's own files, from Python too.
+"""Stateful operators of Python give the same results and states on the log as with Spark's own files, after a restart.
 
-Those that are the same whoever asks for them are tested beside the Scala code.
+The suites of the Scala code test operators that Python only passes on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if HAS_PROCESSORS:
 
     PROCESSORS += width_processors.PROCESSORS
 
-# By turns in both of the checkpoint's formats, which are a matter of how a store is committed, not of its operator.
+# The checkpoint formats alternate, because they concern the commit of a store and not its operator.
 CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
     (operator, "stock", 1 + number % 2) for number, operator in enumerate([OPERATORS[0], OPERATORS[-1], *PROCESSORS])
 ]
@@ -33,7 +33,7 @@ if TAKES_ANY_PROVIDER:
 @pytest.mark.parametrize(
     ("operator", "provider", "version"), CASES, ids=[f"{case[0].name}-{case[1]}-v{case[2]}" for case in CASES]
 )
-def test_an_operator_gives_what_it_gives_on_stock_spark(
+def test_an_operator_gives_the_results_of_stock_spark(
     tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
 ) -> None:
     theirs = Contest(contender(spark, "spark", version), operator, tmp_path / "spark")
@@ -51,9 +51,9 @@ def test_an_operator_gives_what_it_gives_on_stock_spark(
 
 
 @pytest.mark.skipif(
-    TAKES_ANY_PROVIDER or not HAS_PROCESSORS, reason="this Spark takes a provider of any name, or has none"
+    TAKES_ANY_PROVIDER or not HAS_PROCESSORS, reason="this Spark takes any provider class, or has no processors"
 )
-def test_transform_with_state_is_refused_our_provider_by_name(tmp_path: Path, spark: SparkSession) -> None:
+def test_transform_with_state_fails_with_another_provider_class(tmp_path: Path, spark: SparkSession) -> None:
     contest = Contest(contender(spark, "dstl"), PROCESSORS[0], tmp_path)
     with pytest.raises(StreamingQueryException, match="RocksDBStateStoreProvider"):
         contest.run()

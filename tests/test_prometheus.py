@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are given: the scrape configuration, the alerts and the dashboard."""
+"""The scrape configuration, the alerts and the dashboard work with Prometheus and Grafana."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def expressions() -> list[str]:
-    """What the dashboard asks, with its variables filled in."""
+    """The queries of the dashboard, with values for its variables."""
     asked = [target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", [])]
     return [expr.replace("$application", ".*").replace("$__rate_interval", "1m") for expr in asked]
 
@@ -57,7 +57,7 @@ def promtool(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alerts_and_dashboard_name_figures_that_the_source_has_and_no_others(place: Place) -> None:
+def test_alerts_and_dashboard_use_only_metrics_of_the_source(place: Place) -> None:
     gauges = json.loads(place.get("/metrics/json/"))["gauges"]
     figures = (name.partition(".dstl.")[2] for name in gauges if ".dstl." in name)
     exported = {"dstl_" + re.sub(r"^requests\.\w+\.", "requests.", name).replace(".", "_") for name in figures}
@@ -66,7 +66,7 @@ def test_alerts_and_dashboard_name_figures_that_the_source_has_and_no_others(pla
     assert set(named) <= exported
 
 
-def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
+def test_every_alert_has_a_firing_and_a_silent_case() -> None:
     alerts = re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8"))
     tests = ALERT_TESTS.read_text(encoding="utf-8")
     fires = Counter(re.findall(r"alertname: (\w+)\n\s+exp_alerts:\n", tests))
@@ -74,19 +74,17 @@ def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
     assert set(fires) == set(silent) == set(alerts)
 
 
-def test_promtool_finds_the_configuration_and_the_alerts_right() -> None:
+def test_promtool_accepts_the_configuration_and_the_alerts() -> None:
     promtool("check", "config", SCRAPING)
     promtool("check", "rules", ALERTS)
 
 
-def test_alerts_fire_when_they_should_and_not_when_they_should_not() -> None:
+def test_the_alerts_pass_their_cases() -> None:
     promtool("test", "rules", ALERT_TESTS)
 
 
-def test_prometheus_takes_the_figures_of_a_driver_and_evaluates_what_alerts_and_dashboard_ask(
-    place: Place, tmp_path: Path
-) -> None:
-    """With the configuration as it stands, but for the driver's address and how often things happen."""
+def test_prometheus_scrapes_a_driver_and_evaluates_alerts_and_dashboard(place: Place, tmp_path: Path) -> None:
+    """Only the driver's address and the intervals differ from the configuration."""
     configured, targets = re.subn(r"localhost:4040", place.ui.partition("://")[2], SCRAPING.read_text(encoding="utf-8"))
     configured, rules = re.subn(r"- prometheus-alerts\.yml", f"- {ALERTS}", configured)
     assert (targets, rules) == (1, 1)
@@ -108,11 +106,11 @@ def test_prometheus_takes_the_figures_of_a_driver_and_evaluates_what_alerts_and_
             return len(rules) > 0 and all(rule["health"] == "ok" for rule in rules)
 
         server.wait_until(evaluated, "evaluation of all alerts")
-        assert not server.query('ALERTS{alertstate="firing"}'), "a driver that is well fires none"
+        assert not server.query('ALERTS{alertstate="firing"}'), "an alert fires for a healthy driver"
 
 
-def test_the_dashboard_is_one_in_grafana_s_own_schema() -> None:
-    """What the schema does not know is lost when Grafana's library reads the dashboard and writes it again."""
+def test_the_dashboard_follows_grafana_s_schema() -> None:
+    """Grafana's library drops fields without a place in the schema when it reads and writes the dashboard."""
     register_default_plugins()
     read = dashboard()
     again = json.loads(JSONEncoder().encode(Dashboard.from_json(read)))
@@ -120,7 +118,7 @@ def test_the_dashboard_is_one_in_grafana_s_own_schema() -> None:
 
 
 def missing(of: Any, there: Any, at: str = "") -> list[str]:
-    """The places where something of `of` is not as it is in `there`."""
+    """The places where `there` differs from `of`."""
     if isinstance(of, dict) and isinstance(there, dict):
         return [place for key in of for place in missing(of[key], there.get(key), f"{at}/{key}")]
     if isinstance(of, list) and isinstance(there, list) and len(of) == len(there):

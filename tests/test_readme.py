@@ -1,4 +1,4 @@
-"""The README's query, as it stands there, but for where its data is."""
+"""The README's query runs, with other paths."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from settings import base_confs
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
-def test_the_query_of_the_readme_runs_and_shows_that_it_works(tmp_path: Path) -> None:
+def test_the_query_of_the_readme_runs_and_prints_its_metrics(tmp_path: Path) -> None:
     query, shown = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     query = query.replace("s3a://my-bucket", str(tmp_path / "bucket"))
-    # S3 is not tried here; and a test ends.
+    # Local disks need no S3 connector, and the test must end.
     query, packages = re.subn(r"^ .*spark\.jars\.packages.*\n", "", query, flags=re.MULTILINE)
     query, ends = re.subn(r"query\.awaitTermination\(\)", "query.processAllAvailable()", query)
     assert (packages, ends) == (1, 1)

@@ -1,4 +1,4 @@
-"""A query's Spark is replaced by one of another line, while its checkpoint goes on, and put back."""
+"""A query continues from its checkpoint on another line of Spark, and on the first one again."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ SCENARIOS: list[Scenario] = [Aggregation.generate(), JoinAggregation.generate()]
 
 @pytest.mark.parametrize("other", OTHERS, ids=[other.line.name for other in OTHERS])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.kind for scenario in SCENARIOS])
-def test_a_checkpoint_goes_on_on_another_line_of_spark_and_back(
+def test_a_query_continues_on_another_line_of_spark_and_back(
     tmp_path: Path, reader: Reader, scenario: Scenario, other: Installed
 ) -> None:
     own = here()
-    goes_on(Run.create(tmp_path, scenario), [own, other, own], reader)
+    run_on(Run.create(tmp_path, scenario), [own, other, own], reader)
 
 
 @pytest.mark.skipif(len(OTHERS) < 2, reason="there is no environment with two other Sparks")
-def test_a_checkpoint_goes_up_through_all_lines_of_spark_and_down_again(tmp_path: Path, reader: Reader) -> None:
+def test_a_query_continues_on_each_line_of_spark_upwards_and_downwards(tmp_path: Path, reader: Reader) -> None:
     lines = sorted([here(), *OTHERS], key=lambda installed: installed.line.name)
     up_and_down = [*lines, *reversed(lines[:-1])]
-    goes_on(Run.create(tmp_path, Aggregation.generate(files=2 * len(up_and_down))), up_and_down, reader)
+    run_on(Run.create(tmp_path, Aggregation.generate(files=2 * len(up_and_down))), up_and_down, reader)
 
 
-def goes_on(run: Run, on: list[Installed], reader: Reader) -> None:
+def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
     """Run a query on one Spark after the other; each driver but the last is killed in the middle of a commit."""
     for number, installed in enumerate(on[:-1]):
         killed_at = 2 * (number + 1)
@@ -54,7 +54,7 @@ def goes_on(run: Run, on: list[Installed], reader: Reader) -> None:
 
 
 @pytest.mark.skipif("3.5" not in [other.line.name for other in OTHERS], reason="there is no environment with Spark 3.5")
-def test_spark_3_5_refuses_snapshots_in_the_log_by_name(tmp_path: Path, reader: Reader) -> None:
+def test_spark_3_5_fails_on_snapshots_in_the_log(tmp_path: Path, reader: Reader) -> None:
     (oldest,) = (other for other in OTHERS if other.line.name == "3.5")
     always = {**dstl(materialize__replayCost="100000", batch__persistDelay="50ms"), MINIMUM_DELTAS: "1"}
     run = Run.create(tmp_path, Aggregation.generate(files=12, rows=60), confs={**log_confs(), **always})
@@ -63,7 +63,9 @@ def test_spark_3_5_refuses_snapshots_in_the_log_by_name(tmp_path: Path, reader: 
         driver.kill()
     with run.start(confs={"spark.jars": oldest.jar}, python=oldest.python) as driver:
         assert driver.wait() != 0
-        assert "[DSTL_UNSUPPORTED_SPARK] Snapshot " in driver.log(), driver.failed("the error does not say why")
+        assert "[DSTL_UNSUPPORTED_SPARK] Snapshot " in driver.log(), driver.failed(
+            "the error does not name the snapshot"
+        )
     assert max(run.committed(run.queries[0])) == 9
     with run.start() as driver:
         driver.succeed()
