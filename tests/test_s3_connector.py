@@ -1,4 +1,4 @@
-"""The log through Spark's connector to S3, on an imitation of the server; `make test-storage` has real ones."""
+"""The log through Spark's S3 connector, on an imitation of the server; `make test-storage` has real servers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
+import spark_dstl
 from counting import by_batch, by_operation
 from imitation import imitation
 from programs import connector
@@ -27,34 +28,35 @@ def server() -> Iterator[S3Server]:
         yield started
 
 
-def test_a_driver_is_killed_replies_are_lost_and_a_batch_is_two_writes(
+def test_a_batch_on_s3_takes_two_writes_and_survives_lost_replies_and_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: S3Server
 ) -> None:
     for name, value in environment(server.address).items():
         monkeypatch.setenv(name, value)
     with wire(server.port) as between:
-        run = on_s3(tmp_path, server, Aggregation.generate(files=8), address=between.address)
+        run = on_s3(tmp_path, server, Aggregation.generate(files=7, rows=60), address=between.address)
         between.rules.append(Rule(Fault.LOSE_REPLY, target=r"/(offsets|commits)/[01]$", limit=2))
         with run.start("driver.before-commit-entry=pause@6") as driver:
             driver.wait_for_pause("driver.before-commit-entry")
             driver.kill()
         assert len(between.met(Fault.LOSE_REPLY)) == 2
-        # The first batches find out what there is.
+        # The first batches read what a run needs at its start.
         for batch in by_batch((seen.method, seen.target) for seen in between.seen)[3:6]:
             assert {of: number for of, number in batch.items() if of.startswith("PUT")} == TWO_WRITES
-            # Otherwise it looks whether another driver is there as well.
+            # Without exclusive creation it also reads whether another driver has written.
             others = {} if CREATES_EXCLUSIVELY_ON_S3 else {"HEAD": 4, "GET": 4}
             assert by_operation(batch.items()) == {"PUT": 2, **others}
         assert ("does not create objects exclusively" in driver.log()) != CREATES_EXCLUSIVELY_ON_S3
         with run.start() as driver:
             driver.succeed()
         run.check()
-        run.check_state()
+        with spark_dstl.open(run.queries[0].checkpoint) as checkpoint:
+            assert checkpoint.verify(deep=True).is_intact
 
 
 @pytest.mark.skipif(LINE < (4, 2), reason="the profiles are for Hadoop 3.5")
-def test_the_connector_knows_each_setting_that_a_profile_names() -> None:
-    """Hadoop takes no notice of one that is misspelt. Constants are in class files with their lengths."""
+def test_the_connector_has_each_setting_of_the_profiles() -> None:
+    """Hadoop ignores a misspelt setting. Class files hold each constant after its length."""
     (hadoop_aws,) = (jar for jar in connector() if jar.name.startswith("hadoop-aws-"))
     with ZipFile(hadoop_aws) as archive:
         classes = b"".join(archive.read(name) for name in archive.namelist() if name.endswith(".class"))
