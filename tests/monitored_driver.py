@@ -38,7 +38,7 @@ def main() -> None:
         .start()
     )
     query.processAllAvailable()
-    replace(work / "metrics.json", json.dumps(told(query, listener), default=str))
+    replace(work / "metrics.json", json.dumps(newest_metrics(query, listener), default=str))
     listener.write_parquet(work / "history.parquet")
     place = {"ui": "", "application": "", "query": str(query.id), "run": str(query.runId)}
     if not spec["remote"]:
@@ -80,7 +80,7 @@ def mbeans(spark: SparkSession) -> list[str]:
     return [f"{name.getKeyProperty('name')}={ask('getAttribute', name, 'Value')}" for name in names]
 
 
-def told(query: StreamingQuery, listener: spark_dstl.MetricsListener) -> dict[str, Any]:
+def newest_metrics(query: StreamingQuery, listener: spark_dstl.MetricsListener) -> dict[str, Any]:
     """The metrics of the query's newest batch, as soon as the listener has them too."""
     while True:
         newest = spark_dstl.metrics(query)

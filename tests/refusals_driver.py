@@ -18,19 +18,19 @@ def main() -> None:
     """Configure a builder and a session, in this process or on the given Spark Connect server."""
     if len(sys.argv) > 1:
         session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-        tell(lambda: spark_dstl.configure_session(session))
+        report(lambda: spark_dstl.configure_session(session))
     elif "PYSPARK_GATEWAY_PORT" in os.environ:
         print(f"from {spark_dstl.__file__}", flush=True)
-        tell(lambda: spark_dstl.configure(SparkSession.builder))
+        report(lambda: spark_dstl.configure(SparkSession.builder))
     else:
         session = SparkSession.builder.getOrCreate()
-        tell(lambda: spark_dstl.configure(SparkSession.builder))
-        tell(lambda: spark_dstl.configure_session(session))
+        report(lambda: spark_dstl.configure(SparkSession.builder))
+        report(lambda: spark_dstl.configure_session(session))
         session.stop()
-        tell(lambda: spark_dstl.configure(SparkSession.builder))
+        report(lambda: spark_dstl.configure(SparkSession.builder))
 
 
-def tell(refused: Callable[[], object]) -> None:
+def report(refused: Callable[[], object]) -> None:
     """Print the error that `refused` raises."""
     try:
         refused()
