@@ -1,6 +1,6 @@
-"""Driver processes: started, watched, told, killed.
+"""Starts, watches and kills driver processes.
 
-Every process a test starts is in the group of its driver and ends with the test, whatever happens.
+Every process that a test starts is in the process group of its driver and ends with the test.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-# Generous, because it only bounds how long a failure takes to show.
+# Generous, because only failures take that long.
 DEADLINE_SECONDS = float(os.environ.get("SPARK_DSTL_TEST_DEADLINE", "180"))
 POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 60
 
 
 class Failed(AssertionError):
-    """Something did not happen; the message ends with the driver's log."""
+    """A process did not do what the test expects; the message ends with its log."""
 
 
 class Driver:
@@ -60,10 +60,14 @@ class Driver:
             time.sleep(POLL_SECONDS)
 
     def wait_for_pause(self, fail_point: str) -> int:
-        """Wait until a fail point was reached; returns the id of the process that did."""
+        """Wait until a process reaches a fail point; returns its id."""
         marker = self._markers / fail_point
         self.wait_until(lambda: marker.exists() and marker.read_text().strip() != "", f"fail point {fail_point}")
         return int(marker.read_text().strip())
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the log contains a text."""
+        self.wait_until(lambda: text in self.log(), f"log with {text!r}")
 
     def tell(self, line: str) -> None:
         """Write a line to the driver's standard input."""
@@ -72,7 +76,7 @@ class Driver:
         self._process.stdin.flush()
 
     def has_ended(self) -> bool:
-        """Whether it has, in whatever way."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def wait(self) -> int:
@@ -83,7 +87,7 @@ class Driver:
             raise self.failed(f"still running after {DEADLINE_SECONDS:.0f} s") from None
 
     def succeed(self) -> None:
-        """Wait for a good end."""
+        """Wait for the end with exit code 0."""
         code = self.wait()
         if code != 0:
             raise self.failed(f"the driver ended with {code}")
@@ -95,7 +99,7 @@ class Driver:
         self._process.wait()
 
     def stall(self) -> None:
-        """Stop the driver and all its executors, with every connection open."""
+        """Stop the driver and all its executors by SIGSTOP; their connections stay open."""
         os.killpg(self._process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -103,25 +107,24 @@ class Driver:
         os.killpg(self._process.pid, signal.SIGCONT)
 
     def kill_executor(self, pid: int) -> None:
-        """SIGKILL to one executor, which must be one of this driver's."""
-        if pid not in self.executors():
-            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
-        os.kill(pid, signal.SIGKILL)
+        """SIGKILL to one executor."""
+        self._signal(pid, signal.SIGKILL)
 
     def decommission_executor(self, pid: int) -> None:
-        """The signal by which a cluster manager tells an executor that it is about to be taken away."""
-        if pid not in self.executors():
-            raise self.failed(f"process {pid} is none of the executors {self.executors()}")
-        os.kill(pid, signal.SIGPWR)
+        """SIGPWR to one executor, by which a cluster manager decommissions it."""
+        self._signal(pid, signal.SIGPWR)
 
     def terminate_executor(self, pid: int) -> None:
-        """SIGTERM, by which a container is told to end."""
+        """SIGTERM to one executor, as a container gets it."""
+        self._signal(pid, signal.SIGTERM)
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
         if pid not in self.executors():
             raise self.failed(f"process {pid} is none of the executors {self.executors()}")
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
 
     def executors(self) -> list[int]:
-        """The ids of the executor processes that live now."""
+        """The ids of the live executor processes."""
         return [
             pid
             for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
@@ -129,7 +132,7 @@ class Driver:
         ]
 
     def log(self) -> str:
-        """What the driver and, with spark-submit or local masters, its executors have said."""
+        """The output of the driver; with local masters also that of the tasks."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def failed(self, what: str) -> Failed:
@@ -147,7 +150,7 @@ class Driver:
 def start_driver(
     command: Sequence[str], variables: Mapping[str, str], work: Path, name: str, stdin: int = subprocess.DEVNULL
 ) -> Driver:
-    """Start a driver whose log is `<name>.log` in its working directory."""
+    """Start a driver in the working directory, with the log `<name>.log`."""
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", **variables}
     return Driver(command, environment, work / f"{name}.log", work / "markers", stdin)
 

@@ -1,6 +1,6 @@
-"""Runs queries in driver processes of their own, and compares what they leave behind.
+"""Runs queries in separate driver processes, and checks their results and states.
 
-A `Run` is one checkpoint with its input and output; any number of drivers can be started on it, one after another.
+A `Run` is one or more queries with their checkpoints, inputs and outputs; tests start drivers on it one after another.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +30,23 @@ from settings import (
     dstl,
     faults,
     log_confs,
-    stock,
-    stock_confs,
 )
 from spark_facts import HAS_CONNECT_SERVER, READABLE_FORMATS
 
-# What a reader of states does not learn from the checkpoint itself.
+# Settings that a reader of states does not find in the checkpoint.
 IN_NO_CHECKPOINT = {FORMAT_VERSION, *dstl(basePath="")}
 
 HERE = Path(__file__).resolve().parent
 
 
 def local_names(directory: str) -> list[str]:
-    """What is in a directory of this machine."""
+    """The names in a local directory."""
     return [path.name for path in Path(directory.split("://")[-1]).iterdir()]
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query: its scenario, and where it reads and writes."""
+    """One query: its scenario, and the paths that it reads and writes."""
 
     name: str
     scenario: Scenario
@@ -57,7 +55,7 @@ class Query:
     output: Path
 
     def spec(self) -> dict[str, Any]:
-        """What the driver needs to know of it."""
+        """The query as the driver's specification has it."""
         return {
             "name": self.name,
             "kind": self.scenario.kind,
@@ -68,11 +66,11 @@ class Query:
         }
 
     def at(self, checkpoint: str) -> Query:
-        """The same with another checkpoint."""
+        """The query with another checkpoint."""
         return replace(self, checkpoint=checkpoint)
 
     def result(self, batches: int | None = None) -> Windows:
-        """What the sink holds: of every window, the row of the last batch, or of the first `batches`, that wrote it."""
+        """The newest row of each window in the sink, or in the output of the first `batches`."""
         found: Windows = {}
         numbered = sorted((int(path.stem), path) for path in self.output.glob("*.json"))
         for number, path in numbered:
@@ -83,7 +81,7 @@ class Query:
         return found
 
     def written(self) -> int:
-        """How many batches the sink holds."""
+        """The number of batches in the sink."""
         return len(list(self.output.glob("*.json")))
 
 
@@ -91,22 +89,20 @@ class Query:
 class Run:
     """Queries on their checkpoints, and the number of drivers started on them so far.
 
-    With `configure`, the drivers get the log from `spark_dstl.configure` instead of from `confs`.
-    With `remote`, they are clients of the Spark Connect server there. `transform_with_state` is what both ask
-    `spark_dstl` for. With `interval`, queries begin a batch so often, and do not end with their input.
+    With `remote`, the drivers are clients of that Spark Connect server and pass on `transform_with_state`.
+    With `interval`, queries begin batches at that interval and do not end with their input.
     """
 
     work: Path
     queries: list[Query]
     confs: dict[str, str]
-    configure: bool = False
     remote: str = ""
     transform_with_state: bool = False
     names: Callable[[str], list[str]] = local_names
     has_plain_snapshots: bool = False
     interval: str = ""
     drivers: int = 0
-    stop_at: Path | None = None
+    stop_at: list[Path] = field(default_factory=list)
 
     @staticmethod
     def create(
@@ -118,9 +114,9 @@ class Run:
         checkpoints: str = "",
         names: Callable[[str], list[str]] = local_names,
     ) -> Run:
-        """Write the input of every scenario. `confs` says where the state goes: `log_confs()` if not given.
+        """Write the input of every scenario. Without `confs`, the state is in the log.
 
-        With `checkpoints`, they are below that address, where `names` says what is in a directory.
+        With `checkpoints`, they are below that address, and `names` lists a directory there.
         """
         queries = []
         for number, scenario in enumerate(scenarios):
@@ -136,16 +132,16 @@ class Run:
     def start(
         self, fail_points: str = "", confs: Mapping[str, str] | None = None, python: str = sys.executable
     ) -> Driver:
-        """Start a driver on all queries, with the PySpark of that Python."""
+        """Start a driver with all queries, with the PySpark of that Python."""
         return self._python("run", fail_points, confs or {}, python)
 
-    def start_to_stop(self, fail_points: str, point: str) -> Driver:
-        """Start a driver that stops all queries once a thread has reached the fail point, and goes on for a while."""
-        self.stop_at = self.work / "markers" / point
-        return self._python("stop", fail_points, {})
+    def start_to_stop(self, points: Mapping[str, int]) -> Driver:
+        """Start a driver that stops all queries at each of the fail points, which have their batches."""
+        self.stop_at = [self.work / "markers" / point for point in points]
+        return self._python("stop", ";".join(f"{point}=pause@{batch}" for point, batch in points.items()), {})
 
     def submit(self, *arguments: str) -> Driver:
-        """Start a driver with spark-submit, which gets all configuration as arguments."""
+        """Start a driver with spark-submit and all settings as arguments."""
         import pyspark
 
         options = [part for key, value in self.confs.items() for part in ("--conf", f"{key}={value}")]
@@ -153,16 +149,16 @@ class Run:
         return self._driver([str(script), *options, *arguments], "run", "", {}, parent=None)
 
     def serve(self, port: int, fail_points: str = "") -> Driver:
-        """Start a Spark Connect server, which knows of the log by nothing but the jar, and wait until it listens."""
+        """Start a Spark Connect server with the jar and no settings of the log, and wait until it listens."""
         import pyspark
 
         if not HAS_CONNECT_SERVER:
-            pytest.skip("this PySpark has no Spark Connect server in it")
+            pytest.skip("this PySpark has no Spark Connect server")
         confs = {
             **self._interpreting(fail_points, self.confs),
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
-            # Functions of clients are run by Python processes of the server.
+            # Python processes of the server run the functions of clients.
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
         }
         options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
@@ -175,37 +171,36 @@ class Run:
         return driver
 
     def client(self, port: int) -> Run:
-        """The same queries, run by clients of the Spark Connect server on that port."""
+        """The queries as clients of the Spark Connect server on that port run them."""
         return replace(self, remote=f"sc://127.0.0.1:{port}", confs={})
 
     def resume(self, fail_point: str) -> None:
-        """Let the thread go on that was paused."""
+        """End the pause at a fail point."""
         (self.work / "markers" / f"{fail_point}.resume").touch()
 
     def _points(self, fail_points: str) -> dict[str, str]:
         return {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
 
     def _interpreting(self, fail_points: str, confs: Mapping[str, str]) -> dict[str, str]:
-        """The settings with the test jar, if there are fail points: a class in it interprets them."""
+        """The settings, with the test jar if there are fail points, which a class in it interprets."""
         return {**confs, "spark.jars": f"{confs['spark.jars']},{os.environ[TEST_JAR]}"} if fail_points else dict(confs)
 
     def check(self) -> None:
-        """Every query's sink holds exactly the result, each window once per batch."""
+        """Check that every query's sink holds exactly the result."""
         for query in self.queries:
             differences = compare(query.scenario.result(), query.result())
             assert not differences, f"{query.name}: " + "\n".join(differences)
 
     def check_state(self, reader: Reader | None = None) -> None:
-        """Every committed version of every store can be read by another application, and holds what it should.
+        """Check that another application can read every committed version of every store, and what they hold.
 
-        Of scenarios that say so, only the versions they name: reading the many stores of a join takes its time.
-
-        Without a reader, the application is started for it, with the run's own configuration.
+        A scenario may name the versions to read, because reading the many stores of a join is slow. Without a reader,
+        the application is started with the run's settings.
         """
         if not READABLE_FORMATS:
-            # This Spark has no reader of states. That the result is right shows of the state what it was computed from.
+            # This Spark has no reader of states; a right result is computed from the right state.
             for query in self.queries:
-                # File systems of the tests' own are on local disks; what leads to S3 is in the environment.
+                # Other schemes are test file systems on local disks; the environment has the settings of S3.
                 is_on_s3 = query.checkpoint.startswith("s3a:")
                 place = query.checkpoint if is_on_s3 else query.checkpoint.rpartition("://")[2]
                 with spark_dstl.open(place) as checkpoint:
@@ -230,12 +225,17 @@ class Run:
 
     @property
     def state(self) -> Path:
-        """Where a driver that reads the state leaves it."""
+        """The file with the states that a driver has read."""
         return self.work / "state.json"
 
     def committed(self, query: Query) -> set[int]:
         """The batches in the commit log."""
         return {int(name) for name in self.names(f"{query.checkpoint}/commits") if name.isdigit()}
+
+    def writer(self, query: Query, batch: int) -> tuple[str, str]:
+        """The run and the host in the note of a commit entry."""
+        note = json.loads((Path(query.checkpoint) / "commits" / str(batch)).read_bytes().splitlines()[2])
+        return note["run"], note["host"]
 
     def _python(self, task: str, fail_points: str, confs: Mapping[str, str], python: str = sys.executable) -> Driver:
         return self._driver([python], task, fail_points, {**self.confs, **confs}, parent=os.getpid())
@@ -243,7 +243,7 @@ class Run:
     def _driver(
         self, launcher: list[str], task: str, fail_points: str, confs: Mapping[str, str], parent: int | None
     ) -> Driver:
-        """Start `query_driver.py`; fail points reach the driver by its environment, executors by configuration."""
+        """Start `query_driver.py`; the driver has the fail points in its environment, the executors in the settings."""
         points = self._points(fail_points)
         passed_on = {f"spark.executorEnv.{name}": value for name, value in points.items()}
         path = self.write_spec(task, {**self._interpreting(fail_points, confs), **passed_on}, parent)
@@ -251,17 +251,16 @@ class Run:
         return start_driver([*launcher, str(HERE / "query_driver.py"), str(path)], variables, self.work, path.stem)
 
     def write_spec(self, task: str, confs: Mapping[str, str], parent: int | None) -> Path:
-        """Write what the next driver is to do; returns where."""
+        """Write the specification of the next driver; returns its path."""
         self.drivers += 1
         path = self.work / f"driver-{self.drivers}.json"
         path.write_text(json.dumps(self.specification(task, confs, parent), indent=2), encoding="utf-8")
         return path
 
     def specification(self, task: str, confs: Mapping[str, str], parent: int | None) -> dict[str, Any]:
-        """What a driver is to do."""
+        """The specification of a driver."""
         return {
             "task": task,
-            "configure": self.configure,
             "remote": self.remote,
             "transform_with_state": self.transform_with_state,
             "interval": self.interval,
@@ -269,14 +268,14 @@ class Run:
             "queries": [query.spec() for query in self.queries],
             "status": str(self._status),
             "state": str(self.state),
-            "stop_at": str(self.stop_at),
-            # Spark's own provider needs its coordinator to load a snapshot, which reading state alone does not start.
-            "touch_streams": stock() or self.transform_with_state or self.has_plain_snapshots,
+            "stop_at": [str(marker) for marker in self.stop_at],
+            # Spark's own provider loads a snapshot only with its coordinator, which reading states does not start.
+            "touch_streams": self.transform_with_state or self.has_plain_snapshots,
             "parent": parent,
         }
 
     def stages(self) -> list[dict[str, int]]:
-        """The stages that the newest driver last saw running."""
+        """The running stages that the newest driver has written last."""
         path = self._status
         found: list[dict[str, int]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         return found
@@ -287,19 +286,19 @@ class Run:
 
 
 class Reader:
-    """An application that never runs a query and reads the states of others: one for all tests.
+    """An application without queries that reads the states of other runs. All tests share it.
 
-    With `confs`, those lead it to where the states are.
+    `confs` are settings of the storage where the states are.
     """
 
     def __init__(self, work: Path, confs: Mapping[str, str] | None = None) -> None:
-        kept = confs or (stock_confs() if stock() else log_confs(TEST_JAR in os.environ))
+        kept = confs or log_confs(TEST_JAR in os.environ)
         self._run = Run.create(work, confs=kept)
         self._run.confs.update(faults(fail=0, hang=0, lost_reply=0))
         self._driver: Driver | None = None
 
     def read(self, spec: Path, state: Path) -> None:
-        """Read the states that the specification names, and wait until they are in the given file."""
+        """Read the states that the specification names into the given file."""
         state.unlink(missing_ok=True)
         if self._driver is None:
             path = self._run.write_spec("serve", self._run.confs, parent=None)
@@ -320,14 +319,14 @@ class Reader:
 
 
 def compare(expected: Windows, found: Windows, limit: int = 10) -> list[str]:
-    """The differing windows, a line each; empty if there are none."""
+    """A line for each differing window."""
     keys = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
     lines = [f"window {key}: expected {expected.get(key)}, found {found.get(key)}" for key in keys[:limit]]
     return lines + ([f"and {len(keys) - limit} more"] if len(keys) > limit else [])
 
 
 def check_version(version: dict[str, Any], scenario: Scenario) -> None:
-    """The state after a batch is the result of the batches so far, where the scenario keeps all of it."""
+    """Check that the state of an aggregation after a batch is its result so far."""
     if not isinstance(scenario, Aggregation):
         return
     rows = version["rows"]
@@ -338,13 +337,13 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
 
 
 def listens(host: str, port: int) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens on the port."""
     with socket.socket() as attempt:
         return attempt.connect_ex((host, port)) == 0
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port that no process listens on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]

@@ -1,9 +1,8 @@
 """The driver process of the end-to-end tests: `query_driver.py <spec.json>`.
 
-Runs the queries of the specification to the end of their input, or reads the state of their checkpoints, and exits;
-or stays, and reads the state for every further specification whose path it is given on its standard input. What
-happens on the way is left in files, because the process may be killed at any moment: see `harness.py`, which writes
-the specification and reads the files.
+Runs the queries of the specification to the end of their input, or reads the states of their checkpoints, and exits;
+or reads the states of each specification whose path it gets on its standard input. It writes its output to files,
+because a test may kill the process at any moment. `harness.py` writes the specification and reads the files.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ SCHEMA = "time LONG, key STRING, value LONG"
 # Long enough that an aggregation keeps all its windows, so that its state can be compared with the whole input.
 AGGREGATION_WATERMARK = "100 days"
 JOIN_WATERMARK = "1 minute"
-# What a stopped query leaves in the background is looked after every five seconds.
+# Background work of a stopped query is checked every five seconds.
 LINGER_SECONDS = 7
 
 Spec = dict[str, Any]
 
 
 def main() -> None:
-    """Do what the specification says."""
+    """Run the task of the specification."""
     spec: Spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     spark = session(spec)
     if spec["task"] == "run":
@@ -55,61 +54,69 @@ def main() -> None:
 
 
 def session(spec: Spec) -> SparkSession:
-    """A session as the specification wants it; with spark-submit, everything is configured from outside."""
+    """The session of the specification; with spark-submit, all settings come from the command line."""
     import spark_dstl
 
     builder: SparkSession.Builder = SparkSession.builder
     if spec["remote"]:
-        # The server has the jar and nothing else; this session asks it for the log.
+        # The server has the jar and no settings; this session configures the log.
         session = builder.remote(spec["remote"]).getOrCreate()
         for key, value in spec["confs"].items():
             session.conf.set(key, value)
         return spark_dstl.configure_session(session, transform_with_state=spec["transform_with_state"])
-    if spec["configure"]:
-        builder = spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"])
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def run(spark: SparkSession, spec: Spec) -> None:
-    """Run all queries to the end, writing down which tasks of which stages are done."""
+    """Run all queries to the end, and write the number of completed tasks of each running stage to a file."""
     queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
     status = Path(spec["status"])
     while any(query.isActive for query in queries):
         if not spec["remote"]:
             replace(status, json.dumps(stages(spark)))
-        if spec["parent"] not in (None, os.getppid()):
-            sys.exit("the test that started this driver is gone")
-        time.sleep(0.1)
+        wait(spec)
     for query in queries:
         query.awaitTermination()
 
 
 def stop(spark: SparkSession, spec: Spec) -> None:
-    """Run all queries until there is a file of the given name, then stop them, and stay for what they leave behind."""
-    queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
-    while not Path(spec["stop_at"]).exists():
+    """Stop all queries at each of the given fail points, restart them in between, and wait for background work.
+
+    A restart waits for the end of the pause at the fail point.
+    """
+    markers = [Path(marker) for marker in spec["stop_at"]]
+    for marker in markers:
+        queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
+        while not marker.exists():
+            for query in queries:
+                assert query.isActive, query.exception()
+            wait(spec)
         for query in queries:
-            assert query.isActive, query.exception()
-        if spec["parent"] not in (None, os.getppid()):
-            sys.exit("the test that started this driver is gone")
-        time.sleep(0.1)
-    for query in queries:
-        query.stop()
-    print("stopped", flush=True)
+            query.stop()
+        print(f"stopped at {marker.name}", flush=True)
+        while not marker.with_name(f"{marker.name}.resume").exists():
+            wait(spec)
     time.sleep(LINGER_SECONDS)
 
 
+def wait(spec: Spec) -> None:
+    """Wait for a moment; the driver ends with the test that has started it."""
+    if spec["parent"] not in (None, os.getppid()):
+        sys.exit("the test that started this driver has ended")
+    time.sleep(0.1)
+
+
 def stages(spark: SparkSession) -> list[dict[str, int]]:
-    """The stages that run now, with their numbers of tasks."""
+    """The running stages, with their numbers of tasks."""
     tracker = spark.sparkContext.statusTracker()
     found = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     return [{"tasks": info.numTasks, "completed": info.numCompletedTasks} for info in found if info is not None]
 
 
 def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuery:
-    """Start one query; each of its batches leaves one file. With an interval it does not end with its input."""
+    """Start one query, which writes a file a batch. With an interval it does not end with its input."""
     kinds: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
         "aggregation": aggregation,
         "processed_aggregation": processed_aggregation,
@@ -133,18 +140,18 @@ def aggregation(spark: SparkSession, source: Path) -> DataFrame:
 
 
 def processed_aggregation(spark: SparkSession, source: Path) -> DataFrame:
-    """The same by a processor of our own."""
+    """The same aggregation by a stateful processor."""
     each = read(spark, source / "events").select(sf.window("at", "20 minutes", "10 minutes"), "key", "value")
     grouped = each.select(sf.unix_timestamp("window.start").alias("start"), "key", "value").groupBy("start", "key")
     return grouped.transformWithState(totals(), "start LONG, key STRING, count LONG, sum LONG", "Update", "None")
 
 
 def totals() -> StatefulProcessor:
-    """Return what keeps the count and the sum of each key. Spark 3.5 has no such processors."""
+    """A processor that keeps the count and the sum of each key. Spark 3.5 has no such processors."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Totals(StatefulProcessor):
-        """Count and sum of each key so far."""
+        """Keeps the count and the sum of each key."""
 
         def init(self, handle: StatefulProcessorHandle) -> None:
             self._totals = handle.getValueState("totals", "count LONG, sum LONG")
@@ -163,7 +170,7 @@ def totals() -> StatefulProcessor:
 
 
 def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:
-    """Events times the factors of their key that are at most five minutes older, per sliding window."""
+    """Sums of events times factors of the same key that are at most five minutes older, per sliding window."""
     events = read(spark, source / "events").withWatermark("at", JOIN_WATERMARK)
     factors = (
         read(spark, source / "factors")
@@ -180,7 +187,7 @@ def join_aggregation(spark: SparkSession, source: Path) -> DataFrame:
 
 
 def ticks(spark: SparkSession, source: Path) -> DataFrame:
-    """Count and sum of the numbers of a source that has as many rows in each batch, and keeps no log of its own."""
+    """Count and sum of the numbers of a source without a log, which has the same number of rows in each batch."""
     shape = json.loads((source / "ticks.json").read_text(encoding="utf-8"))
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", shape["rows"]).load()
     keyed = rows.groupBy(sf.concat(sf.lit("key-"), (sf.col("value") % shape["keys"]).cast("string")).alias("key"))
@@ -189,13 +196,13 @@ def ticks(spark: SparkSession, source: Path) -> DataFrame:
 
 
 def read(spark: SparkSession, directory: Path) -> DataFrame:
-    """A stream of one file a batch."""
+    """A stream with one file in each batch."""
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(directory))
     return stream.withColumn("at", sf.timestamp_seconds("time"))
 
 
 def windows(rows: DataFrame) -> DataFrame:
-    """Rows of (start, key, count, sum)."""
+    """The rows aggregated to (start, key, count, sum)."""
     grouped = rows.groupBy(sf.window("at", "20 minutes", "10 minutes"), "key")
     return grouped.agg(sf.count("*").alias("count"), sf.sum("value").alias("sum")).select(
         sf.unix_timestamp("window.start").alias("start"), "key", "count", "sum"
@@ -203,7 +210,7 @@ def windows(rows: DataFrame) -> DataFrame:
 
 
 def batch_writer(output: Path) -> Callable[[DataFrame, int], None]:
-    """A sink with one file per batch id: a batch that runs again replaces what it left the first time."""
+    """A sink with one file for each batch, which a repeated batch replaces."""
     output.mkdir(parents=True, exist_ok=True)
 
     def write(rows: DataFrame, batch: int) -> None:
@@ -214,9 +221,9 @@ def batch_writer(output: Path) -> Callable[[DataFrame, int], None]:
 
 
 def read_state(spark: SparkSession, spec: Spec) -> None:
-    """Read the retained versions of all stores, the way a user would, and leave the rows in a file.
+    """Read the retained versions of all stores with Spark's state reader, and write the rows to a file.
 
-    Those that the specification lists; all of them if it lists none.
+    Reads the versions that the specification lists, or all if it lists none.
     """
     if spec["touch_streams"]:
         _ = spark.streams
@@ -229,7 +236,7 @@ def read_state(spark: SparkSession, spec: Spec) -> None:
             sides = ("left", "right") if "Join" in operator.operatorName else (None,)
             for side in sides:
                 states = [state(spark, query, operator.operatorId, batch, side) for batch in batches]
-                # All versions in one job, for the sake of the many tests.
+                # One job for all versions is faster.
                 rows = reduce(DataFrame.unionAll, states).collect()
                 versions += [
                     {
@@ -244,7 +251,7 @@ def read_state(spark: SparkSession, spec: Spec) -> None:
 
 
 def state(spark: SparkSession, query: Spec, operator: int, batch: int, side: str | None) -> DataFrame:
-    """One version of one operator, led by its batch; of anything but an aggregation, the number of its rows."""
+    """The rows of one version of one operator, after the number of its batch; of a join, only their number."""
     reader = spark.read.format("statestore").option("operatorId", operator).option("batchId", batch)
     if side is not None:
         reader = reader.option("joinSide", side)
@@ -260,7 +267,7 @@ def state(spark: SparkSession, query: Spec, operator: int, batch: int, side: str
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file so that no reader ever sees half of it, nor another driver's."""
+    """Replace a file atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)

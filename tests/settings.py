@@ -1,9 +1,7 @@
 """The Spark settings of the end-to-end tests.
 
-The tests run against the jar of the installed package `spark_dstl`, or the one named by `SPARK_DSTL_JAR`;
-`SPARK_DSTL_TEST_JAR` names further jars with test classes, comma separated. `SPARK_DSTL_TEST_PROVIDER=stock` runs what
-does not need the log against Spark's own provider. `SPARK_DSTL_TEST_WHOLE` runs also what
-is left out otherwise, because all tests of a change have half an hour.
+The tests use the jar of the installed package `spark_dstl`, or that of `SPARK_DSTL_JAR`. `SPARK_DSTL_TEST_JAR` names
+further jars with test classes, comma separated. With `SPARK_DSTL_TEST_WHOLE`, tests run that resemble another one.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from pathlib import Path
 import class_archive
 
 LOG_CONFIG = Path(__file__).resolve().parents[1] / "conf" / "log4j2-quiet.properties"
-# Short lives: compiling code well takes longer than it saves. Where the code is full, nothing is compiled any more.
+# The optimizing compiler does not pay off in a short-lived JVM. A full code cache would stop all compilation.
 COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} {COMPILER} -XX:+UseSerialGC"
 
@@ -35,13 +33,8 @@ FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
 IN_FULL = bool(os.environ.get("SPARK_DSTL_TEST_WHOLE"))
 
 
-def stock() -> bool:
-    """Whether the tests run against Spark's own provider."""
-    return os.environ.get("SPARK_DSTL_TEST_PROVIDER") == "stock"
-
-
 def with_absolute_jars(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that name jars, with paths that lead there from any directory."""
+    """The variables that name jars, with absolute paths."""
     return {
         name: ",".join(str(Path(jar).absolute()) for jar in environment[name].split(","))
         for name in (JAR, TEST_JAR)
@@ -60,7 +53,7 @@ def jars(with_tests: bool = False) -> str:
 
 
 def base_confs(master: str, work: Path) -> dict[str, str]:
-    """What all sessions of the tests have in common, whatever keeps their state."""
+    """The settings that all sessions of the tests share, without a state store provider."""
     java_options = f"{SHORT_LIFE} {class_archive.java_option()}"
     confs = {
         "spark.master": master,
@@ -81,18 +74,18 @@ def base_confs(master: str, work: Path) -> dict[str, str]:
         f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     }
     if master.startswith("local-cluster"):
-        # The executors run in directories of their own below this one.
+        # Executors run in other working directories.
         confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
     return confs
 
 
 def stock_confs() -> dict[str, str]:
-    """State in Spark's own changelog files."""
+    """Settings for state in Spark's own changelog files."""
     return {f"{STATE_STORE}.providerClass": STOCK_PROVIDER}
 
 
 def log_confs(with_tests: bool = False) -> dict[str, str]:
-    """State in the log."""
+    """Settings for state in the log."""
     return {
         "spark.jars": jars(with_tests),
         f"{STATE_STORE}.providerClass": PROVIDER,
@@ -106,7 +99,7 @@ def dstl(**options: str) -> dict[str, str]:
 
 
 def faults(fail: float = 0.05, hang: float = 0.01, lost_reply: float = 0.01, seed: int = 0) -> dict[str, str]:
-    """Settings of the file system `faulty://`: how many writes fail, hang for 30 s, or succeed with an error."""
+    """Settings of the file system `faulty://`: ratios of writes that fail, hang for 30 s, or succeed with an error."""
     key = "spark.hadoop.fs.faulty"
     return {
         f"{key}.impl": "sparkdstl.testing.FaultyFileSystem",

@@ -1,4 +1,4 @@
-"""What a user is told: nothing when a query is stopped, and the right thing first when its log is damaged."""
+"""A stopped query logs no error, and the error of a damaged log names the damage first."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ HEADER_MAGIC = b"DSTLLOG\n"
 HEADER_LENGTH = 24
 TRAILER_LENGTH = 68
 
-STOPS = ["executor.mid-task", "executor.before-upload", "driver.before-commit-entry"]
+STOPS = {"executor.mid-task": 1, "executor.before-upload": 2, "driver.before-commit-entry": 3}
 
-# A line of the log, or of a stack trace, that makes somebody look: errors, and whatever names our classes in a trace.
+# A line of the log with an error, or of a stack trace with a class of this project.
 ALARMING = re.compile(r"^[\d:.]+ ERROR |^\s+at .*dstl|\[DSTL_", re.MULTILINE)
-# What Spark says itself of tasks that are interrupted while they fetch their input.
+# Spark logs an error for a task that is interrupted while it fetches its input.
 OF_SPARK = re.compile(r" ERROR ShuffleBlockFetcherIterator: ")
 
 
-def test_a_query_that_is_stopped_in_the_middle_of_a_batch_says_nothing_and_goes_on_where_it_was(
-    tmp_path: Path, reader: Reader
-) -> None:
+def test_a_query_stopped_within_a_batch_logs_no_error_and_continues(tmp_path: Path, reader: Reader) -> None:
     confs = {**log_confs(), **dstl(inline__maxSegmentSize="0")}
     run = Run.create(tmp_path, Aggregation.generate(files=4), confs=confs)
-    for batch, point in enumerate(STOPS, start=1):
-        with run.start_to_stop(f"{point}=pause@{batch}", point) as driver:
-            driver.succeed()
-            said = [line for line in driver.log().splitlines() if ALARMING.search(line) and not OF_SPARK.search(line)]
-            assert not said, driver.failed(f"a query that was stopped at {point} says {said[0]}")
-        assert max(run.committed(run.queries[0])) == batch - 1
+    with run.start_to_stop(STOPS) as driver:
+        for point, batch in STOPS.items():
+            driver.wait_for_pause(point)
+            driver.wait_for_log(f"stopped at {point}")
+            assert max(run.committed(run.queries[0])) == batch - 1
+            run.resume(point)
+        driver.succeed()
+        logged = [line for line in driver.log().splitlines() if ALARMING.search(line) and not OF_SPARK.search(line)]
+        assert not logged, driver.failed(f"a stopped query logs {logged[0]}")
     with run.start() as driver:
         driver.succeed()
     run.check()
@@ -48,8 +49,8 @@ def test_a_query_that_is_stopped_in_the_middle_of_a_batch_says_nothing_and_goes_
 
 
 @pytest.mark.parametrize("place", ["index", "segment"])
-def test_damage_is_what_the_exception_says_first(tmp_path: Path, spark: SparkSession, place: str) -> None:
-    """Of an entry that is not the newest one, which tasks read when they load their stores."""
+def test_the_first_line_of_the_error_names_the_damage(tmp_path: Path, spark: SparkSession, place: str) -> None:
+    """The damaged entry is not the newest one; tasks read it when they load their stores."""
     run = Run.create(tmp_path, Aggregation.generate(files=4), confs={})
     query = run.queries[0]
     last = query.input / "events" / "0003.json"
@@ -59,7 +60,7 @@ def test_damage_is_what_the_exception_says_first(tmp_path: Path, spark: SparkSes
     entry = Path(query.checkpoint) / "commits" / "2"
     damage(entry, place)
     (tmp_path / last.name).rename(last)
-    # Executors do not read again what they hold.
+    # Loaded stores would not be read from storage again.
     cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.StateStore.stop()
     with pytest.raises(StreamingQueryException) as raised:
         restart(session, query).awaitTermination()
@@ -70,17 +71,17 @@ def test_damage_is_what_the_exception_says_first(tmp_path: Path, spark: SparkSes
 
 
 def damage(entry: Path, place: str) -> None:
-    """Change a byte: of the index, which ends where the trailer of fixed size begins, or of the segments before it."""
+    """Change a byte of the index, which ends at the trailer of fixed size, or of the segments before it."""
     content = bytearray(entry.read_bytes())
     at = len(content) - TRAILER_LENGTH - 2 if place == "index" else content.index(HEADER_MAGIC) + HEADER_LENGTH + 5
     content[at] ^= 0xFF
     entry.write_bytes(bytes(content))
-    # Hadoop's local file system would find it before we do.
+    # Hadoop's local file system would find the damage first.
     entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
 
 
 def restart(session: SparkSession, query: Query) -> StreamingQuery:
-    """The query without Python between the error and whoever waits for the end."""
+    """Start the query without a Python sink, which would hide the error of the JVM."""
     return (
         query_driver.aggregation(session, query.input)
         .writeStream.format("noop")

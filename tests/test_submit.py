@@ -1,4 +1,4 @@
-"""The ways a query gets its configuration: spark-submit, the Python helper, the provider class alone, a cluster."""
+"""A query gets its configuration from spark-submit, or only the provider class."""
 
 from __future__ import annotations
 
@@ -6,49 +6,23 @@ from pathlib import Path
 
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
-from settings import FILE_MANAGER_KEY, PROVIDER, STATE_STORE, jars, log_confs, stock, stock_confs
+from settings import FILE_MANAGER_KEY, PROVIDER, STATE_STORE, jars
 
 
-def confs() -> dict[str, str]:
-    """The log, or Spark's own provider if the tests are told so."""
-    return stock_confs() if stock() else log_confs()
-
-
-def checkpoint_of(run: Run) -> Path:
-    """The first query's checkpoint."""
-    return Path(run.queries[0].checkpoint)
-
-
-def test_a_query_runs_with_nothing_but_a_jar_and_settings_given_to_spark_submit(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), confs=confs())
-    named = run.confs.pop("spark.jars", None)
-    with run.submit(*(["--jars", named] if named else [])) as driver:
+def test_queries_submitted_with_a_jar_and_settings_keep_separate_logs(tmp_path: Path, reader: Reader) -> None:
+    run = Run.create(tmp_path, Aggregation.generate(), JoinAggregation.generate())
+    jar = run.confs.pop("spark.jars")
+    with run.submit("--jars", jar) as driver:
         driver.succeed()
     run.check()
-    if not stock():
-        run.confs["spark.jars"] = str(named)
-        assert (checkpoint_of(run) / "dstl").is_dir()
-        assert not list(checkpoint_of(run).rglob("*.changelog"))
+    for query in run.queries:
+        assert (Path(query.checkpoint) / "dstl").is_dir()
+        assert not list(Path(query.checkpoint).rglob("*.changelog"))
+    run.confs["spark.jars"] = jar
     run.check_state(reader)
 
 
-def test_two_queries_of_one_application_keep_their_logs_apart(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), JoinAggregation.generate(), confs=confs())
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
-
-
-def test_a_query_runs_on_executors_in_processes_of_their_own(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, JoinAggregation.generate(), confs=confs(), master="local-cluster[2,1,1024]")
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
-
-
-def test_with_only_the_provider_class_set_commits_are_synchronous_in_stock_layout_after_one_warning(
+def test_the_provider_without_the_file_manager_warns_once_and_writes_stock_files(
     tmp_path: Path,
     reader: Reader,
 ) -> None:
@@ -62,16 +36,7 @@ def test_with_only_the_provider_class_set_commits_are_synchronous_in_stock_layou
         warnings = [line for line in driver.log().splitlines() if " WARN " in line and FILE_MANAGER_KEY in line]
     assert len(warnings) == 1, warnings
     run.check()
-    assert not (checkpoint_of(run) / "dstl").exists()
-    assert list((checkpoint_of(run) / "state").rglob("*.changelog"))
-    run.check_state(reader)
-
-
-def test_a_session_configured_by_the_python_helper_keeps_its_state_in_the_log(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate(), confs=stock_confs() if stock() else {})
-    run.configure = not stock()
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
-    assert (checkpoint_of(run) / "dstl").is_dir() != stock()
+    checkpoint = Path(run.queries[0].checkpoint)
+    assert not (checkpoint / "dstl").exists()
+    assert list((checkpoint / "state").rglob("*.changelog"))
     run.check_state(reader)
