@@ -1,6 +1,6 @@
-"""A driver that was stopped, and whose successor has committed and purged what follows, commits nothing more.
+"""A stopped driver commits no batch after its successor has committed and purged later batches.
 
-Its clocks stand still meanwhile, and few entries are retained: what keeps it out is an entry that outlives retention.
+Its clocks stand still meanwhile, and few entries are retained: an entry that retention keeps fences it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from spark_facts import LOGS_SNAPSHOTS
 
 pytestmark = pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="retention follows Spark's maintenance, minutes later")
 
-IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with a successor more or less that is killed")
+IF_IN_FULL = pytest.mark.skipif(
+    not IN_FULL, reason="like another, at another point or with another number of successors"
+)
 BATCH = 3
-# Entries are purged soon after they were written.
+# Entries are purged soon after they are written.
 SHORT_RETENTION = {
     **dstl(materialize__replayCost="100000", batch__persistDelay="10ms"),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
@@ -30,7 +32,7 @@ SHORT_RETENTION = {
 
 
 def started(work: Path) -> Run:
-    """A query that runs batches as fast as it can, from a source that keeps no log by which drivers would meet."""
+    """A query that runs batches without a pause. Its source has no log of its own, which would fence drivers."""
     run = Run.create(work, Ticks(), master="local[1]", confs={**log_confs(), **SHORT_RETENTION})
     run.confs["spark.sql.shuffle.partitions"] = "2"
     run.interval = "0 seconds"
@@ -38,13 +40,13 @@ def started(work: Path) -> Run:
 
 
 def committed(run: Run) -> set[int]:
-    """The batches that have an entry; none before the query has begun."""
+    """The batches with a commit entry."""
     query = run.queries[0]
     return run.committed(query) if Path(query.checkpoint, "commits").exists() else set()
 
 
 def newest(run: Run) -> int:
-    """The newest batch that is committed."""
+    """The newest committed batch, or -1."""
     return max(committed(run), default=-1)
 
 
@@ -65,10 +67,10 @@ def writers(run: Run) -> dict[int, str]:
 
 
 def assert_fenced(run: Run, late: Driver, successor: Driver, first: int) -> None:
-    """The late driver ends by name, has written no entry, and the successor continues."""
+    """The late driver ends with `DSTL_FENCED`, has written no entry, and the successor continues."""
     others = {writer for batch, writer in writers(run).items() if batch >= first}
     assert late.wait() != 0
-    assert "[DSTL_FENCED]" in late.log(), late.failed("it does not end by name")
+    assert "[DSTL_FENCED]" in late.log(), late.failed("it does not end with DSTL_FENCED")
     before = newest(run)
     successor.wait_until(lambda: newest(run) > before + 2, "further batches of the successor")
     found = writers(run)
@@ -102,9 +104,7 @@ def assert_whole(run: Run) -> None:
         pytest.param("driver.before-commit-entry", False, marks=IF_IN_FULL),
     ],
 )
-def test_a_driver_stopped_around_a_commit_is_fenced_however_much_was_purged(
-    tmp_path: Path, point: str, killed: bool
-) -> None:
+def test_a_driver_stopped_around_a_commit_is_fenced_after_a_purge(tmp_path: Path, point: str, killed: bool) -> None:
     run = started(tmp_path)
     first = BATCH + 1 if point == "driver.after-commit-entry" else BATCH
     with run.start(f"{point}=pause@{BATCH}") as late:
@@ -122,7 +122,8 @@ def test_a_driver_stopped_around_a_commit_is_fenced_however_much_was_purged(
     assert_whole(run)
 
 
-def test_a_driver_stopped_anywhere_is_fenced_however_much_was_purged(tmp_path: Path) -> None:
+@IF_IN_FULL
+def test_a_driver_stopped_anywhere_is_fenced_after_a_purge(tmp_path: Path) -> None:
     run = started(tmp_path)
     with run.start() as late:
         late.wait_until(lambda: newest(run) >= BATCH, "some batches")
