@@ -1,4 +1,4 @@
-"""Copies of tasks that take too long, and zombies: what the slower of two attempts leaves is in no batch."""
+"""With speculative execution, the changes of the slower attempt are in no batch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ EAGER = {
     "spark.speculation.minTaskRuntime": "50ms",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.5",
-    # A zombie keeps its slot, and its executor.
+    # Otherwise Spark kills the executor of an attempt that does not end.
     "spark.task.reaper.enabled": "false",
 }
 REFUSED = re.compile(r"DSTL_SEAL_REFUSED.* for batch 4 of run .*: batch 4 is closed")
 
 
-def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(tmp_path: Path, reader: Reader) -> None:
-    """In one batch a task that has sealed does not end, in another one it has not sealed yet; their copies do."""
+def test_a_late_task_attempt_changes_no_state_after_its_batch(tmp_path: Path, reader: Reader) -> None:
+    """In batch 2 an attempt hangs after its seal, in batch 4 before it; their speculative copies succeed."""
     confs = {**log_confs(), **EAGER}
     with standalone(tmp_path / "cluster") as cluster:
         run = Run.create(tmp_path, Aggregation.generate(), master=cluster.url, confs=confs)
@@ -37,10 +37,10 @@ def test_zombies_that_outlive_their_batch_leave_nothing_in_the_state(tmp_path: P
             driver.wait_for_pause("driver.before-commit-entry")
             assert 4 in run.committed(query)
             run.resume("executor.mid-task")
-            # Also of copies that were made without need and came too late; this one is the zombie's.
+            # Unneeded copies of other tasks may be refused for other batches.
             driver.wait_until(lambda: REFUSED.search(driver.log()) is not None, "refusal of the late seal")
             driver.kill()
-        with run.start() as driver:
-            driver.succeed()
-        run.check()
-        run.check_state(reader)
+    with run.start(confs={"spark.master": "local[2]"}) as driver:
+        driver.succeed()
+    run.check()
+    run.check_state(reader)
