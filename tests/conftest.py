@@ -11,14 +11,23 @@ from pyspark.sql import SparkSession
 import shared_session
 from harness import Reader
 from settings import with_absolute_jars
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.verification import verify
 
-# The drivers of the tests run in directories of their own, where a relative path leads to nothing.
+# Drivers run in other working directories.
 os.environ.update(with_absolute_jars(os.environ))
+
+
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands wait only briefly between two looks at a checkpoint."""
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
 
 
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """An application that reads the states the tests leave."""
+    """An application that reads the states of finished runs."""
     reader = Reader(tmp_path_factory.mktemp("reader"))
     yield reader
     reader.close()
@@ -26,7 +35,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """An application for the queries that need no process of their own."""
+    """The shared session, for queries that need no separate driver."""
     session = shared_session.start(tmp_path_factory.mktemp("shared"))
     yield session
     session.stop()

@@ -1,4 +1,4 @@
-"""A converted checkpoint is continued on the log as if the query had stayed with Spark's default provider."""
+"""A query continues from a converted checkpoint on the log as on Spark's default provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
 from settings import IN_FULL, PROVIDER
 from shared_session import FILES, Moving, Operator, contender
 from spark_dstl import CannotConvert, JvmFailed, UnreadableState
-from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.convert.conversion import Conversion
 from spark_dstl.commands import main
 from spark_dstl.release import installed_line
@@ -33,7 +32,7 @@ if not installed_line().converts:
     pytest.skip("this Spark cannot write states at a batch of choice", allow_module_level=True)
 
 AGGREGATION = CONVERTIBLE[0]
-# Of operators whose stores are alike one is tried each time.
+# Each of these operators has the same kind of stores as another one.
 ALIKE = (
     "aggregation-format-1-with-windows",
     "duplicates-by-time",
@@ -46,9 +45,7 @@ ALIKE = (
 TRIED = [operator for operator in CONVERTIBLE if IN_FULL or operator.name not in ALIKE]
 
 
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+pytestmark = pytest.mark.usefixtures("short_looks")
 
 
 def converted(source: Path, target: Path) -> Conversion:
@@ -66,7 +63,7 @@ def numbers(directory: Path) -> list[int]:
 
 @contextmanager
 def as_old_spark(spark: SparkSession, is_wanted: bool) -> Iterator[None]:
-    """Let Spark begin a query in a format that it only continues, as it does in its own tests."""
+    """Make Spark begin a query in an old format, as in its own tests."""
     jvm = spark._jvm
     assert jvm is not None
     system = jvm.java.lang.System
@@ -78,7 +75,9 @@ def as_old_spark(spark: SparkSession, is_wanted: bool) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("operator", TRIED, ids=[operator.name for operator in TRIED])
-def test_a_converted_query_goes_on_as_if_it_had_stayed(tmp_path: Path, spark: SparkSession, operator: Operator) -> None:
+def test_a_converted_query_gives_the_results_of_an_unconverted_one(
+    tmp_path: Path, spark: SparkSession, operator: Operator
+) -> None:
     for name in ("spark", "dstl"):
         (tmp_path / name).mkdir()
     theirs = Moving(contender(spark, "default"), operator, tmp_path / "spark")
@@ -112,7 +111,7 @@ def test_a_converted_query_goes_on_as_if_it_had_stayed(tmp_path: Path, spark: Sp
 
 @dataclass
 class Failing(Moving):
-    """A query whose sink takes key and count of the rows of one batch, and then fails."""
+    """A query whose sink fails in one batch, after it has taken the rows."""
 
     fails_at: int | None = None
 
@@ -123,14 +122,16 @@ class Failing(Moving):
             raise RuntimeError("the sink fails after it has taken the rows")
 
 
-def test_a_batch_that_was_interrupted_runs_again_with_the_same_input(tmp_path: Path, spark: SparkSession) -> None:
+def test_an_interrupted_batch_runs_again_with_the_same_input_after_a_conversion(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     ours = Failing(contender(spark, "default"), AGGREGATION, tmp_path, fails_at=2)
     with pytest.raises(StreamingQueryException, match="the sink fails"):
         ours.begin()
     source = ours.checkpoint
     with pytest.raises(CannotConvert, match=r"all tasks of batch 2 of .* were done, and it is not committed"):
         converted(source, tmp_path / "converted")
-    # As if one of them had not been.
+    # Remove the result of one task.
     for name in ("3.delta", ".3.delta.crc"):
         (source / "state/0/1" / name).unlink()
     ours.directory, ours.fails_at = "converted", None
@@ -144,12 +145,12 @@ def test_a_batch_that_was_interrupted_runs_again_with_the_same_input(tmp_path: P
 
 
 def last_counts(query: Moving) -> Counter[str]:
-    """The count of each key that the sink was told last."""
+    """The newest count of each key in the sink."""
     return Counter(dict(json.loads(row) for batch in sorted(query.batches) for row in query.batches[batch]))
 
 
 def counted(events: Path) -> Counter[str]:
-    """How often each key is in the input."""
+    """The count of each key in the input."""
     return Counter(row["key"] for row in rows_of(events))
 
 
@@ -165,7 +166,7 @@ def to_files(session: SparkSession, work: Path, checkpoint: Path) -> None:
     sink.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
 
 
-def test_a_file_sink_has_each_row_once_where_its_last_batch_was_not_committed(
+def test_a_file_sink_has_each_row_once_after_a_conversion_from_an_uncommitted_batch(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     contest = Moving(contender(spark, "default"), AGGREGATION, tmp_path)
@@ -193,7 +194,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path
     return contest.checkpoint
 
 
-def test_a_conversion_whose_process_was_killed_goes_on_where_it_was_and_is_no_checkpoint_before(
+def test_a_killed_conversion_continues_and_leaves_no_usable_checkpoint_before(
     tmp_path: Path, plain: Path, spark: SparkSession
 ) -> None:
     target = tmp_path / "target"
@@ -225,15 +226,13 @@ def test_a_conversion_whose_process_was_killed_goes_on_where_it_was_and_is_no_ch
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory, plain: Path) -> Path:
-    """What that one is converted to."""
+    """The conversion of `plain`."""
     target = tmp_path_factory.mktemp("done") / "target"
     converted(plain, target)
     return target
 
 
-def test_a_second_conversion_mends_what_is_damaged_and_a_third_finds_all_there(
-    tmp_path: Path, plain: Path, done: Path
-) -> None:
+def test_a_repeated_conversion_rewrites_only_damaged_stores(tmp_path: Path, plain: Path, done: Path) -> None:
     target = Path(shutil.copytree(done, tmp_path / "target"))
     sst = next(target.glob("state/0/1/SSTs/*.sst"))
     sst.write_bytes(bytes(sst.stat().st_size))
@@ -244,17 +243,15 @@ def test_a_second_conversion_mends_what_is_damaged_and_a_third_finds_all_there(
     assert (target / "offsets/2").read_bytes() == (done / "offsets/2").read_bytes()
 
 
-def test_rows_at_the_target_that_are_not_those_of_the_checkpoint_are_written_anew(
-    tmp_path: Path, plain: Path, done: Path
-) -> None:
+def test_a_repeated_conversion_rewrites_a_store_with_other_rows(tmp_path: Path, plain: Path, done: Path) -> None:
     target = Path(shutil.copytree(done, tmp_path / "target"))
-    # Each partition is intact, and one is not the right one.
+    # Both partitions are intact, and one is a copy of the other.
     shutil.rmtree(target / "state/0/1")
     shutil.copytree(done / "state/0/0", target / "state/0/1", ignore=shutil.ignore_patterns("_metadata"))
     assert converted(plain, target).written == 1
 
 
-def test_what_is_damaged_or_missing_is_refused_and_named(tmp_path: Path, plain: Path) -> None:
+def test_a_conversion_of_a_damaged_checkpoint_names_the_store(tmp_path: Path, plain: Path) -> None:
     def broken(name: str) -> Path:
         return Path(shutil.copytree(plain, tmp_path / name))
 
@@ -273,7 +270,7 @@ def test_what_is_damaged_or_missing_is_refused_and_named(tmp_path: Path, plain: 
         assert not (tmp_path / name / "metadata").exists()
 
 
-def test_the_command_says_what_it_would_do_and_what_it_did(tmp_path: Path, plain: Path, done: Path) -> None:
+def test_the_convert_command_prints_its_plan_and_its_result(tmp_path: Path, plain: Path, done: Path) -> None:
     def dstl(target: Path, *options: str) -> str:
         result = CliRunner().invoke(main, ["convert", str(plain), str(target), "--stopped", *options])
         assert result.exit_code == 0, result.output

@@ -1,7 +1,8 @@
-"""The incidents of docs/cookbook.md that happen to a query whose stored files are as they should be."""
+"""The incidents of docs/cookbook.md without damaged files."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,25 +13,20 @@ from pyspark.sql import functions as sf
 
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
 from doc_blocks import ROOT, blocks
-from harness import Run
+from harness import Reader, Run
 from recipe import PAGE, Recipe, printed_settings
 from scenarios import Aggregation
 from settings import dstl, log_confs
 from shared_session import contender
-from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.verification import verify
 from spark_facts import LOGS_SNAPSHOTS
 
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+pytestmark = pytest.mark.usefixtures("short_looks")
 
 
-def test_each_incident_of_the_page_is_rehearsed() -> None:
+def test_each_incident_of_the_page_has_a_test() -> None:
     rehearsals = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("test_cookbook*.py")))
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     titles = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
@@ -42,7 +38,7 @@ def test_each_incident_of_the_page_is_rehearsed() -> None:
         assert f"[{title}](#{anchor})" in text
 
 
-def test_two_drivers_on_one_checkpoint(tmp_path: Path) -> None:
+def test_two_drivers_on_one_checkpoint(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, Aggregation.generate(files=4, rows=30))
     (query,) = run.queries
     with Recipe("Two drivers run on one checkpoint", {"/checkpoints/clicks": query.checkpoint}) as recipe:
@@ -50,12 +46,20 @@ def test_two_drivers_on_one_checkpoint(tmp_path: Path) -> None:
             first.wait_for_pause("driver.before-commit-entry")
             with run.start() as second:
                 second.succeed()
+            written = query.written()
             run.resume("driver.before-commit-entry")
             assert first.wait() != 0
+            assert query.written() == written
             recipe.sees(first.log())
+            fenced = re.search(
+                r"\[DSTL_FENCED\] Batch 2 of .* by another driver \(run (\S+) on host (\S+)\)", first.log()
+            )
+            assert fenced, first.failed("the error does not name the other driver")
+        assert run.writer(query, 2) == (fenced[1], fenced[2])
         recipe.sees(recipe.types())
         recipe.sees(recipe.types())
     run.check()
+    run.check_state(reader)
 
 
 def test_a_killed_driver(tmp_path: Path) -> None:
@@ -95,23 +99,23 @@ def test_a_base_path_that_cannot_be_used(tmp_path: Path, spark: SparkSession) ->
     (tmp_path / "logs" / "wrong").write_text("a file, in which there can be no directory")
     places = {"/checkpoints/clicks": clicks.checkpoint, "/logs": tmp_path / "logs"}
     with Recipe("The log's storage cannot be used", places) as recipe:
-        recipe.sees(clicks.fails(2, dstl(basePath=str(tmp_path / "logs" / "wrong" / "clicks"))))
+        recipe.sees(clicks.fail(2, dstl(basePath=str(tmp_path / "logs" / "wrong" / "clicks"))))
         assert not list(clicks.checkpoint.glob("commits/*"))
-        clicks.goes_on(confs=recipe.sets())
+        clicks.resume(confs=recipe.sets())
         recipe.sees(recipe.types())
-    clicks.is_right()
+    clicks.check()
 
 
-def test_a_log_that_is_not_where_it_is_looked_for(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_log_in_another_place(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path / "query", files=4, settings=dstl(inline__maxSegmentSize="0"))
     places = {"/checkpoints/clicks": clicks.checkpoint, "/logs": tmp_path / "logs"}
     with Recipe("The log is not where the query looks for it", places) as recipe:
-        clicks.goes_on(2, dstl(basePath=str(tmp_path / "logs" / "clicks")))
-        recipe.sees(clicks.fails(1, dstl(basePath=str(tmp_path / "logs" / "elsewhere"))))
+        clicks.resume(2, dstl(basePath=str(tmp_path / "logs" / "clicks")))
+        recipe.sees(clicks.fail(1, dstl(basePath=str(tmp_path / "logs" / "elsewhere"))))
         settings = recipe.sets()
         recipe.sees(recipe.types())
-        clicks.goes_on(confs=settings)
-    clicks.is_right()
+        clicks.resume(confs=settings)
+    clicks.check()
 
 
 def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
@@ -121,16 +125,16 @@ def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
     places = {"/checkpoints/clicks": clicks.checkpoint, "/checkpoints/copy": copy, "/logs": tmp_path / "logs"}
     original = dstl(basePath=str(tmp_path / "logs" / "clicks"))
     with Recipe("A copy of a checkpoint does not start", places) as recipe:
-        clicks.goes_on(2, original)
+        clicks.resume(2, original)
         shutil.copytree(clicks.checkpoint, copy)
         kept = clicks.checkpoint
-        recipe.sees(clicks.moved(copy).fails(1, original))
+        recipe.sees(clicks.move_to(copy).fail(1, original))
         recipe.types()
-        clicks.goes_on(confs=recipe.sets())
-        clicks.is_right()
-        clicks.moved(kept).goes_on(confs=original)
+        clicks.resume(confs=recipe.sets())
+        clicks.check()
+        clicks.move_to(kept).resume(confs=original)
         recipe.sees(recipe.types())
-    clicks.is_right()
+    clicks.check()
 
 
 @pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files, made when Spark makes them")
@@ -138,24 +142,24 @@ def test_a_log_that_grows(tmp_path: Path, spark: SparkSession) -> None:
     never = dstl(materialize__interval="24h", materialize__replayCost="0")
     clicks = Clicks.create(spark, tmp_path, files=120, settings=RETAIN_LITTLE)
     with Recipe("The log grows, and restarts take long", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
-        clicks.goes_on(8, never)
+        clicks.resume(8, never)
         recipe.sees(recipe.types())
         recipe.types()
-        # What is small would wait for more of its kind longer than these batches take.
+        # Small files would wait longer for others than these batches take.
         quick = {key: SNAPSHOTS[key] for key in SNAPSHOTS if "minDeltas" in key or "persistDelay" in key}
         settings = recipe.sets() | quick
-        clicks.goes_on(8, settings)
-        # Snapshots are made in the background, count when the entry of a later batch has them, and then others go.
+        clicks.resume(8, settings)
+        # Snapshots are uploaded in the background and listed by a later entry; then retention deletes older entries.
         while clicks.later and min(clicks.run.committed(clicks.query)) == 0:
-            clicks.goes_on(8, settings)
+            clicks.resume(8, settings)
         assert min(clicks.run.committed(clicks.query)) > 0
         recipe.sees(recipe.types())
-    clicks.goes_on()
-    clicks.is_right()
+    clicks.resume(2)
+    clicks.check()
 
 
 def test_a_bug_in_a_query_whose_sink_is_files(tmp_path: Path, spark: SparkSession) -> None:
-    """Whether the sink of `foreachBatch` minds is seen with the entry that is damaged."""
+    """The incident of the damaged entry has a sink of `foreachBatch`."""
     wrong = Aggregation.generate(files=6, rows=30)
     wrong.write(tmp_path / "all")
     (tmp_path / "events").mkdir()
@@ -200,9 +204,9 @@ def test_leaving_for_stock_spark(tmp_path: Path, spark: SparkSession) -> None:
     stock = tmp_path / "stock"
     places = {"/checkpoints/clicks-stock": stock, "/checkpoints/clicks": clicks.checkpoint}
     with Recipe("Back to stock Spark", places) as recipe:
-        clicks.goes_on(2)
+        clicks.resume(2)
         recipe.types()
         clicks.provider = "spark"
-        clicks.moved(stock).goes_on(confs=recipe.sets())
+        clicks.move_to(stock).resume(confs=recipe.sets())
     assert list(stock.glob("state/**/*.changelog"))
-    clicks.is_right()
+    clicks.check()

@@ -1,4 +1,4 @@
-"""The incidents of docs/cookbook.md in which stored objects are damaged or lost."""
+"""The incidents of docs/cookbook.md with damaged or lost objects."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from pyspark.sql import SparkSession
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
 from recipe import Recipe
-from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console
 from spark_facts import LOGS_SNAPSHOTS, REPAIRS_SNAPSHOTS
 from test_stop_and_damage import damage
 
-
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+pytestmark = pytest.mark.usefixtures("short_looks")
 
 
 def test_a_damaged_commit_entry(tmp_path: Path, spark: SparkSession) -> None:
@@ -30,62 +24,60 @@ def test_a_damaged_commit_entry(tmp_path: Path, spark: SparkSession) -> None:
     entry = clicks.checkpoint / "commits" / "2"
     places = {"/checkpoints/clicks": clicks.checkpoint, "/backup/clicks": tmp_path / "backup"}
     with Recipe("A commit entry is damaged", places) as recipe:
-        clicks.goes_on(4)
+        clicks.resume(4)
         shutil.copytree(clicks.checkpoint, tmp_path / "backup")
         damage(entry, "segment")
-        recipe.sees(clicks.fails())
+        recipe.sees(clicks.fail())
         recipe.sees(recipe.types(console.DAMAGED))
         recipe.sees(recipe.types())
         damage(entry, "segment")
         recipe.sees(recipe.types())
-        clicks.forgets(after=1)
-        clicks.goes_on()
+        clicks.delete_output(after=1)
+        clicks.resume()
         recipe.sees(recipe.types())
-    clicks.is_right()
+    clicks.check()
 
 
 @pytest.mark.skipif(not REPAIRS_SNAPSHOTS, reason="this Spark loads no older snapshot where the newest is lost")
 def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path, files=36, settings=SNAPSHOTS)
     with Recipe("A snapshot is lost", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
-        for path in goes_on_to_a_snapshot(clicks):
+        for path in run_to_a_snapshot(clicks):
             path.unlink()
         before = unusable_snapshots(spark)
-        clicks.goes_on(1)
+        clicks.resume(1)
         assert unusable_snapshots(spark) > before
         recipe.sees(recipe.types(console.DAMAGED))
-        clicks.goes_on(4, RETAIN_LITTLE)
+        clicks.resume(4, RETAIN_LITTLE)
         while clicks.later and not is_intact(clicks.checkpoint):
-            clicks.goes_on(4, RETAIN_LITTLE)
+            clicks.resume(4, RETAIN_LITTLE)
         recipe.sees(recipe.types())
-    clicks.goes_on()
-    clicks.is_right()
+    clicks.resume(2)
+    clicks.check()
 
 
 @pytest.mark.skipif(REPAIRS_SNAPSHOTS, reason="this Spark loads an older snapshot where the newest is lost")
 @pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files, made when Spark makes them")
-def test_a_lost_snapshot_stops_the_query_where_spark_loads_no_older_one_until_it_is_put_back(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_query_on_an_older_spark_fails_until_a_lost_snapshot_is_restored(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path, files=36, settings=SNAPSHOTS)
-    lost = {path: tmp_path / path.name for path in goes_on_to_a_snapshot(clicks)}
+    lost = {path: tmp_path / path.name for path in run_to_a_snapshot(clicks)}
     for path, elsewhere in lost.items():
         path.rename(elsewhere)
-    said = clicks.fails(1)
+    said = clicks.fail(1)
     assert "DSTL_MISSING_LOG_OBJECT" in said
     assert any(str(path) in said for path in lost)
     for path, elsewhere in lost.items():
         elsewhere.rename(path)
-    clicks.goes_on()
-    clicks.is_right()
+    clicks.resume(2)
+    clicks.check()
 
 
-def goes_on_to_a_snapshot(clicks: Clicks) -> list[Path]:
-    """Let the query run until it has a snapshot to be loaded from, and return the data files of that."""
-    clicks.goes_on(4)
-    # They are made in the background, and are in the entry of a later batch.
+def run_to_a_snapshot(clicks: Clicks) -> list[Path]:
+    """Run the query until it has a snapshot; returns the data files of the newest one."""
+    clicks.resume(4)
+    # Snapshots are uploaded in the background and listed by the entry of a later batch.
     while clicks.later and not files_of_the_newest_snapshot(clicks.checkpoint):
-        clicks.goes_on(4)
+        clicks.resume(4)
     found = files_of_the_newest_snapshot(clicks.checkpoint)
     assert found
     return found
@@ -97,7 +89,7 @@ def is_intact(root: Path) -> bool:
 
 
 def files_of_the_newest_snapshot(root: Path) -> list[Path]:
-    """The data files that a store would be loaded from; none as long as there is no snapshot."""
+    """The data files of the newest snapshot, if there is one."""
     with spark_dstl.open(str(root)) as checkpoint:
         snapshots = checkpoint.snapshots().to_pylist()
         newest = max(snapshots, key=lambda row: int(row["version"]), default={"batch": None})["batch"]
@@ -107,6 +99,6 @@ def files_of_the_newest_snapshot(root: Path) -> list[Path]:
 
 
 def unusable_snapshots(spark: SparkSession) -> int:
-    """How many snapshots stores of this process could not be loaded from."""
+    """The number of snapshots that stores of this process could not load."""
     ours = cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.dstl
     return int(ours.DstlEnvironment.get().resources().replayMetrics().skippedSnapshot().value())

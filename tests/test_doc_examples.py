@@ -1,4 +1,4 @@
-"""The examples of the pages: each is run by a test, or says that it is not, and why."""
+"""Each example of the documentation runs in a test, or is marked with a reason why not."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from clicks import Clicks
 from doc_blocks import ROOT, RUNNABLE, Block, blocks, dstl, here, lines_of, pages, runnable
 from settings import base_confs
 from shared_session import contender
-from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.verification import verify
 
-# By page and language, the file whose tests run all that is not marked.
+pytestmark = pytest.mark.usefixtures("short_looks")
+
+# The file whose tests run the unmarked examples of a page and language.
 RUN_BY = {
     ("README.md", "python"): "tests/test_readme.py",
     ("docs/commands.md", "sh"): "tests/test_doc_examples.py",
@@ -36,22 +36,21 @@ RUN_BY = {
     ("docs/tutorial.md", "python"): "tests/test_tutorial.py",
     ("docs/tutorial.md", "sh"): "tests/test_tutorial.py",
 }
-# Commands that look at a driver, which tests/test_monitoring.py has, and one for checkpoints of another provider, which
-# tests/test_convert.py has.
+# tests/test_monitoring.py runs the commands that watch a driver, tests/test_convert.py the one for other providers.
 ELSEWHERE = ("dstl report", "dstl watch", "dstl convert")
 BATCHES = 4
-# The pages speak of later batches than there are here.
+# The pages have later batches than the checkpoint here.
 NUMBERS = {"1041": "2", "1040": "1"}
 
 
-def test_each_example_is_run_or_says_why_not() -> None:
+def test_each_example_has_a_test_or_a_reason() -> None:
     found = {(block.page, block.language) for page in pages() for block in blocks(page) if block.not_run is None}
     assert {one for one in found if one[1] in RUNNABLE} == set(RUN_BY)
     for (page, _), test in RUN_BY.items():
         assert Path(page).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not name {page}"
 
 
-def test_a_fence_that_is_not_closed_or_has_no_language_of_its_own_is_not_overlooked() -> None:
+def test_the_parser_finds_every_fence_of_a_page() -> None:
     for page in pages():
         fences = re.findall(r"^ *```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         assert len(fences) == 2 * len(blocks(page)), page
@@ -59,7 +58,7 @@ def test_a_fence_that_is_not_closed_or_has_no_language_of_its_own_is_not_overloo
 
 @pytest.fixture(scope="module")
 def checkpoints(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the checkpoint `clicks`; not to be changed."""
+    """A directory with the checkpoint `clicks`. Tests do not change it."""
     work = tmp_path_factory.mktemp("examples")
     (work / "pages").mkdir()
     session = contender(spark, "dstl")
@@ -75,9 +74,7 @@ def checkpoints(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """What the pages name, as it is here: a copy of the checkpoint, in a directory that commands may write to."""
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+    """The paths here for those of the pages: a copy of the checkpoint, in a writable directory."""
     monkeypatch.chdir(tmp_path)
     for jar in ("hadoop-aws-3.5.0.jar", "bundle.jar"):
         with zipfile.ZipFile(tmp_path / jar, "w"):
@@ -103,7 +100,7 @@ def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], 
 
 
 def submit(line: str, work: Path) -> None:
-    """Run it in a shell; the query is one that looks whether it was configured."""
+    """Run the line in a shell, with a query that prints the configured file manager."""
     found = re.fullmatch(r"spark-submit \$\((dstl config .*)\) (my_query\.py)", line)
     assert found is not None
     (work / found[2]).write_text(
@@ -135,5 +132,5 @@ def test_the_python_of_a_page_runs(
     names: dict[str, object] = {"spark_dstl": spark_dstl, "SparkSession": SparkSession, "spark": spark}
     clicks = Clicks.create(spark, tmp_path / "query", files=1)
     if "query" in block.text:
-        names["query"] = clicks.goes_on()
+        names["query"] = clicks.resume()
     exec(compile(here(block.text, places), block.place, "exec"), names)

@@ -1,4 +1,4 @@
-"""An exported checkpoint is continued by stock Spark, which goes on as if there had never been a log."""
+"""Stock Spark continues from an exported checkpoint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spark_dstl.checkpoint.export.export import Exported
 from spark_facts import FORMATS, HAS_PROCESSORS, LOGS_SNAPSHOTS
 from width_operators import OPERATORS
 
-# A snapshot of each version, as soon as there is one; the last is in an entry if uploading is quick enough.
+# Each version gets a snapshot at once; whether an entry holds the last depends on the time of its upload.
 OFTEN = {f"{STATE_STORE}.dstl.materialize.replayCost": "100000", f"{STATE_STORE}.minDeltasForSnapshot": "1"}
 
 
 def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool = False) -> Moving:
-    """A query that has run for some batches and is stopped; with `uploads` it has uploaded snapshots meanwhile."""
+    """A query that has run for some batches and is stopped; with `uploads` it has uploaded snapshots."""
     work.mkdir(exist_ok=True)
     contest = Moving(session, operator, work)
     query = contest._start(operator.query, processingTime="0 seconds")
@@ -31,7 +31,7 @@ def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool =
             contest._add(number, number + 1)
             query.processAllAvailable()
             deadline = time.monotonic() + 60
-            # The first version is not due for one.
+            # The first version gets no snapshot.
             while uploads and number > 0 and not list((contest.checkpoint / "dstl" / "data").rglob("*.log")):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
@@ -41,7 +41,7 @@ def begun(session: SparkSession, operator: Operator, work: Path, uploads: bool =
 
 
 def exported(checkpoint: Checkpoint, target: Path) -> Exported:
-    """Export once the application, which lives on, has uploaded what it still had."""
+    """Export as soon as the application, which continues, has ended its uploads."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -61,7 +61,7 @@ if IN_FULL and HAS_PROCESSORS:
 
 
 @pytest.mark.parametrize(("operator", "provider", "version"), EXPORTED.values(), ids=EXPORTED.keys())
-def test_stock_spark_continues_what_was_exported(
+def test_stock_spark_continues_from_an_exported_checkpoint(
     tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
 ) -> None:
     theirs = begun(contender(spark, "spark", version), operator, tmp_path / "spark")
@@ -94,7 +94,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pat
     return begun(contender(spark, "dstl"), OPERATORS[0], tmp_path_factory.mktemp("logged")).checkpoint
 
 
-def test_an_export_that_was_interrupted_goes_on_and_repairs_what_is_half_written(tmp_path: Path, logged: Path) -> None:
+@pytest.mark.usefixtures("short_looks")
+def test_a_repeated_export_rewrites_only_damaged_objects(tmp_path: Path, logged: Path) -> None:
     target = tmp_path / "target"
     with spark_dstl.open(str(logged)) as checkpoint:
         first = checkpoint.export(str(target), stopped=True)
@@ -109,7 +110,8 @@ def test_an_export_that_was_interrupted_goes_on_and_repairs_what_is_half_written
     assert again.kept == first.written - 2
 
 
-def test_what_is_not_of_the_checkpoint_is_never_written_over(tmp_path: Path, logged: Path) -> None:
+@pytest.mark.usefixtures("short_looks")
+def test_an_export_overwrites_no_foreign_objects(tmp_path: Path, logged: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "theirs").write_text("theirs")
     with spark_dstl.open(str(logged)) as checkpoint:
@@ -120,7 +122,8 @@ def test_what_is_not_of_the_checkpoint_is_never_written_over(tmp_path: Path, log
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["theirs"]
 
 
-def test_what_cannot_be_rebuilt_is_not_exported(tmp_path: Path, logged: Path) -> None:
+@pytest.mark.usefixtures("short_looks")
+def test_a_damaged_checkpoint_is_not_exported(tmp_path: Path, logged: Path) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(logged, damaged)
     newest = max(

@@ -1,9 +1,7 @@
-"""Checkpoints of real queries, inspected, verified and rolled back without a JVM, while they run and afterwards."""
+"""Checkpoints of real queries are inspected, verified and rolled back without a JVM, during a run and afterwards."""
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,25 +11,24 @@ from pyspark.sql import SparkSession
 
 import query_driver
 import spark_dstl
-from harness import Query, Run
+from clicks import Clicks
+from harness import Run
 from imitation import imitation
 from s3 import ROOT, environment
 from scenarios import Aggregation
 from servers import BUCKET, S3Server
-from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
+from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
 from shared_session import contender
-from spark_dstl.commands import console, main
+from spark_dstl.commands import main
 
 FILES = 6
-# A snapshot of each store after almost every batch, in the entry that follows.
+# Each store makes a snapshot after almost every batch, which the next commit entry holds.
 SNAPSHOTS = {
     **dstl(materialize__replayCost="100000", batch__persistDelay="100ms"),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
 }
-# With the name of Spark's provider snapshots are plain files.
+# With the name of Spark's provider, snapshots are plain files.
 PLAIN_SNAPSHOTS = {
-    **log_confs(),
-    **stock_confs(),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
     f"{STATE_STORE}.maintenanceInterval": "100ms",
 }
@@ -41,15 +38,9 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
-def new_run(work: Path, files: int = FILES, confs: dict[str, str] | None = None) -> Run:
+def new_run(work: Path, files: int, confs: dict[str, str]) -> Run:
     work.mkdir(parents=True)
-    return Run.create(work, Aggregation.generate(files=files, rows=30), confs=confs or {})
-
-
-def run_to_the_end(run: Run) -> None:
-    """In a process of its own, whose executors know nothing but what is on storage."""
-    with run.start() as driver:
-        driver.succeed()
+    return Run.create(work, Aggregation.generate(files=files, rows=30), confs=confs)
 
 
 def checkpoint_of(run: Run) -> Path:
@@ -58,8 +49,8 @@ def checkpoint_of(run: Run) -> Path:
 
 @pytest.fixture(scope="module", params=[1, 2])
 def made(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A query that has come to its end, with state in the log and snapshots in it; not to be changed."""
-    run = new_run(tmp_path_factory.mktemp("inspected") / "made")
+    """A finished query with snapshots in its log. Tests do not change its checkpoint."""
+    run = new_run(tmp_path_factory.mktemp("inspected") / "made", FILES, {})
     session = contender(spark, "dstl", request.param)
     for key, value in SNAPSHOTS.items():
         session.conf.set(key, value)
@@ -68,20 +59,15 @@ def made(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
 
 
 @pytest.fixture
-def copied(made: Run, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(checkpoint_of(made), tmp_path / "copied"))
-
-
-@pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A server that speaks S3's protocol, which the commands find."""
+    """An S3 server that the commands find by the environment."""
     with imitation() as server:
         for name, value in environment(server.address).items():
             monkeypatch.setenv(name, value)
         yield server
 
 
-def test_a_checkpoint_of_a_query_is_intact_and_tells_what_is_in_it(made: Run) -> None:
+def test_the_checkpoint_of_a_finished_query_is_intact_and_lists_its_stores(made: Run) -> None:
     root = checkpoint_of(made)
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0, result.output
@@ -98,7 +84,7 @@ def test_a_checkpoint_of_a_query_is_intact_and_tells_what_is_in_it(made: Run) ->
     assert summary.provider == "DstlStateStoreProvider"
 
 
-def test_it_is_read_from_s3_as_well(made: Run, s3: S3Server) -> None:
+def test_commands_print_the_same_for_a_checkpoint_on_s3(made: Run, s3: S3Server) -> None:
     there = f"{ROOT}/q"
     root = checkpoint_of(made)
     for path in root.rglob("*"):
@@ -111,63 +97,44 @@ def test_it_is_read_from_s3_as_well(made: Run, s3: S3Server) -> None:
         assert command(same[0], str(root), *same[1:]).output == command(same[0], there, *same[1:]).output
 
 
-def test_a_query_goes_on_from_the_batch_it_was_rolled_back_to(tmp_path: Path) -> None:
-    run = new_run(tmp_path / "run", confs={**log_confs(), **SNAPSHOTS, FORMAT_VERSION: "2"})
-    run_to_the_end(run)
-    root = checkpoint_of(run)
-    newest = max(run.committed(run.queries[0]))
-    result = command("rollback", str(root), "--to", "2", "--apply", "--stopped")
+@pytest.mark.usefixtures("short_looks")
+def test_a_query_continues_from_the_batch_of_a_rollback(tmp_path: Path, spark: SparkSession) -> None:
+    clicks = Clicks.create(spark, tmp_path / "run", FILES, {**SNAPSHOTS, FORMAT_VERSION: "2"})
+    clicks.resume()
+    root = str(clicks.checkpoint)
+    result = command("rollback", root, "--to", "2", "--apply", "--stopped")
     assert result.exit_code == 0, result.output
-    assert run.committed(run.queries[0]) == {0, 1, 2}
-    assert command("verify", str(root), "--deep").exit_code == 0
-    forget(run.queries[0], 2)
-    run_to_the_end(run)
-    assert max(run.committed(run.queries[0])) in range(3, newest + 1)
-    run.check()
-    result = command("verify", str(root), "--deep")
+    assert clicks.run.committed(clicks.query) == {0, 1, 2}
+    assert command("verify", root, "--deep").exit_code == 0
+    clicks.delete_output(after=2)
+    clicks.resume()
+    # The file source has its own log, so one batch may read several files now.
+    assert max(clicks.run.committed(clicks.query)) in range(3, FILES)
+    clicks.check()
+    result = command("verify", root, "--deep")
     assert result.exit_code == 0, result.output
 
 
-def test_a_query_goes_on_from_wherever_a_rollback_was_interrupted(tmp_path: Path) -> None:
-    """Where snapshots are plain files, one of which an abandoned batch has left."""
-    run = new_run(tmp_path / "run", confs=PLAIN_SNAPSHOTS)
-    run_to_the_end(run)
-    root = checkpoint_of(run)
+@pytest.mark.usefixtures("short_looks")
+def test_a_query_continues_after_an_interrupted_rollback(tmp_path: Path, spark: SparkSession) -> None:
+    """Snapshots are plain files here, and the rolled back batches have left one."""
+    clicks = Clicks.create(spark, tmp_path / "run", FILES, PLAIN_SNAPSHOTS, provider="stock")
+    clicks.resume()
+    root = clicks.checkpoint
     with spark_dstl.open(str(root)) as checkpoint:
         planned = checkpoint.plan_rollback(2).objects
     assert any(name.endswith(".zip") for name in planned)
-    # In the middle of a batch: its commit entry has gone, its offsets have not.
+    # It ends in the middle of batch 4: the commit entry is deleted, the offsets are not.
     for name in planned[: planned.index("offsets/4")]:
         (root / name).unlink()
-    run_to_the_end(run)
-    run.check()
+    clicks.resume()
+    clicks.check()
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0, result.output
 
 
-def test_damage_is_named_and_the_way_back_leads_to_a_query_that_runs(tmp_path: Path) -> None:
-    # No store is snapshotted in so short a time: all later batches need the damaged one.
-    run = new_run(tmp_path / "run", confs=log_confs())
-    run_to_the_end(run)
-    root = checkpoint_of(run)
-    entry = root / "commits/4"
-    content = bytearray(entry.read_bytes())
-    content[content.index(b"DSTLLOG\n") + 24 + 5] ^= 0xFF
-    entry.write_bytes(bytes(content))
-    result = command("verify", str(root), "--deep")
-    assert result.exit_code == console.DAMAGED
-    assert f"damage: {entry} at offset " in result.output
-    (back,) = re.findall(r"^  dstl (rollback .*)$", result.output, re.MULTILINE)
-    assert back == f"rollback {root} --to 3"
-    assert command(*back.split(), "--apply", "--stopped").exit_code == 0
-    forget(run.queries[0], 3)
-    run_to_the_end(run)
-    run.check()
-    assert command("verify", str(root), "--deep").exit_code == 0
-
-
-def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path) -> None:
-    """It commits, snapshots and lets go of entries and data files all the time."""
+def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path) -> None:
+    """The query commits batches, makes snapshots and deletes entries and data files meanwhile."""
     confs = {
         **log_confs(),
         **SNAPSHOTS,
@@ -176,7 +143,7 @@ def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path) -> None:
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
         f"{STATE_STORE}.maintenanceInterval": "100ms",
     }
-    run = new_run(tmp_path / "run", files=30, confs=confs)
+    run = new_run(tmp_path / "run", 30, confs)
     root = checkpoint_of(run)
     query = run.queries[0]
     looks = 0
@@ -189,22 +156,9 @@ def test_nothing_that_a_running_query_does_is_damage(tmp_path: Path) -> None:
         driver.succeed()
     assert looks > 3
     assert min(run.committed(query)) > 3
-    # Whether the run has marked its end is not sure: the process may have exited first.
+    # The process may have exited before the run marked its end.
     result = command("gc", str(root), "--apply", "--stopped")
     assert result.exit_code == 0, result.output
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0
     assert "left over" not in result.output
-
-
-def test_objects_that_go_leave_the_copy_as_it_is(copied: Path) -> None:
-    """The copy of a checkpoint is one: nothing in it names its place."""
-    assert command("verify", str(copied), "--deep").exit_code == 0
-    assert f"checkpoint       {copied}" in command("show", str(copied)).output
-
-
-def forget(query: Query, batch: int) -> None:
-    """Remove the output of later batches from the sink, as a rollback requires."""
-    for path in query.output.glob("*.json"):
-        if int(path.stem) > batch:
-            path.unlink()
