@@ -1,8 +1,7 @@
-"""Where a query runs: executors that come and go, Spark Connect, two drivers by mistake; all restart in the middle."""
+"""Queries run on executors that end early, over Spark Connect, and on two drivers at once."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -12,12 +11,12 @@ from scenarios import Aggregation, ProcessedAggregation
 from settings import dstl, jars, log_confs
 from spark_facts import HAS_PROCESSORS_OF_ROWS
 
-# What Python says first of a query that failed.
+# The first line of Python's error.
 FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: \[DSTL_FENCED\]"
 
 
-def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_path: Path, reader: Reader) -> None:
-    """All executors go when all tasks of a batch have sealed, and before anything of it was uploaded."""
+def test_a_terminated_executor_uploads_its_segments_before_it_ends(tmp_path: Path, reader: Reader) -> None:
+    """All executors get SIGTERM after all tasks of a batch have sealed, and before any upload."""
     late_uploads = dstl(inline__maxSegmentSize="0", batch__persistDelay="1h")
     run = Run.create(
         tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **late_uploads}
@@ -34,8 +33,8 @@ def test_an_executor_that_is_told_to_end_uploads_what_waits_before_it_does(tmp_p
     run.check_state(reader)
 
 
-def test_executors_that_are_decommissioned_upload_what_waits_while_they_live(tmp_path: Path, reader: Reader) -> None:
-    """With nobody to take their blocks they do not end by themselves; the driver asks for nothing meanwhile."""
+def test_a_decommissioned_executor_uploads_its_segments_while_it_lives(tmp_path: Path, reader: Reader) -> None:
+    """No other executor can take the blocks, so none ends; meanwhile the paused driver requests no upload."""
     confs = {
         **log_confs(),
         **dstl(inline__maxSegmentSize="0", batch__persistDelay="1h"),
@@ -66,10 +65,8 @@ def test_executors_that_are_decommissioned_upload_what_waits_while_they_live(tmp
     run.check_state(reader)
 
 
-def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the_jar(
-    tmp_path: Path, reader: Reader
-) -> None:
-    """The server is killed in the middle of a commit; the query goes on with another one."""
+def test_a_spark_connect_session_uses_the_log_of_a_server_with_the_jar(tmp_path: Path, reader: Reader) -> None:
+    """The server is killed in the middle of a commit; the query continues on another server."""
     scenario = ProcessedAggregation if HAS_PROCESSORS_OF_ROWS else Aggregation
     run = Run.create(tmp_path, scenario.generate(), confs={"spark.jars": jars()})
     run.transform_with_state = HAS_PROCESSORS_OF_ROWS
@@ -86,39 +83,18 @@ def test_a_session_of_spark_connect_gets_the_log_from_a_server_that_has_only_the
     run.check_state(reader)
 
 
-def test_executors_come_with_the_work_and_go_without_it(tmp_path: Path, reader: Reader) -> None:
+def test_a_query_runs_under_dynamic_allocation(tmp_path: Path, reader: Reader) -> None:
     confs = {**log_confs(), **FROM_NONE_TO_TWO}
     run = Run.create(tmp_path, Aggregation.generate(), master=MASTER, confs=confs)
     come_and_go(run)
-    with run.start() as driver:
+    with run.start(confs={"spark.master": "local[2]"}) as driver:
         driver.succeed()
     run.check()
     run.check_state(reader)
 
 
-def test_of_two_drivers_on_one_checkpoint_the_late_one_stops_and_names_the_other(
-    tmp_path: Path, reader: Reader
-) -> None:
-    run = Run.create(tmp_path, Aggregation.generate())
-    with run.start("driver.before-commit-entry=pause@3") as late:
-        late.wait_for_pause("driver.before-commit-entry")
-        with run.start() as first:
-            first.succeed()
-        written = run.queries[0].written()
-        run.resume("driver.before-commit-entry")
-        assert late.wait() != 0
-        assert run.queries[0].written() == written
-        fenced = re.search(rf"{FIRST} Batch 3 of .* by another driver \(run (\S+) on host (\S+)\)", late.log())
-        assert fenced, late.failed("the error does not name the other driver")
-    assert writer_of(run, 3) == (fenced[1], fenced[2])
-    run.check()
-    run.check_state(reader)
-
-
-def test_of_two_drivers_that_do_not_meet_in_one_batch_the_late_one_stops_before_its_next_and_names_the_other(
-    tmp_path: Path, reader: Reader
-) -> None:
-    """The late one has committed a batch; before it begins the next one, the other has begun it, and gone on."""
+def test_a_replaced_driver_is_fenced_before_its_next_batch(tmp_path: Path, reader: Reader) -> None:
+    """The late driver has committed batch 3; before it begins batch 4, its successor commits it and those after it."""
     run = Run.create(tmp_path, Aggregation.generate())
     with run.start("driver.after-commit-entry=pause@3") as late:
         late.wait_for_pause("driver.after-commit-entry")
@@ -130,13 +106,6 @@ def test_of_two_drivers_that_do_not_meet_in_one_batch_the_late_one_stops_before_
         assert run.queries[0].written() == written
         fenced = re.search(rf"{FIRST} Another driver \(the newest run is (\S+) on host (\S+)\)", late.log())
         assert fenced, late.failed("the error does not name the other driver")
-    assert writer_of(run, 4) == (fenced[1], fenced[2])
+    assert run.writer(run.queries[0], 4) == (fenced[1], fenced[2])
     run.check()
     run.check_state(reader)
-
-
-def writer_of(run: Run, batch: int) -> tuple[str, str]:
-    """The run and the host that a commit entry names."""
-    entry = (Path(run.queries[0].checkpoint) / "commits" / str(batch)).read_bytes()
-    note = json.loads(entry.splitlines()[2])
-    return note["run"], note["host"]
