@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness import Run
 
 MASTER = "local-cluster[2,1,1024]"
+# Shorter timeouts end executors between batches, and each start of one takes seconds of a processor.
 FROM_NONE_TO_TWO = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
@@ -12,8 +13,8 @@ FROM_NONE_TO_TWO = {
     "spark.dynamicAllocation.initialExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
-    "spark.dynamicAllocation.executorIdleTimeout": "1s",
-    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+    "spark.dynamicAllocation.executorIdleTimeout": "4s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "4s",
 }
 
 
