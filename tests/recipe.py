@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from doc_blocks import Block, blocks, dstl, here, lines_of
+from documents import Block, blocks, dstl, here, lines_of
 
 PAGE = "docs/cookbook.md"
 # Stands for any text.

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import ROOT, blocks
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
-from doc_blocks import ROOT, blocks
-from harness import Reader, Run
+from harness import Run
 from recipe import PAGE, Recipe, printed_settings
 from scenarios import Aggregation
 from settings import dstl, log_confs

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from documents import dstl, lines_of, runnable
 from pyspark.sql import SparkSession
 
 import query_driver
 import spark_dstl
-from doc_blocks import dstl, lines_of, runnable
 from driver_process import start_driver
 from harness import Run, free_port
 from monitored import BATCHES, Place, browser, collecting, monitored, rendered

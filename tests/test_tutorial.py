@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from documents import ROOT, Block, blocks
 
 import spark_dstl
-from doc_blocks import ROOT, Block, blocks
 from harness import free_port
 from settings import COMPILER
 from terminal import Terminal

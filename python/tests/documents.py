@@ -1,17 +1,30 @@
-"""What README.md, CONTRIBUTING.md and the pages of docs/ tell people to type, and where they lead them."""
+"""What README.md, CONTRIBUTING.md and the pages of docs/ tell people to type, and where they lead them.
+
+A block that no test can run says so in the line before it, and why: `<!-- not run: needs a cluster -->`.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from click.testing import CliRunner, Result
+
+from spark_dstl.commands import main
+
 ROOT = Path(__file__).resolve().parents[2]
 
-_BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<content>.*?)^ *```$", re.DOTALL | re.MULTILINE)
+# Code that a reader types. Settings, signatures and output are marked as something else.
+RUNNABLE = ("python", "sh", "bash", "scala")
+
+_BLOCK = re.compile(
+    r"^(?: *<!-- not run: (?P<why>.+?) -->\n+)?(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
@@ -37,6 +50,23 @@ class Command:
         return self.words[len(beginning) :] if self.words[: len(beginning)] == beginning else None
 
 
+@dataclass(frozen=True)
+class Block:
+    """A block of code: its page, the heading of the second level above it, its first line, and its text."""
+
+    page: str
+    heading: str
+    line: int
+    language: str
+    text: str
+    not_run: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The page and line, for the messages of tests."""
+        return f"{self.page}:{self.line}"
+
+
 class Page:
     """One Markdown file."""
 
@@ -45,12 +75,10 @@ class Page:
         self.name = str(path.relative_to(ROOT))
         self.text = path.read_text(encoding="utf-8")
 
-    def blocks(self, *languages: str) -> Iterator[str]:
-        """Return the content of each block of code in one of these languages."""
-        for block in _BLOCK.finditer(self.text):
-            if block["language"] in languages:
-                lines = block["content"].splitlines()
-                yield "\n".join(line.removeprefix(block["indent"]) for line in lines) + "\n"
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All blocks of code, in their order."""
+        return blocks_of(self.name, self.text)
 
     @cached_property
     def prose(self) -> str:
@@ -61,8 +89,9 @@ class Page:
     def commands(self) -> list[Command]:
         """All commands: those of blocks, and those within sentences."""
         found = []
-        for block in self.blocks("sh"):
-            for line in block.replace("\\\n", " ").splitlines():
+        for block in self.blocks:
+            lines = block.text.replace("\\\n", " ").splitlines() if block.language == "sh" else []
+            for line in lines:
                 found += [Command(self.name, words, True) for words in _commands(line)]
         for span in _SPAN.findall(self.prose):
             found += [Command(self.name, words, False) for words in _commands(span)]
@@ -92,6 +121,66 @@ def pages() -> list[Page]:
         for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
         if path.exists()
     ]
+
+
+def blocks_of(page: str, text: str) -> list[Block]:
+    """Return the blocks of code in a text."""
+    headings = [(found.start(), found[1]) for found in re.finditer(r"^## (.+)$", text, re.MULTILINE)]
+    return [
+        Block(
+            page,
+            next((title for at, title in reversed(headings) if at < found.start()), ""),
+            text.count("\n", 0, found.start("language")) + 1,
+            found["language"],
+            re.sub(rf"^{found['indent']}", "", found["text"], flags=re.MULTILINE),
+            found["why"],
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page, named relative to the root."""
+    return Page(ROOT / page).blocks
+
+
+def user_pages() -> list[str]:
+    """Return the pages that users read, relative to the root."""
+    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+
+
+def runnable(page: str, language: str) -> list[Block]:
+    """Return the blocks of a page in a language that a test must run."""
+    return [block for block in blocks(page) if block.language == language and block.not_run is None]
+
+
+def examples_of_commands() -> list[Block]:
+    """Return the examples in the help of the commands, which the docs site shows as blocks."""
+    found = []
+    for name, command in main.commands.items():
+        lines = [line.strip() for line in (command.epilog or "").splitlines() if line.startswith("  ")]
+        found.append(Block("dstl --help", f"dstl {name}", 1, "sh", "\n".join(lines)))
+    return found
+
+
+def here(text: str, places: Mapping[str, object]) -> str:
+    """Return the text with a test's paths in place of those of the page; the longest counts."""
+    found = re.compile("|".join(map(re.escape, sorted(places, key=len, reverse=True))))
+    return found.sub(lambda one: str(places[one[0]]), text) if places else text
+
+
+def lines_of(block: Block, places: Mapping[str, object]) -> Iterator[str]:
+    """Yield the commands of a block, with a test's paths."""
+    for line in here(block.text, places).splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line.strip()
+
+
+def dstl(line: str) -> Result:
+    """Run a command `dstl` in this process. Output that the line sends to a file or a program is in the result."""
+    words = shlex.split(re.split(r" (?:>>?|\|) ", line)[0], comments=True)
+    assert words[0] == "dstl", line
+    return CliRunner().invoke(main, words[1:], prog_name="dstl")
 
 
 def _commands(line: str) -> Iterator[tuple[str, ...]]:

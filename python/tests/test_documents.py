@@ -171,7 +171,7 @@ def _extras(word: str) -> list[str]:
 PROGRAMS = [
     pytest.param(program, id=f"{page.name}-{number}")
     for page in PAGES
-    for number, program in enumerate(page.blocks("python"))
+    for number, program in enumerate(block.text for block in page.blocks if block.language == "python")
 ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from documents import dstl
 
-from doc_blocks import dstl
 from programs import connector
 from s3 import ROOT, environment, on_s3, with_jars
 from scenarios import Aggregation
