@@ -35,7 +35,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines check-newest-spark docs \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -117,10 +117,13 @@ lines: ## print the versions of Spark that there is a build for, as a list in JS
 check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
 	@$(PYTHON) project/check_newest_spark.py
 
-docs: .venv/ready | java python ## write the generated files: docs/configuration.md, docs/errors.md, docs/commands.md, docs/python-api.md
+docs: | java python ## write the generated files: docs/configuration.md, docs/errors.md, typed keywords
 	@$(SBT) log/generateDocs
-	@$(VENV)/python project/generate_commands.py
-	@$(VENV)/python project/generate_python_api.py
+	@$(PYTHON) project/generate_keywords.py
+
+docs-site: .build/docs/ready ## build the docs site into target/site; fails on a dead link
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=python/src:project .build/docs/bin/python -m mkdocs build --strict
+	@echo $(CURDIR)/target/site/index.html
 
 prometheus: ## build what tests the alerts and the dashboard into ~/.cache/spark-dstl: minutes; needs Go 1.26
 	@command -v go >/dev/null || { echo "make prometheus needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }
@@ -194,6 +197,12 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 .build/packaging/ready: project/packaging.txt | python
 	@$(PYTHON) -m venv --clear .build/packaging
 	@$(PACKAGING)/python -m pip install --disable-pip-version-check --quiet -r $<
+	@touch $@
+
+# What builds the docs site; it reads the sources of the package, and needs click alone to import its commands.
+.build/docs/ready: project/docs.txt | python
+	@$(PYTHON) -m venv --clear .build/docs
+	@.build/docs/bin/python -m pip install --disable-pip-version-check --quiet -r $<
 	@touch $@
 
 # npm checks what it fetches against its checksums.

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
-from documents import ROOT, RUNNABLE, Block, blocks, dstl, here, lines_of, runnable, user_pages
+from documents import (
+    ROOT,
+    RUNNABLE,
+    Block,
+    blocks,
+    blocks_of,
+    dstl,
+    examples_of_commands,
+    here,
+    lines_of,
+    runnable,
+    user_pages,
+)
 from pyspark.sql import SparkSession
 from written_checkpoint import aged
 
@@ -25,14 +39,12 @@ pytestmark = pytest.mark.usefixtures("short_looks")
 # The file whose tests run the unmarked examples of a page and language.
 RUN_BY = {
     ("README.md", "python"): "tests/test_readme.py",
-    ("docs/commands.md", "sh"): "tests/test_doc_examples.py",
     ("docs/cookbook.md", "sh"): "tests/recipe.py",
     ("docs/inspect.md", "python"): "python/tests/test_command_reference.py",
     ("docs/inspect.md", "sh"): "python/tests/test_command_reference.py",
     ("docs/monitoring.md", "python"): "tests/test_monitoring.py",
     ("docs/monitoring.md", "sh"): "tests/test_monitoring.py",
     ("docs/operations.md", "python"): "tests/test_doc_examples.py",
-    ("docs/python-api.md", "python"): "tests/test_doc_examples.py",
     ("docs/tutorial.md", "python"): "tests/test_tutorial.py",
     ("docs/tutorial.md", "sh"): "tests/test_tutorial.py",
 }
@@ -85,7 +97,7 @@ def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def of_the_commands() -> list[Block]:
-    return [block for block in runnable("docs/commands.md", "sh") if block.heading not in ELSEWHERE]
+    return [block for block in examples_of_commands() if block.heading not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading)
@@ -122,7 +134,15 @@ def submit(line: str, work: Path) -> None:
     assert "is DstlCheckpointFileManager" in done.stdout, done.stderr
 
 
-PYTHON = [*runnable("docs/operations.md", "python"), *runnable("docs/python-api.md", "python")]
+def of_the_docstrings() -> Iterator[Block]:
+    for name in spark_dstl.__all__:
+        thing = getattr(spark_dstl, name)
+        members = vars(thing).items() if inspect.isclass(thing) else ()
+        for at, one in [(name, thing), *((f"{name}.{member}", one) for member, one in members if member[0] != "_")]:
+            yield from blocks_of(at, inspect.getdoc(one) or "")
+
+
+PYTHON = [*runnable("docs/operations.md", "python"), *of_the_docstrings()]
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.place)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from documents import dstl, lines_of, runnable
+from documents import Block, dstl, examples_of_commands, lines_of, runnable
 from pyspark.sql import SparkSession
 
 import query_driver
@@ -107,9 +107,9 @@ def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0
 
 
-@pytest.mark.parametrize("page", ["docs/monitoring.md", "docs/commands.md"])
-def test_the_commands_that_watch_a_driver_run(
-    place: Place, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("blocks", [runnable("docs/monitoring.md", "sh"), examples_of_commands()], ids=["page", "help"])
+def test_the_commands_of_the_pages_that_look_at_a_driver_run(
+    place: Place, blocks: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     places = {
@@ -118,7 +118,6 @@ def test_the_commands_that_watch_a_driver_run(
         "clicks.jsonl": place.progress,
         "clicks.parquet": place.work / "history.parquet",
     }
-    blocks = runnable(page, "sh")
     lines = [
         line for block in blocks for line in lines_of(block, places) if line.startswith(("dstl watch", "dstl rep"))
     ]
