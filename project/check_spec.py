@@ -1,7 +1,7 @@
 """Runs the specification on random traces: `check_spec.py TRACES`.
 
-The protocol's invariant must hold in all traces, and must break in one once a rule is left out. The modules at the end
-of each file of `docs/spec` name these rules. The exit code is 0 only if all of this is so.
+The protocol's invariant must hold in all traces, and must break in one without each rule. The modules at the end of
+each file of `docs/spec` name the rules. The exit code is 0 only if all of this holds.
 """
 
 import os
@@ -14,10 +14,10 @@ from pathlib import Path
 from patiently import say
 
 ROOT = Path(__file__).resolve().parents[1]
-# The other simulator of Quint is a program that Quint downloads.
+# Quint downloads its other simulator when it runs.
 QUINT = (str(ROOT / ".build/quint/node_modules/.bin/quint"), "run", "--backend=typescript", "--verbosity=1")
 STEPS = 50
-# Each flaw breaks the invariant in one of some hundred traces or more often.
+# Each flaw breaks the invariant in at least one of some hundred traces.
 TRACES_FOR_A_FLAW = 10_000
 
 _INSTANCE = re.compile(r'^module (\w+) \{ import \w+\(FLAW = "(.*)"\)', re.MULTILINE)
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def holds(file: Path, module: str, traces: int) -> bool:
-    """Return whether the invariant holds in all traces; a trace that breaks it is printed."""
+    """Return whether the invariant holds in all traces; print a trace that breaks it."""
     output, seconds = simulate(file, module, traces)
     if "[ok]" in output:
         say(f"{file.stem}: the invariant holds in {traces} traces, {seconds:.0f} s")
@@ -45,7 +45,7 @@ def holds(file: Path, module: str, traces: int) -> bool:
 
 
 def breaks(file: Path, module: str, flaw: str) -> bool:
-    """Return whether the invariant breaks once the rule is left out."""
+    """Return whether the invariant breaks without the rule."""
     output, seconds = simulate(file, module, TRACES_FOR_A_FLAW)
     if "[violation]" in output:
         say(f"{file.stem}, {flaw}: found, {seconds:.0f} s")
