@@ -1,4 +1,4 @@
-"""The incidents of docs/cookbook.md that come from what surrounds a query: its storage, its disks, its Spark."""
+"""The incidents of docs/cookbook.md with the cause in a query's storage, disks or Spark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from clicks import RETAIN_LITTLE
-from harness import Run
+from harness import Reader, Run
 from imitation import imitation
 from other_sparks import jar_of, jar_of_another
 from recipe import Recipe, printed_settings
 from s3 import ROOT, environment, on_s3
 from scenarios import Aggregation
-from settings import log_confs
+from settings import jars, log_confs
 from spark_dstl.release import installed_line
 from wire import Fault, Rule, Wire, wire
 
@@ -29,7 +29,7 @@ NAMESPACE = ("unshare", "-rm", "sh", "-c")
 
 @contextmanager
 def clicks_on_s3(work: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> Iterator[tuple[Run, Wire]]:
-    """The query on an imitation of S3, reached as the commands and the query reach S3, and the wire to it."""
+    """The query on an imitation of S3, and the proxy between them; the environment has the settings of both."""
     with imitation() as server, wire(server.port) as between:
         for name, value in environment(between.address).items():
             monkeypatch.setenv(name, value)
@@ -63,12 +63,12 @@ def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_storage_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each write takes longer than a second, after which another attempt is made beside it, unless it is told."""
+    """Each put of the probe and each commit takes longer than a second, the default timeout before a hedge."""
     with (
         Recipe("Storage has become slow", {"s3a://my-bucket/checkpoints": ROOT}) as recipe,
         clicks_on_s3(tmp_path, monkeypatch, files=2) as (run, between),
     ):
-        between.rules[:] = [Rule(Fault.HELD, held_seconds=1.2)]
+        between.rules[:] = [Rule(Fault.HELD, target=r"/\.dstl-probe-\w+/put-|/commits/", held_seconds=1.2)]
         recipe.sees(recipe.types())
         run.confs.update(recipe.sets())
         with run.start() as driver:
@@ -80,10 +80,10 @@ def test_storage_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         run.check()
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
-    """A disk that only the driver sees is filled by something else, in the middle of a batch."""
+def test_a_full_disk(tmp_path: Path, reader: Reader) -> None:
+    """Another process fills a disk of the driver within a batch."""
     if subprocess.run([*NAMESPACE, "mount -t tmpfs none /mnt"], check=False, capture_output=True).returncode:
-        pytest.skip("nothing may be mounted here")
+        pytest.skip("this user may not mount file systems")
     disk, python, fill, full = (tmp_path / name for name in ("disk", "python", "fill", "full"))
     disk.mkdir()
     python.write_text(
@@ -110,7 +110,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
             driver.succeed()
         recipe.sees(recipe.types())
     run.check()
-    run.check_state()
+    run.check_state(reader)
 
 
 @pytest.mark.skipif(installed_line().name != "4.2", reason="the page prints the settings for Spark 4.2")
@@ -122,18 +122,15 @@ def test_a_jar_for_another_spark(tmp_path: Path) -> None:
             recipe.sees(driver.log())
         printed = recipe.types()
         recipe.sees(printed)
-    run.confs.update(printed_settings(printed))
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
+    assert printed_settings(printed)["spark.jars"] == jars()
 
 
-@pytest.mark.skipif(installed_line().name == "4.0", reason="the tests run on the Spark in question")
-def test_a_jar_for_a_spark_whose_classes_are_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.skipif(installed_line().name == "4.0", reason="the tests run on Spark 4.0")
+def test_a_jar_for_spark_4_0_fails_with_a_missing_class(tmp_path: Path) -> None:
     run = Run.create(tmp_path, Aggregation.generate(files=2, rows=30))
     with run.start(confs={"spark.jars": jar_of("4.0")}) as driver:
         assert driver.wait() != 0
-        # Spark 3.5 has another Scala.
+        # Spark 3.5 has another version of Scala.
         missing = r"scala/\S+" if installed_line().name == "3.5" else r"\S+FileSystemBasedCheckpointFileManager"
         assert re.search(f"NoClassDefFoundError: {missing}", driver.log())
     assert not Path(run.queries[0].checkpoint, "commits").exists()

@@ -38,6 +38,20 @@ class DocsMainSuite extends AnyFunSuite {
     rows.foreach(row => assert(row.count(_ == '|') == 6, row))
   }
 
+  test("the page of errors has one row for each condition in the main code") {
+    val condition = "\"(DSTL_[A-Z_]+)\"".r
+    val inCode = Seq("src/main", "../spark/src/main")
+      .flatMap(directory => scalaFiles(Paths.get(directory)))
+      .flatMap(file => condition.findAllMatchIn(Files.readString(file)).map(_.group(1)))
+    assert(ErrorReference.all.map(_.condition).sorted == inCode.distinct.sorted)
+    val rows = content(Errors).linesIterator.filter(_.startsWith("| `")).toSeq
+    assert(rows.map(_.split('|')(1).trim) == ErrorReference.all.map(error => s"`${error.condition}`"))
+    rows.foreach { row =>
+      assert(row.count(_ == '|') == 5, row)
+      row.split('|').foreach(cell => assert(cell.trim.split("\\s+").length <= 20, cell))
+    }
+  }
+
   test("options.json is valid JSON and holds each option's properties") {
     val options = new ObjectMapper().readTree(content(Options)).elements.asScala.toSeq
     assert(options.map(_.get("key").asText) == LogOptions.all.map(_.key))
