@@ -106,6 +106,7 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)
 	@$(VENV)/mypy python/tests/conftest.py
+	@$(VENV)/python project/check_language.py
 
 lint-workflows: ## check the workflows of .github with actionlint; needs Go
 	@command -v go >/dev/null || { echo "make lint-workflows needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }

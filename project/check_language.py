@@ -12,6 +12,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = {".svg", ".png", ".json", ".log", ".bin", ".parquet", ".crc", ".csv"}
+BUILT = {
+    "target",
+    ".build",
+    ".venv",
+    ".bsp",
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    "dist",
+    "jars",
+}
 # What is found, and what to write instead.
 TURNS = {
     r"nobody|no one": "name the class, process or operator, or what is missing",
@@ -39,7 +51,9 @@ def main() -> int:
 
 
 def tracked() -> list[Path]:
-    """Return the files that git tracks; a checkout without git has none."""
+    """Return the files of the project: those that git tracks, and without git those outside of build directories."""
+    if not (ROOT / ".git").exists():
+        return [path for path in ROOT.rglob("*") if BUILT.isdisjoint(path.relative_to(ROOT).parts)]
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     return [ROOT / name for name in listed.stdout.split("\0") if name]
 

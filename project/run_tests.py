@@ -118,6 +118,7 @@ def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", oth
         ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
         # Named like another module, so it is checked by itself.
         ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
+        ("plain language", lambda: check("plain language", PYTHON, "project/check_language.py")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
         *others,

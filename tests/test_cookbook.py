@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
-from harness import Run
+from harness import Reader, Run
 from recipe import PAGE, Recipe, printed_settings
 from scenarios import Aggregation
 from settings import dstl, log_confs

@@ -253,7 +253,7 @@ class Compare(Benchmark):
             action="append",
             type=int,
             choices=(1, 2),
-            help="of Spark's checkpoints; given twice, both are measured (without it, both where the plan says so)",
+            help="of Spark's checkpoints; given twice, both are measured (without it, both where the plan has both)",
         )
         parser.add_argument("--trace", action="store_true", help="print the paths of the last batch's requests")
         default = Delays()

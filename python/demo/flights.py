@@ -117,7 +117,7 @@ class Demo:
     def _kill_in_a_batch(self, child: Child) -> int:
         """Wait for the chosen batch to begin, and some of its time to pass; returns the batch that was hit.
 
-        A batch that is committed before its time is up is let go, and the next one is tried.
+        If a batch is committed before its time is up, the next one is tried.
         """
         batch = self._kill_from
         while True:

@@ -64,7 +64,7 @@ class Settings:
 
 
 class EventFile:
-    """A file of JSON lines, one an event, flushed at once: what was told survives the process that told it."""
+    """A file of JSON lines, one an event, flushed at once: events survive the process that wrote them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

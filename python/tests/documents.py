@@ -1,6 +1,6 @@
 """What README.md, CONTRIBUTING.md and the pages of docs/ tell people to type, and where they lead them.
 
-A block that no test can run says so in the line before it, and why: `<!-- not run: needs a cluster -->`.
+A block that no test can run has a line before it that gives the reason: `<!-- not run: needs a cluster -->`.
 """
 
 from __future__ import annotations

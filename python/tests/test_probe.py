@@ -31,7 +31,7 @@ MEASURED = Path(__file__).resolve().parents[2] / "docs" / "figures" / "storage-r
 
 
 class FakeStorage:
-    """Objects in memory whose requests take as long as they are told to, by a clock that nothing else moves."""
+    """Objects in memory whose requests take a given time, by a clock that nothing else moves."""
 
     shown = "fake://place"
     not_exclusive_because: str | None = None
@@ -317,7 +317,7 @@ def test_storage_that_replaces_is_found_out(storage: FakeStorage) -> None:
     storage.exclusive = False
     report = probed(storage)
     assert report.exclusive.verdict == exclusiveness.NOT_EXCLUSIVE
-    assert "creators of one object were told that they had made it" in report.exclusive.why
+    assert "creators of one object were answered that they had created it" in report.exclusive.why
 
 
 def test_storage_that_replaces_only_later_is_found_out(storage: FakeStorage) -> None:
@@ -347,10 +347,10 @@ def test_storage_that_knows_no_exclusive_creates_is_said_to(storage: FakeStorage
 
 
 def test_where_it_cannot_be_asked_it_is_not(storage: FakeStorage) -> None:
-    storage.not_exclusive_because = "nobody can"
+    storage.not_exclusive_because = "no client can"
     storage.before = unanswered_once("create", "")
     report = probed(storage)
-    assert (report.exclusive.verdict, report.exclusive.why) == (exclusiveness.NOT_ASKED, "nobody can")
+    assert (report.exclusive.verdict, report.exclusive.why) == (exclusiveness.NOT_ASKED, "no client can")
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_where_it_cannot_be_asked_it_is_not(storage: FakeStorage) -> None:
         (Race((0,), (1, 2), (), 0), exclusiveness.EXCLUSIVE),
         (Race((0, 1), (2,), (), 0), exclusiveness.NOT_EXCLUSIVE),
         (Race((0,), (1, 2), (), 1), exclusiveness.NOT_EXCLUSIVE),
-        # An object that was acknowledged and is another's was replaced, whoever has not been answered.
+        # An object that was acknowledged and is another's was replaced, also if a creator got no answer.
         (Race((0,), (1,), (2,), 2), exclusiveness.NOT_EXCLUSIVE),
         (Race((0,), (1,), (2,), 0), exclusiveness.UNKNOWN),
         (Race((), (0, 1), (2,), 2), exclusiveness.UNKNOWN),
@@ -513,7 +513,7 @@ def test_leftovers_are_named_and_removed_when_asked_for(tmp_path: Path) -> None:
 def silent_endpoint(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
-    # Nobody listens there.
+    # No server listens there.
     return "http://127.0.0.1:1"
 
 

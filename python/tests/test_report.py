@@ -25,7 +25,7 @@ def batches(count: int, **log: int) -> list[QueryMetrics]:
 
 @pytest.fixture
 def listener(tmp_path: Path) -> MetricsListener:
-    """A listener that was told of some batches, with `progress.jsonl` beside."""
+    """A listener that has received some batches, and its `progress.jsonl`."""
     listener = MetricsListener(progress_file=tmp_path / "progress.jsonl")
     told(listener, *(progress(batch, operator(10, dstlLogBytes=9000 + batch, dstlSnapshots=1)) for batch in range(5)))
     return listener

@@ -94,7 +94,7 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
         for name in planned[:done]:
             (copy / name).unlink()
         committed, begun = batches(copy, "commits")[-1], batches(copy, "offsets")[-1]
-        # As after a crash: Spark goes on from there.
+        # As after a crash: Spark continues from there.
         assert begun - committed in (0, 1)
         with spark_dstl.open(str(copy)) as checkpoint:
             found = verify.verify(checkpoint, wait=no_wait)
@@ -273,7 +273,7 @@ def test_nothing_goes_if_an_entry_cannot_be_read(written: WrittenCheckpoint) -> 
     aged(written.root)
     result = dstl("gc", str(written.root), "--apply")
     assert result.exit_code == 1
-    assert "it cannot be told what commits/5 names" in result.output
+    assert "commits/5 cannot be read, so it is unknown what it names" in result.output
 
 
 @pytest.mark.parametrize("owner", [None, "{}", '{"query": "another"}', "garbage"])

@@ -95,7 +95,7 @@ def test_an_error_names_the_object_and_no_secret(
     s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = s3(directory)
-    # Nobody listens there.
+    # No server listens there.
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
     with pytest.raises(UnreadableStorage, match=f"{uri}/commits could not be listed: .*Check the path") as raised:
         Storage(locate(uri)).objects("commits")
@@ -104,10 +104,10 @@ def test_an_error_names_the_object_and_no_secret(
 
 @pytest.mark.parametrize("limit", [None, 1])
 def test_gcs_that_does_not_answer_is_given_up(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its client tries for a quarter of an hour, if nobody says otherwise."""
+    """Its client retries for a quarter of an hour by default."""
     given = "" if limit is None else f"&retry_limit_seconds={limit}"
     monkeypatch.setattr("spark_dstl.checkpoint.locate._REQUEST_SECONDS", 1.0)
-    # Nobody listens there.
+    # No server listens there.
     place = locate(f"gs://anonymous@bucket/q?scheme=http&endpoint_override=127.0.0.1:1{given}")
     with pytest.raises(UnreadableStorage, match="commits could not be listed"):
         Storage(place).objects("commits")

@@ -53,7 +53,7 @@ def cut(path: Path, length: int) -> None:
 
 
 def purge(root: Path, upto: int) -> None:
-    """What Spark does with old batches: entries below a batch are let go."""
+    """What Spark does with old batches: entries below a batch are deleted."""
     for batch in range(upto):
         entry(root, batch).unlink()
         (root / f"offsets/{batch}").unlink()
@@ -167,7 +167,7 @@ def test_damage_of_a_data_files_own_index_loses_nothing(written: WrittenCheckpoi
     assert (found.newest_intact, found.lost, found.way_back) == (9, {}, None)
     result = dstl("verify", str(written.root))
     assert result.exit_code == console.DAMAGED
-    assert "The newest batch, 9, is intact: the query can go on from it." in result.output
+    assert "The newest batch, 9, is intact: the query can continue from it." in result.output
 
 
 def test_a_data_file_with_the_content_of_another_is_damage(written: WrittenCheckpoint) -> None:
@@ -381,7 +381,7 @@ def test_what_a_running_query_lets_go_while_it_is_looked_at_is_no_damage(written
 
 
 def test_what_only_the_second_look_finds_is_no_damage_yet(written: WrittenCheckpoint) -> None:
-    """It may be let go right now: a third look would tell."""
+    """It may be deleted right now: a third look would show it."""
     data(written.root, 1).unlink()
 
     def later(_seconds: float) -> None:

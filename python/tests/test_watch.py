@@ -151,7 +151,7 @@ def test_piped_it_is_a_line_for_each_batch(tmp_path: Path) -> None:
 
 
 class Scripted:
-    """A source that answers as it was told to."""
+    """A source with given answers."""
 
     def __init__(self, answers: str) -> None:
         self._answers = iter(answers)

@@ -86,7 +86,7 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
     if not known_to_be_stopped and (sign := signs(checkpoint)) is not None:
         raise QuerySeemsToRun(
             f"a query seems to run on {checkpoint.path}: {sign}. Stop it. If you have made sure that it is stopped, "
-            f"say so with --stopped, or wait: what was written more than {minutes(QUIET)} minutes ago is no sign"
+            f"pass --stopped, or wait: objects written more than {minutes(QUIET)} minutes ago are no sign"
         )
 
 

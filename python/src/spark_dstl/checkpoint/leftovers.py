@@ -58,8 +58,8 @@ def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
     for batch, entry in survey.entries.items():
         if entry.error is not None:
             raise DstlError(
-                f"it cannot be told what commits/{batch} names, and so not what nothing needs: {entry.error}. Restore "
-                "it, or roll back to a batch before it"
+                f"commits/{batch} cannot be read, so it is unknown what it names and what is a leftover: "
+                f"{entry.error}. Restore it, or roll back to a batch before it"
             )
     base = checkpoint.base(survey.base)
     listed = base.objects("data", recursive=True)

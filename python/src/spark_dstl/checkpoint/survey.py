@@ -1,7 +1,7 @@
 """One look at a checkpoint: all its commit entries, and what lies beside them.
 
 A query may run meanwhile. So entries are listed first, and everything that they name afterwards; an entry that has
-gone when its turn comes was let go by the query, and is left out.
+gone when its turn comes was deleted by the query, and is left out.
 """
 
 from collections.abc import Callable, Iterable

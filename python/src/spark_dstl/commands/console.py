@@ -283,7 +283,7 @@ def _until_the_reader_goes() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody wants the rest. What Python would still flush at its end goes nowhere.
+        # The reader has closed the pipe. What Python flushes at its end is dropped.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(_PIPE_CLOSED) from None
 

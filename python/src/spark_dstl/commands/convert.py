@@ -16,7 +16,7 @@ from spark_dstl.commands.state.options import java_process
 
 PATH is of the HDFS-backed provider, which Spark uses unless another is set and pins in the checkpoint; its query is
 stopped. TARGET gets a snapshot of each store as of the newest committed batch, the offsets and the commit entry from
-which Spark goes on, what sources have noted, and the query's id; the provider that it names is DstlStateStoreProvider.
+which Spark continues, the progress of sources, and the query's id; it names DstlStateStoreProvider as its provider.
 A batch that was interrupted in its tasks runs again from TARGET, with the same input. Earlier batches stay behind. PATH
 is only read. Afterwards start the same query with TARGET as its checkpointLocation and with the log configured
 (spark_dstl.configure), and never again with PATH.
@@ -24,7 +24,7 @@ is only read. Afterwards start the same query with TARGET as its checkpointLocat
 State is read and written by Spark's own classes, in a Java process without a Spark application, one store at a time. A
 store of the HDFS-backed provider is held in memory as a whole: --memory. Storage other than local disks needs its jars:
 --jars. At the end all is read again and compared, the state row by row. Interrupted at any point it can be done again,
-and goes on where it was.
+and continues where it was.
 
 \b
 Converted are aggregations, session windows, stream-stream joins, dropDuplicates,
@@ -74,6 +74,6 @@ def _lines(done: Conversion, dry_run: bool) -> Iterator[str]:
     if dry_run:
         yield f"Would convert {done.path} as of batch {done.batch}. Nothing is written yet: stop the query first."
         return
-    yield f"{done.target} goes on after batch {done.batch} of {done.path}, and all state was read again and compared."
+    yield f"{done.target} continues after batch {done.batch} of {done.path}, and all state was read again and compared."
     yield f"{done.written} stores written; {done.kept} were there already."
     yield "Start the query with it as checkpointLocation, with the log configured, and no more with the old one."

@@ -18,8 +18,8 @@ as the log and the snapshots in it. The checkpoint at PATH is only read. Afterwa
 checkpointLocation, without provider class and file manager of this package, and with
 spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true.
 
-Interrupted at any point it can be done again, and goes on where it was. At the end every object of TARGET is read again
-and compared with what it should be.
+An interrupted export continues where it was when it is run again. At the end every object of TARGET is read again and
+compared with what it should be.
 
 \b
 It is not needed

@@ -29,7 +29,7 @@ def gc(path: str, base_path: str | None, storage: StorageOptions, dry: bool, sto
     exclusively; this is for queries that do not run any more, and for other storage.
 
     Refused with exit code 4 if a query seems to run, as dstl rollback has it; with 1 if a commit entry cannot be read,
-    as nobody knows then what it names.
+    as it is unknown then what it names.
     """
     with console.opened(path, base_path, storage) as checkpoint:
         if not dry:

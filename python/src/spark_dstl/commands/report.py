@@ -38,7 +38,7 @@ def report(history: Path, output: Path) -> None:
 
     HISTORY is a file with a line of JSON for each batch, the progress of queries, or Parquet: what
     spark_dstl.MetricsListener writes. The report has the time of batches and its parts, their distribution, and how
-    the log grew and was let go.
+    the log grew and was deleted.
     """
     batches = read_history(history)
     if not batches:

@@ -77,7 +77,7 @@ def _ago(when: datetime | None, now: datetime) -> str | None:
 
 def _owner(found: Summary, now: datetime) -> str:
     if found.owner_epoch is None:
-        return "nobody has claimed it: no run with the log has begun"
+        return "none: no run with the log has begun"
     who = f"run {found.owner_run} on {found.owner_host}" if found.owner_run else "its claim cannot be read"
     return f"epoch {found.owner_epoch}, {who}, since {_ago(found.owned_since, now)}"
 

@@ -34,7 +34,7 @@ def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool
     file, and whether a changelog can be decoded, is not checked, nor are sources/ and the schemas in state/.
 
     Exits with 3 if there is damage; then it names each, the newest batch that is intact, and the command that rolls
-    back to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it lets go of
+    back to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it deletes
     meanwhile is no damage, and what seems to be left over may be what it is about to name.
     """
     with console.opened(path, base_path, storage) as checkpoint:
@@ -74,7 +74,7 @@ def _verdict(found: Verification, back: str | None) -> Iterator[str]:
     elif found.newest_intact is None:
         yield "DAMAGED. No batch can be gone on from: restore the checkpoint from a backup or older object versions."
     elif back is None:
-        yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can go on from it."
+        yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can continue from it."
     else:
         yield f"DAMAGED. The newest batch that is intact is {found.newest_intact}, of {found.newest_batch}."
         yield "Restore what is damaged from a backup or older object versions; or stop the query and roll back:"

@@ -68,7 +68,7 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
-        # Whoever read has enough. Python would say so again when it closes what it writes to.
+        # The reader has closed the pipe. Python would report it again when it closes its output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -155,7 +155,7 @@ def _svg(draw: Callable[..., None], salt: str, panels: tuple[int, ...] = (1,)) -
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     element = text[text.index("<svg") :]
-    # Nobody refers to these, and they are the same in each chart.
+    # No link refers to these, and they are the same in each chart.
     element = re.sub(r' id="[A-Za-z]+[A-Za-z0-9.]*_\d+"', "", element)
     # The page says how large it is.
     return re.sub(r' (?:width|height)="[\d.]+pt"', "", element, count=2)

@@ -36,10 +36,10 @@ class MetricsListener(StreamingQueryListener):
     tells a listener late when it is busy, and drops what it cannot keep: the history may have gaps.
 
     `limit` is how many batches are kept; older ones go. With `progress_file`, the whole progress of each batch is
-    appended there as well, a line of JSON each, for `dstl watch` and `dstl report`; nobody makes that file shorter.
+    appended there as well, a line of JSON each, for `dstl watch` and `dstl report`; the file only grows.
 
     Raises `InvalidOption` for a limit below 1, and `OSError` if the file cannot be appended to. What goes wrong with it
-    later is logged by Spark, and the query goes on.
+    later is logged by Spark, and the query continues.
     """
 
     def __init__(self, *, limit: int = 10_000, progress_file: str | os.PathLike[str] | None = None) -> None:

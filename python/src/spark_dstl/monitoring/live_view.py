@@ -1,4 +1,4 @@
-"""A table of what is going on, drawn anew whenever something is."""
+"""A table of the running queries, drawn again after each change."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class QueryMetrics:
     """The figures of one batch. Times are in milliseconds, sizes in bytes; what to make of them is in docs/metrics.md.
 
-    The figures of the log are None where nobody reports them: without stateful operators, and where the log is below
+    The figures of the log are None where they are not reported: without stateful operators, and where the log is below
     the name of Spark's own provider. Those from `barrier_wait_ms` on are about the batch before, or the one before
     that, as the barrier comes after the tasks that report.
     """
@@ -136,7 +136,7 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         name=None if name is None else str(name),
         batch=int(progress["batchId"]),
         started_at=datetime.fromisoformat(str(progress["timestamp"]).replace("Z", "+00:00")),
-        # Of a query of Spark Connect nobody adds them up.
+        # For a query of Spark Connect they are not added up.
         input_rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
         # The same as `triggerExecution` of the durations, where Spark now and then leaves that out; 3.5 has that alone.
         batch_ms=int(progress["batchDuration"] if "batchDuration" in progress else durations["triggerExecution"]),

@@ -73,7 +73,7 @@ def _section(run: Run) -> str:
         charts.append(
             _chart(
                 "The log and its snapshots",
-                "The log grows with each batch, and is let go below the snapshots that are retained.",
+                "The log grows with each batch, and is deleted below the retained snapshots.",
                 drawing.log_size(run),
             )
         )

@@ -97,7 +97,7 @@ class MetricsServlet:
     def poll(self) -> list[Sample]:
         """Return a sample for the process.
 
-        Raises `NotWatchable` if nobody answers, or somebody else, or if the process has not used the log yet.
+        Raises `NotWatchable` if no process answers, or another one, or if the process has not used the log yet.
         """
         gauges = self._gauges()
         prefixes = {name.partition(_OURS)[0] for name in gauges if _OURS in name}

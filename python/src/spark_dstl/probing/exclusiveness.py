@@ -1,4 +1,4 @@
-"""Whether storage creates exclusively: of several that create one object at once one succeeds, the others are told."""
+"""Whether storage creates exclusively: of several creators of one object one succeeds, and the others fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_ASKED = "not asked"
 class Race:
     """What came of creating one object several times at once.
 
-    `won`, `refused` and `unanswered` are the numbers of the creators that were told so, or not told. `kept` is whose
+    `won`, `refused` and `unanswered` are the numbers of the creators with each answer. `kept` is the creator whose
     object is there afterwards; None if there is none, or it could not be read.
     """
 
@@ -32,7 +32,7 @@ class Race:
     def violation(self) -> str | None:
         """What happened that storage which creates exclusively does not let happen."""
         if len(self.won) > 1:
-            return f"{len(self.won)} creators of one object were told that they had made it"
+            return f"{len(self.won)} creators of one object were answered that they had created it"
         if self.kept in self.refused:
             return "a creator was refused, and its object is there"
         if self.won and self.kept is not None and self.kept not in self.won:
@@ -121,7 +121,7 @@ def judged(races: Sequence[Race], creators: int, overwritten: int, unanswered: i
 def raced(
     storage: ProbedStorage, names: Sequence[str], creators: int, content: bytes, done: Callable[[int], None]
 ) -> list[Race]:
-    """Run a race for each name; `done` is told how many are over."""
+    """Run a race for each name; `done` receives how many are over."""
     races = []
     for number, name in enumerate(names, start=1):
         races.append(race(storage, name, creators, content))

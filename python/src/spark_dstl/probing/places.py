@@ -164,7 +164,7 @@ class ArrowFiles:
             return bool(self._place.files.get_file_info(self._path(name)).is_file)
 
     def create(self, name: str, content: bytes) -> bool:  # noqa: ARG002
-        """Nobody can ask for it."""
+        """No client supports it."""
         raise Refused(_NOBODY_CAN_ASK)
 
     def objects(self, folder: str) -> list[str]:

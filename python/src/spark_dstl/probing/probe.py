@@ -210,6 +210,6 @@ def removed_folder(storage: ProbedStorage, folder: str) -> list[str]:
         if not left:
             storage.delete_folder(folder)
     except (Refused, Unanswered):
-        # Whether there is anything cannot be told.
+        # It is unknown whether there is anything.
         left.append(folder)
     return left

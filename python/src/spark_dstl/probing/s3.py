@@ -1,7 +1,7 @@
 """Objects of S3, and of servers that speak its protocol.
 
 boto3 rather than pyarrow, which cannot ask for an object to be written only where there is none (`If-None-Match: *`),
-and which tries again by itself, so that nobody knows how long one attempt takes.
+and which retries by itself, so that the time of one attempt is unknown.
 """
 
 from __future__ import annotations

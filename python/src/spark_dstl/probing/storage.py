@@ -25,7 +25,7 @@ class ProbedStorage(Protocol):
 
     @property
     def not_exclusive_because(self) -> str | None:
-        """Why nobody can ask here for an object to be created exclusively; None if one can."""
+        """Why this client cannot create an object exclusively; None if it can."""
 
     def make_folder(self, folder: str) -> None:
         """Make a folder, where there are any; the place itself must be there."""

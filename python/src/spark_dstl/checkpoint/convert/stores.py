@@ -120,7 +120,7 @@ def refuse_old_spark() -> None:
         newer = ", ".join(other.name for other in reversed(LINES) if other.converts)
         raise CannotConvert(
             f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: convert where a "
-            f"newer one is installed ({newer}), and go on with that"
+            f"newer one is installed ({newer}), and continue with that"
         )
 
 

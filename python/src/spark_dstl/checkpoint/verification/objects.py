@@ -159,7 +159,7 @@ def check_partitions(survey: Survey, storage: Storage, stores: Iterable[names.St
 
 
 def check_claims(storage: Storage, found: Found, survey: Survey, readers: Readers) -> None:
-    """Find claims that say nothing, and epochs that nobody has claimed."""
+    """Find claims that cannot be read, and epochs without a claim."""
     claims = numbered(storage.objects("dstl/epochs"))
     for epoch, claim in readers.each(lambda number: sparkfiles.claim(storage, number), claims):
         if claim is not None and claim.run is None:

@@ -141,7 +141,7 @@ def _note_held(
         return
     why = consists.damage if isinstance(consists, DamagedLog) else str(consists)
     if key not in found.unusable:
-        # One that is missing is told by whoever looks for data files.
+        # The check of data files reports a missing one.
         if isinstance(consists, DamagedLog):
             found.damages.append(Finding(consists.file, why, consists.offset))
         elif not isinstance(consists, MissingLogObject):

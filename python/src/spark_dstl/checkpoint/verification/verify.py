@@ -1,6 +1,6 @@
 """Verifying a checkpoint: every checksum, every reference, every retained version, and what is left over.
 
-A query may run meanwhile, and lets go of what it does not need. So damage counts only if a second look finds it again.
+A query may run meanwhile, and delete what it does not need. So damage counts only if a second look finds it again.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ final class ReferenceModel(
     val isCommitted = records.get(intent.batch).exists(_.intent eq intent)
     if (config.storage.createsExclusively && !isCommitted && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} was told that it committed batch ${intent.batch}, whose entry is " +
+        s"${intent.who} has committed batch ${intent.batch} by its answer, whose entry is " +
           records.get(intent.batch).fold("not recorded")(r => s"by ${r.intent.who}") + "; " +
           objects.story(Names.commit(intent.batch))
       )
@@ -111,7 +111,7 @@ final class ReferenceModel(
   private def refuseLate(intent: Intent): Unit = refusals.get(intent.number).foreach { error =>
     if (config.storage.createsExclusively && intent.madeAtNanos > userActedAt)
       verdict.violate(
-        s"${intent.who} was told that it did not commit batch ${intent.batch}, although its entry exists: $error"
+        s"${intent.who} has not committed batch ${intent.batch} by its answer, although its entry exists: $error"
       )
   }
 
