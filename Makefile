@@ -35,7 +35,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines check-newest-spark docs docs-site \
+.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -114,6 +114,9 @@ lint-workflows: ## check the workflows of .github with actionlint; needs Go
 
 lines: ## print the versions of Spark that there is a build for, as a list in JSON
 	@echo '$(SPARK_LINES)' | sed 's/ /", "/g; s/^/["/; s/$$/"]/'
+
+counts: ## print how many lines each part has, beside its limit
+	@$(PYTHON) project/count_lines.py
 
 check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
 	@$(PYTHON) project/check_newest_spark.py
