@@ -34,8 +34,11 @@ final class RetentionOracle(
 
   /** Needless objects on storage, and missing snapshots. */
   def problems: Vector[String] =
-    (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
+    (if (config.storage.createsExclusively) entries ++ swept else Vector.empty) ++
       (if (config.logsSnapshots && !isContended && hasRoom) snapshots else Vector.empty) ++ list ++ listedInVain
+
+  /** A sweep whose deletions failed is repeated after a while, or by the next run. */
+  private def swept: Vector[String] = if (failedDeletions) Vector.empty else claims ++ orphans
 
   /** Seals may fill a small inline budget and leave no room for carried snapshots. */
   private def hasRoom = config.constants.inlineBudget >= LeastInlineBudget
