@@ -121,9 +121,8 @@ counts: ## print how many lines each part has, beside its limit
 check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
 	@$(PYTHON) project/check_newest_spark.py
 
-docs: | java python ## write the generated files: docs/configuration.md, docs/errors.md, typed keywords
+docs: | java python ## write the generated files: docs/configuration.md, docs/errors.md, options.json of the Python package
 	@$(SBT) log/generateDocs
-	@$(PYTHON) project/generate_keywords.py
 
 docs-site: .build/docs/ready ## build the docs site into target/site; fails on a dead link
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=python/src:project .build/docs/bin/python -m mkdocs build --strict

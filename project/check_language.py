@@ -5,25 +5,13 @@ tracks, except data and drawings. A line that contains `language: quoted` is lef
 """
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from sources import ROOT, sources
+
 DATA = {".svg", ".png", ".json", ".log", ".bin", ".parquet", ".crc", ".csv"}
-BUILT = {
-    "target",
-    ".build",
-    ".venv",
-    ".bsp",
-    "__pycache__",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".pytest_cache",
-    "dist",
-    "jars",
-}
 # What is found, and what to write instead.
 TURNS = {
     r"nobody|no one": "name the class, process or operator, or what is missing",
@@ -44,18 +32,10 @@ PATTERN = re.compile("|".join(rf"(?P<t{number}>\b(?:{turn})\b)" for number, turn
 def main() -> int:
     """Check all files, or those that are named, and return the exit code."""
     named = [Path(name).resolve() for name in sys.argv[1:]]
-    found = [place for path in named or tracked() if is_text(path) for place in places(path)]
+    found = [place for path in named or sources() if is_text(path) for place in places(path)]
     for place in found:
         print(place)
     return 1 if found else 0
-
-
-def tracked() -> list[Path]:
-    """Return the files of the project: those that git tracks, and without git those outside of build directories."""
-    if not (ROOT / ".git").exists():
-        return [path for path in ROOT.rglob("*") if BUILT.isdisjoint(path.relative_to(ROOT).parts)]
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [ROOT / name for name in listed.stdout.split("\0") if name]
 
 
 def is_text(path: Path) -> bool:

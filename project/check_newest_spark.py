@@ -9,9 +9,9 @@ import re
 import sys
 import urllib.request
 from collections.abc import Iterable
-from pathlib import Path
 
-DEFINITIONS = Path(__file__).with_name("SparkLine.scala")
+from spark_lines import lines
+
 RELEASES = "https://pypi.org/pypi/pyspark/json"
 TIMEOUT_SECONDS = 60
 
@@ -20,15 +20,15 @@ def main() -> int:
     """Compare and return the exit code."""
     with urllib.request.urlopen(RELEASES, timeout=TIMEOUT_SECONDS) as answer:
         published = json.load(answer)["releases"]
-    built = dict(re.findall(r'SparkLine\(\s*"([0-9.]+)", "([0-9.]+)"', DEFINITIONS.read_text(encoding="utf-8")))
+    built = {line.name: line.version for line in lines()}
     newest = newest_of_each_line(version for version, files in published.items() if is_installable(files))
     oldest = min(built, key=numbers)
     missing = 0
     for line, version in sorted(newest.items(), key=lambda item: numbers(item[0])):
         if line in built and version != built[line]:
-            print(f"Spark {version} is out; {DEFINITIONS.name} has {built[line]}. Run its tests and raise the version.")
+            print(f"Spark {version} is out; SparkLine.scala has {built[line]}. Run its tests and raise the version.")
         elif line not in built and numbers(line) > numbers(oldest):
-            print(f"Spark {version} is out; {DEFINITIONS.name} has no line {line}. See CONTRIBUTING.md.")
+            print(f"Spark {version} is out; SparkLine.scala has no line {line}. See CONTRIBUTING.md.")
             missing += 1
     return 1 if missing else 0
 

@@ -1,13 +1,12 @@
 """Prints how many lines each part of the project has, beside the number that it should not exceed.
 
-It counts the files that git tracks, without drawings. Run it as `make counts`.
+It counts the files of the project, without drawings. Run it as `make counts`.
 """
 
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from sources import ROOT, sources
+
 DRAWINGS = {".svg", ".png"}
 # By folder, the limit that the maintainers have set; None without one.
 LIMITS = {
@@ -31,9 +30,11 @@ README_WORDS = 800
 
 def main() -> int:
     """Print the table and return 0."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    names = [name for name in listed.split("\0") if name and Path(name).suffix not in DRAWINGS]
-    lines = {name: (ROOT / name).read_bytes().count(b"\n") for name in names if (ROOT / name).is_file()}
+    lines = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes().count(b"\n")
+        for path in sources()
+        if path.suffix not in DRAWINGS
+    }
     for folder, limit in LIMITS.items():
         count = sum(of for name, of in lines.items() if not folder or name.startswith(f"{folder}/"))
         print(row(folder or "all", count, limit))

@@ -5,7 +5,6 @@ their own, and compares the checksums.
 """
 
 import hashlib
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from patiently import run, say
+from spark_lines import lines
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / ".build" / "packaging" / "bin" / "python"
@@ -49,7 +49,7 @@ def build(root: Path) -> Path:
     """Build the checkout at `root`, and return the directory with what is published."""
     release = root / "target" / "release"
     shutil.rmtree(release, ignore_errors=True)
-    for line in spark_lines(root):
+    for line, _, _ in lines(root):
         sbt = [str(root / "project" / "sbt"), "-Dsbt.supershell=false", f"-Dspark.line={line}"]
         step(f"Maven artifacts for Spark {line}", [*sbt, "jar", "published/publish"], root)
     step("Python package", [str(PACKAGING), "-m", "hatchling", "build", "-d", str(release)], root / "python")
@@ -68,11 +68,6 @@ def step(name: str, command: list[str], directory: Path) -> None:
     say(f"{name} ...")
     if run(name, ["env", "-C", str(directory), *command]) != 0:
         raise ReleaseFailed(f"{name}: failed")
-
-
-def spark_lines(root: Path) -> list[str]:
-    """Return the minor releases of Spark that there are builds for."""
-    return re.findall(r'SparkLine\(\s*"([0-9.]+)"', (root / "project" / "SparkLine.scala").read_text(encoding="utf-8"))
 
 
 def check_wheel(release: Path) -> None:

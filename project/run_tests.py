@@ -23,13 +23,16 @@ from functools import partial
 from pathlib import Path
 
 from patiently import run, say
+from spark_lines import default_line, lines
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
 REPORTS = ROOT / ".build" / "test-reports"
 MESSAGE_LIMIT = 300
 SLOWEST = 15
-DEFAULT_LINE = "4.2"
+DEFAULT_LINE = default_line()
+# By line, the Scala of its distribution.
+SCALA = {line.name: line.scala for line in lines()}
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
@@ -58,7 +61,7 @@ def main() -> int:
     """Run all stages, print the count and return the exit code."""
     os.chdir(ROOT)
     arguments = argument_parser().parse_args()
-    lines = arguments.lines or (known_lines() if arguments.all else [DEFAULT_LINE])
+    tested = arguments.lines or (list(SCALA) if arguments.all else [DEFAULT_LINE])
     if arguments.all or arguments.lines:
         # Adds the tests that resemble another one.
         os.environ["SPARK_DSTL_TEST_WHOLE"] = "1"
@@ -82,8 +85,8 @@ def main() -> int:
     seconds = {}
     with ExitStack() as running:
         environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
-        stages = list(other_lines(lines))
-        if DEFAULT_LINE in lines:
+        stages = list(other_lines(tested))
+        if DEFAULT_LINE in tested:
             stages = stages_of_default(trees, running.enter_context(compiling()), stages)
         for name, stage in (environment, *stages):
             say(f"{name} ...")
@@ -130,33 +133,19 @@ def argument_parser() -> argparse.ArgumentParser:
     """Say what one may ask for."""
     parser = argparse.ArgumentParser(description="Run all checks and tests, and count them.")
     parser.add_argument("--all", action="store_true", help="with each version of Spark that there is a build for")
-    parser.add_argument("--lines", nargs="+", choices=known_lines(), metavar="LINE", help="with these alone")
+    parser.add_argument("--lines", nargs="+", choices=SCALA, metavar="LINE", help="with these alone")
     return parser
 
 
-def known_lines() -> list[str]:
-    """Return the minor releases of Spark that there are builds for."""
-    definitions = (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8")
-    return re.findall(r'SparkLine\(\s*"([0-9.]+)"', definitions)
-
-
-def scala_version(line: str) -> str:
-    """Return the version of Scala, such as `2.13`, that a line of Spark comes with."""
-    definition = (ROOT / "project" / "SparkLine.scala").read_text(encoding="utf-8")
-    found = re.search(rf'SparkLine\(\s*"{re.escape(line)}", "[0-9.]+", "([0-9]+\.[0-9]+)', definition)
-    assert found is not None, line
-    return found[1]
-
-
-def other_lines(lines: Sequence[str]) -> Iterator[Stage]:
+def other_lines(tested: Sequence[str]) -> Iterator[Stage]:
     """Yield the stages of these lines of Spark, other than the default."""
-    for line in lines:
+    for line in tested:
         if line != DEFAULT_LINE:
             name = f"end-to-end tests with Spark {line}"
             yield f"environment with Spark {line}", partial(check, f"Spark {line}", "make", "spark", f"SPARK={line}")
             yield f"Scala with Spark {line}", partial(scala_of_line, line)
             yield name, partial(pytest, name, *FILES.get(line, ("tests",)), *AT_A_TIME, line=line)
-    if "3.5" in lines:
+    if "3.5" in tested:
         yield "Spark 3.5 with Scala 2.13", partial(scala_of_line, "3.5", scala="2.13")
 
 
@@ -165,7 +154,7 @@ def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     version = build_version()
     environment = {
-        variable: str(ROOT / "target" / f"{name}-spark{line}_{scala_version(line)}-{version}.jar")
+        variable: str(ROOT / "target" / f"{name}-spark{line}_{SCALA[line]}-{version}.jar")
         for variable, name in (("SPARK_DSTL_JAR", "spark-dstl"), ("SPARK_DSTL_TEST_JAR", "spark-dstl-test"))
     }
     python = PYTHON if line == DEFAULT_LINE else str(ROOT / ".build" / f"spark-{line}" / "bin" / "python")
@@ -196,17 +185,17 @@ def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
     verdicts.unlink(missing_ok=True)
     for stale in ROOT.glob("jvm/*/target/test-reports"):
         shutil.rmtree(stale)
-    for stale in ROOT.glob("target/spark-dstl*-spark4.2_*.jar"):
+    for stale in ROOT.glob(f"target/spark-dstl*-spark{DEFAULT_LINE}_*.jar"):
         stale.unlink()
-    stamp = ROOT / ".build" / "jar-4.2"
-    begun = stamp.with_name("jar-4.2.begun")
+    stamp = ROOT / ".build" / f"jar-{DEFAULT_LINE}"
+    begun = stamp.with_name(f"{stamp.name}.begun")
     begun.touch()
     code = run("Scala", ("project/sbt", "-Dsbt.supershell=false", "verify"))
     tests = read_reports(ROOT.glob("jvm/*/target/test-reports/*.xml"))
-    lines = verdicts.read_text(encoding="utf-8").splitlines() if verdicts.exists() else []
-    if "jar ok" in lines:
+    verified = verdicts.read_text(encoding="utf-8").splitlines() if verdicts.exists() else []
+    if "jar ok" in verified:
         begun.replace(stamp)  # what `make jar` would have left behind
-    broken = [line.removesuffix(" failed") for line in lines if line.endswith(" failed")]
+    broken = [line.removesuffix(" failed") for line in verified if line.endswith(" failed")]
     failed = tests.failed + sum(not name.startswith("tests of ") for name in broken)
     # Broken without a failed test to show for it: a module did not compile, a test JVM died, sbt did not start.
     untold = code != 0 or bool(broken) or tests.passed == 0
@@ -222,7 +211,7 @@ def scala_of_line(line: str, scala: str = "") -> Outcome:
     for stale in ROOT.glob(pattern):
         shutil.rmtree(stale)
     tests = ["spark/test"]
-    if (scala or scala_version(line)) != scala_version(DEFAULT_LINE):
+    if (scala or SCALA[line]) != SCALA[DEFAULT_LINE]:
         # The modules without Spark are built with that Scala as well.
         tests += ["log/test", "sim/test"]
     settings = (f"-Dspark.line={line}", *([f"-Dspark.scala={scala}"] if scala else []))

@@ -55,14 +55,14 @@ BATCHES = 4
 NUMBERS = {"1041": "2", "1040": "1"}
 
 
-def test_each_example_is_run_or_says_why_not() -> None:
+def test_each_example_has_a_test_or_a_reason() -> None:
     found = {(block.page, block.language) for page in user_pages() for block in blocks(page) if block.not_run is None}
     assert {one for one in found if one[1] in RUNNABLE} == set(RUN_BY)
     for (page, _), test in RUN_BY.items():
         assert Path(page).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} does not name {page}"
 
 
-def test_a_fence_that_is_not_closed_or_has_no_language_of_its_own_is_not_overlooked() -> None:
+def test_the_parser_finds_every_fence_of_a_page() -> None:
     for page in user_pages():
         fences = re.findall(r"^ *```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         assert len(fences) == 2 * len(blocks(page)), page

@@ -108,7 +108,7 @@ def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("blocks", [runnable("docs/monitoring.md", "sh"), examples_of_commands()], ids=["page", "help"])
-def test_the_commands_of_the_pages_that_look_at_a_driver_run(
+def test_the_commands_that_watch_a_driver_run(
     place: Place, blocks: list[Block], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -4,8 +4,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
- * Writes the files generated from [[LogOptions]]: `docs/configuration.md` and the Python package's `options.json`, from
- * which its typed keywords are made.
+ * Writes the files generated from [[LogOptions]] and [[ErrorReference]]: `docs/configuration.md`, the Python package's
+ * `options.json`, and `docs/errors.md`.
  *
  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
  */
