@@ -24,6 +24,7 @@ from s3 import on_s3
 from scenarios import Aggregation
 from servers import Versitygw, versitygw
 from settings import FILE_MANAGER_KEY, FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
+from spark_dstl.probing.cost import READ_DOLLARS, SECONDS_A_MONTH, WRITE_DOLLARS
 
 DIRECT = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 STATES: Mapping[str, Mapping[str, str]] = {
@@ -52,10 +53,9 @@ COMPRESSED = {
 OF_STORES = r" (state/\d+/(\d+|N)(?!/_metadata)\b|dstl/data\b)"
 
 
-# US dollars for a thousand requests; deletions are free, all but reads cost as much as a write.
-WRITE_OR_LIST, READ = 0.005, 0.0004
+# Operations without a price, and those with the price of a read; all others cost as much as a write.
 FREE, READS = ("Delete", "Abort"), ("Get", "Head")
-BATCHES_A_MONTH = 30 * 24 * 3600 // 10
+BATCHES_A_MONTH = SECONDS_A_MONTH // 10
 
 
 def main() -> None:
@@ -113,8 +113,8 @@ def a_month(batch: Mapping[str, float]) -> float:
 
 
 def price(operation: str) -> float:
-    """Return the price of one request."""
-    return 0 if operation.startswith(FREE) else (READ if operation.startswith(READS) else WRITE_OR_LIST) / 1000
+    """Return the price of one request, in dollars."""
+    return 0 if operation.startswith(FREE) else READ_DOLLARS if operation.startswith(READS) else WRITE_DOLLARS
 
 
 if __name__ == "__main__":

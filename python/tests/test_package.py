@@ -39,6 +39,14 @@ def test_the_package_and_the_build_know_the_same_sparks() -> None:
     assert sorted(built) == sorted((line.name, line.version, line.scala) for line in LINES)
 
 
+@in_a_checkout
+def test_each_script_that_a_make_target_runs_exists() -> None:
+    makefile = (PYTHON_ROOT.parent / "Makefile").read_text(encoding="utf-8")
+    scripts = set(re.findall(r"\b(?:project|python)/[\w/]+\.(?:py|sh)\b", makefile))
+    assert len(scripts) > 9
+    assert [name for name in sorted(scripts) if not (PYTHON_ROOT.parent / name).exists()] == []
+
+
 def test_the_package_can_be_installed_with_each_spark_that_it_has_a_jar_for() -> None:
     definition = (PYTHON_ROOT / "pyproject.toml").read_text(encoding="utf-8")
     minor = int(LINES[0].name.removeprefix("4.")) + 1

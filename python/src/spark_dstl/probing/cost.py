@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SECONDS_A_MONTH = 30 * 24 * 3600
+# Dollars a request, at the list prices of S3 Standard in us-east-1; a list request costs as much as a write.
+WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
 
 # Requests to S3 of one batch: a constant and a share for each store, fitted to docs/results/storage-0.1.0.md.
 _LOG_WRITES = (2.0, 0.0146)
 _STOCK_WRITES = (14.0, 6.07)
 _STOCK_READS = (12.0, 3.6)
-# Dollars, at the list prices of S3 Standard in us-east-1; a list request costs as much as a write.
-_WRITE = 0.005 / 1000
-_READ = 0.0004 / 1000
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,6 @@ def saved(write: Sequence[float], create: Sequence[float], ask: Sequence[float],
         batches,
         round(stock_writes + stock_reads),
         round(log_writes),
-        round(stock_writes * _WRITE + stock_reads * _READ, 2),
-        round(log_writes * _WRITE, 2),
+        round(stock_writes * WRITE_DOLLARS + stock_reads * READ_DOLLARS, 2),
+        round(log_writes * WRITE_DOLLARS, 2),
     )

@@ -47,6 +47,13 @@ object DriverBench {
     "formatVersion" -> (if (load.checkpointIds) 2 else 1)
   )
 
+  /** Commits the batch; returns its time and processor time in milliseconds. */
+  private[driver] def commit(run: BenchedRun, batch: Long, load: SealLoad): Map[String, Any] = {
+    val cpu = ProcessFigures.cpuMillis
+    val millis = run.commit(batch, load)
+    Map("commitMs" -> millis, "commitCpuMs" -> (ProcessFigures.cpuMillis - cpu))
+  }
+
   /** Milliseconds that encoding the batch's commit entry takes. */
   private[driver] def encodeMillis(load: SealLoad, batch: Long): Double = {
     val segments = for {
@@ -90,15 +97,11 @@ private final class DirectPart(emit: DriverBench.Emit) {
     handIn(messages)
     handIn(uploads)
     val (takeMillis, cpuMillis) = ((System.nanoTime() - began) / 1e6, ProcessFigures.cpuMillis - cpu)
-    val commitCpu = ProcessFigures.cpuMillis
-    val commitMillis = run.commit(batch, load)
-    val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
+    val committed = DriverBench.commit(run, batch, load)
     if (batch == Batches - 1) {
-      emit(DriverBench.described(load) ++ Map(
+      emit(DriverBench.described(load) ++ committed ++ Map(
         "takeMs" -> takeMillis,
         "cpuMs" -> cpuMillis,
-        "commitMs" -> commitMillis,
-        "commitCpuMs" -> commitCpuMillis,
         "encodeMs" -> DriverBench.encodeMillis(load, batch),
         "peakHeap" -> ProcessFigures.peakHeap
       ))
@@ -141,16 +144,12 @@ private final class EndpointPart(emit: DriverBench.Emit) {
     val cpuMillis = ProcessFigures.cpuMillis - cpu
     val peak = ProcessFigures.peakHeap
     val held = ProcessFigures.liveHeap() - idle
-    val commitCpu = ProcessFigures.cpuMillis
-    val commitMillis = run.commit(batch, load)
-    val commitCpuMillis = ProcessFigures.cpuMillis - commitCpu
+    val committed = DriverBench.commit(run, batch, load)
     if (batch == Batches - 1) {
-      emit(DriverBench.described(load) ++ Map(
+      emit(DriverBench.described(load) ++ committed ++ Map(
         "inFlight" -> inFlight,
         "takeMs" -> figures.takeMillis,
         "cpuMs" -> cpuMillis,
-        "commitMs" -> commitMillis,
-        "commitCpuMs" -> commitCpuMillis,
         "encodeMs" -> DriverBench.encodeMillis(load, batch),
         "peakHeap" -> peak,
         "heldHeap" -> held,

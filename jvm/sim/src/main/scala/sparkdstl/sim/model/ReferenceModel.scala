@@ -29,8 +29,8 @@ final class ReferenceModel(
   private val alsoPurged = mutable.Set.empty[Long]
   private var userActedAt = -1L
   private var userActs = false
-  private var writtenOver = false
-  private var lastWrittenOver = -1L
+  // The last batch whose entry a run replaced, where storage does not create exclusively.
+  private var replaced = Option.empty[Long]
   private val epochs = new EpochOracle(config, verdict, reach)
   private val leftovers = new LeftoverOracle(config, reader, verdict)
   private val purgers = mutable.Set.empty[SimProcess]
@@ -124,7 +124,8 @@ final class ReferenceModel(
   def loaded(who: String, run: UUID, store: String, version: Long, found: Lineage): Unit =
     if (version == 0) { if (found != Lineage.Empty) verdict.violate(s"$who found $found at version 0 of $store") }
     else if (
-      !writtenOver && !isToolAtWork && runs(run) > userActedAt && !everCommitted.get((store, version)).exists(_(found))
+      replaced.isEmpty && !isToolAtWork && runs(run) > userActedAt &&
+      !everCommitted.get((store, version)).exists(_(found))
     )
       verdict.violate(
         s"$who loaded version $version of $store as $found, which was never committed; committed: " +
@@ -232,7 +233,7 @@ final class ReferenceModel(
       verdict.note(s"a deletion of before takes effect now: $path")
       undecidable = true
     }
-    if (change.after.isEmpty && lastWrittenOver == newest && path.startsWith(Names.State + "/")) {
+    if (change.after.isEmpty && replaced.contains(newest) && path.startsWith(Names.State + "/")) {
       verdict.note(s"a run that began on an entry that is written over deletes what that entry made needless: $path")
       undecidable = true
     }
@@ -285,7 +286,7 @@ final class ReferenceModel(
         }
         version -= 1
       }
-      if (config.logsSnapshots && !writtenOver && damaged.isEmpty) checkSpare(store, when)
+      if (config.logsSnapshots && replaced.isEmpty && damaged.isEmpty) checkSpare(store, when)
     }
     val oldest = retained.max
     if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
@@ -351,8 +352,7 @@ final class ReferenceModel(
         if (config.storage.createsExclusively)
           verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
         else {
-          writtenOver = true
-          lastWrittenOver = batch
+          replaced = Some(batch)
           if (batch < newest) {
             verdict.note("an entry that others are built on is written over")
             undecidable = true
@@ -381,14 +381,14 @@ final class ReferenceModel(
       val base = state(store, batch).getOrElse(Lineage.Empty)
       val change = intent.wins(store).change
       if (change.baseFingerprint != base.fingerprint) {
-        if (writtenOver) {
+        if (replaced.nonEmpty) {
           verdict.note("an entry that was built on is written over, before the one built on it came")
           undecidable = true
         } else verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
       }
       store -> (base + change.tag)
     }.toMap
-    records(batch) = Committed(intent, states, writtenOver, scheduler.nowNanos)
+    records(batch) = Committed(intent, states, replaced.nonEmpty, scheduler.nowNanos)
     def listed(store: String) = reader.listedFor(store, batch, objects).map(of => s"${of.state.version} in ${of.batch}")
     verdict.note(stores.map(of => listed(of).mkString(s"$of: ", ", ", "")).mkString("snapshots: ", "; ", ""))
     states.foreach { case (store, state) =>

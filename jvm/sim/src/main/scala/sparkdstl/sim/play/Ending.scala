@@ -25,7 +25,6 @@ final class Ending(world: World, chance: Chance) {
 
   private var phase = "wild"
   private var application = Option.empty[Application]
-  private var restarts = false
   private var failedRuns = 0
   private var lastEnd = ""
   private var target = 0L
@@ -42,7 +41,7 @@ final class Ending(world: World, chance: Chance) {
 
   /** A driver crashes at an earlier request. If its run had ended, the next run is scheduled. */
   def lost(crashed: Application): Unit =
-    if (application.contains(crashed) && phase == "recovering" && !restarts) recover(latest)
+    if (application.contains(crashed) && phase == "recovering") recover(latest)
 
   def begin(survivor: Option[Application]): Unit = {
     deletesInVain = faults.mayStrike(Faults.OfDeletions)
@@ -110,7 +109,7 @@ final class Ending(world: World, chance: Chance) {
   }
 
   private def recover(latest: Double): Unit = {
-    restarts = false
+    phase = "recovering"
     runOn(if (config.shortRuns) Some(2) else None)(recovered(_, latest))
   }
 
@@ -122,7 +121,7 @@ final class Ending(world: World, chance: Chance) {
     }
     if (failedRuns > MaxFailedRuns) verdict.violate(s"without faults runs keep failing: $state")
     else if (model.newest < target) {
-      restarts = true
+      phase = "between two runs"
       world.after(chance.millis(500))(recover(latest))
     } else {
       // Its executors crash later, and their last requests take effect later still.
