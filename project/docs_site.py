@@ -45,10 +45,15 @@ def _without_sources(markdown: str, directory: Path) -> str:
     return _LINK.sub(replaced, markdown)
 
 
+def _escaped(text: str | None) -> str:
+    """Return a help text whose placeholders, such as `<random>`, are no HTML tags."""
+    return inspect.cleandoc(text or "").replace("<", "&lt;")
+
+
 def _with_examples(command: click.Command) -> click.Command:
     shown = copy(command)
     # Markdown begins a list only after an empty line.
-    shown.help = re.sub(r"^([^\s-].*)\n(?=- )", r"\1\n\n", inspect.cleandoc(command.help or ""), flags=re.MULTILINE)
+    shown.help = re.sub(r"^([^\s-].*)\n(?=- )", r"\1\n\n", _escaped(command.help), flags=re.MULTILINE)
     for paragraph in inspect.cleandoc(command.epilog or "").replace("\b\n", "").split("\n\n"):
         title, _, lines = paragraph.partition("\n")
         examples = f"{title}\n\n```sh\n{textwrap.dedent(lines)}\n```"

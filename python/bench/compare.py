@@ -35,7 +35,7 @@ HEADER = (
 )
 LEGEND = (
     "Times are in ms, of whole batches and of their commits; in brackets the difference to the same percentile of the "
-    "floor, and in a column of its own the limits of the median's difference in 95 of 100 resamplings. Requests are "
+    "floor, and in a separate column the limits of the median's difference in 95 of 100 resamplings. Requests are "
     "those made while a batch ran, median over batches, without snapshots: objects written, existence checks, "
     "listings, and reads, copies and deletions; all: their average with hedges and background work. Bytes: written "
     "for state changes and commit entry in a median batch. CPU: ms of all tasks of a batch. MB: the most bytes that "

@@ -37,7 +37,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of measurement, with its loads, in a process of its own."""
+    """One kind of measurement, with its loads, in a separate process."""
 
     name: str
     loads: tuple[Load, ...]

@@ -1,6 +1,6 @@
 """Measures what grows with the number of batches, beside stock Spark: objects, bytes, heap and requests.
 
-Each contender runs the same batches in a process of its own, on storage without delays. Batches come sooner than in
+Each contender runs the same batches in a separate process, on storage without delays. Batches come sooner than in
 most queries, so the intervals of Spark and of the log are shortened: what happens from time to time happens as often
 for each batch as in a query with a batch every ten seconds.
 """
@@ -304,7 +304,7 @@ class Growth(Benchmark):
         ]
 
     def measure(self, case: Case, run: Measurement) -> None:
-        """Run each contender in a process of its own."""
+        """Run each contender in a separate process."""
         for name in AGAINST_STOCK:
             root = str(run.directory / f"{name}-checkpoints")
             run.process(name, case.spec(name, root, dict(run.options.conf)), case.batches)

@@ -76,7 +76,7 @@ def worked_seconds(process: int) -> float:
 
 
 def read_state(checkpoint: Checkpoint, target: Path, rows: int) -> dict[str, float]:
-    """Read all of the state to a file, with a Java process of its own; returns rows a second."""
+    """Read all of the state to a file, with a separate Java process; returns rows a second."""
 
     def worked() -> float:
         return time.process_time() + worked_seconds(checkpoint.gateway().pid)

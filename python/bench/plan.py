@@ -1,6 +1,6 @@
 """What `bench.py compare` measures: cells, each one workload on a number of partitions, run by some contenders in turn.
 
-Every cell runs in a process of its own. Within it the contenders take turns, batch by batch: other work on the machine
+Every cell runs in a separate process. Within it the contenders take turns, batch by batch: other work on the machine
 meets all of them alike.
 """
 

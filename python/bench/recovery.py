@@ -35,7 +35,7 @@ CLUSTER = f"local-cluster[2,{SLOTS // 2},1024]"
 class Case:
     """A query that recovers `since` batches after the newest snapshots, or `stock_since` with stock Spark.
 
-    "restart" and "large-state" restart it in a process of its own. "lost-executor" runs it in an application with
+    "restart" and "large-state" restart it in a separate process. "lost-executor" runs it in an application with
     two executor processes and kills one, after the last `warm` of the batches since.
     """
 
@@ -155,7 +155,7 @@ HEADER = (
     "listings",
 )
 LEGEND = (
-    "restart, large-state: first batch of a query that is restarted in a process of its own, in ms from the start of "
+    "restart, large-state: first batch of a query that is restarted in a separate process, in ms from the start of "
     "the query to the end of the batch. lost-executor: batch of a running query that has lost one of two executor "
     "processes, from its input to its end; usual: median of the batches before. p50, min and max are of the "
     "repetitions. Since snapshot: batches between the newest snapshots and that batch. Requests: of all processes, in "

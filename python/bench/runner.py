@@ -1,4 +1,4 @@
-"""What all benchmarks share: cases that run in processes of their own, one form of results, tables and charts."""
+"""What all benchmarks share: cases that run in separate processes, one form of results, tables and charts."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def command(spec: Path, directory: Path, memory: str, master: str | None = None)
 
 @contextmanager
 def child(arguments: list[str], log: Path, variables: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a process in a group of its own, which ends with the block. It listens on the loopback interface alone."""
+    """Start a process in a separate group, which ends with the block. It listens on the loopback interface alone."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("w", encoding="utf-8") as errors,

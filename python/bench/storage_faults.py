@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def played(case: Case | HdfsCase, stock: bool) -> tuple[Outcome, int | None]:
-    """Run a case on a server of its own; returns its outcome and the number of requests that met the fault."""
+    """Run a case on a separate server; returns its outcome and the number of requests that met the fault."""
     with tempfile.TemporaryDirectory(prefix="dstl-fault-") as directory:
         work = Path(directory) / "run"
         work.mkdir()

@@ -46,7 +46,7 @@ class DemoFailed(Exception):
 
 
 class Child:
-    """One of the demo's Spark programs in a process group of its own, which ends with the `with` block."""
+    """One of the demo's Spark programs in a separate process group, which ends with the `with` block."""
 
     def __init__(self, settings: Settings, program: str, log: Path) -> None:
         self.log = log

@@ -1,4 +1,4 @@
-"""The demo's Spark programs, each run in a process of its own: `flights_query.py <settings.json> stream|check`.
+"""The demo's Spark programs, each run in a separate process: `flights_query.py <settings.json> stream|check`.
 
 `stream` runs the query to the end of its input, from wherever its checkpoint says it is, and appends what happens to
 an event file. `check` computes the same result in one batch and compares the two row by row.

@@ -38,7 +38,7 @@ class ProgressBar:
         self._show(f"[{bar}] batch {done}/{self._total}  {self._rows:,} rows  last batch {seconds:.2f} s")
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """Something worth a separate line."""
         print(f"{self._clear()}{text}", file=self._out, flush=True)
 
     def end(self) -> None:

@@ -24,7 +24,7 @@ def s3_server() -> Iterator[str]:
 
 @pytest.fixture
 def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
-    """Put the files below a directory into a bucket of their own; returns its URI."""
+    """Put the files below a directory into a separate bucket; returns its URI."""
     import boto3
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)

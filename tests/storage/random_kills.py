@@ -82,7 +82,7 @@ class Kills:
 def kill_at_random(run: Run, kills: Kills, check: Callable[[Run], None]) -> None:
     """Kill drivers and executors, restart drivers, and let the query complete.
 
-    A driver may fail by itself only because changes were lost with an executor of its own.
+    A driver may fail by itself only because changes were lost with one of its executors.
     """
     run.confs.update({**PATIENT, **kills.watched.confs})
     while True:

@@ -122,7 +122,7 @@ class S3Server:
 
 @dataclass(frozen=True)
 class S3Process(S3Server):
-    """An S3 server in a process of its own."""
+    """An S3 server in a separate process."""
 
     process: Process
 
@@ -265,7 +265,7 @@ def toxiproxy(work: Path, upstream: int) -> Iterator[Toxiproxy]:
 
 @dataclass(frozen=True)
 class Hdfs:
-    """Hadoop's MiniDFSCluster: a namenode and three datanodes in a process of their own."""
+    """Hadoop's MiniDFSCluster: a namenode and three datanodes in a separate process."""
 
     address: str
     web: str

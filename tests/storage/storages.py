@@ -45,7 +45,7 @@ class Elsewhere:
 
 
 class Storage(ABC):
-    """A running server. Each test has a directory of its own below `root`; `confs` configure the access."""
+    """A running server. Each test has a separate directory below `root`; `confs` configure the access."""
 
     root: str
     confs: Mapping[str, str]

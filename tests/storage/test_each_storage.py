@@ -35,7 +35,7 @@ KINDS = {"large segments": LARGE_SEGMENTS, "checkpoint format 2": {FORMAT_VERSIO
 
 @pytest.fixture(scope="module", params=STORAGES)
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
-    """A storage for all tests, each of which has a directory of its own."""
+    """A storage for all tests, each of which has a separate directory."""
     with STORAGES[request.param](tmp_path_factory.mktemp("server")) as storage:
         yield storage
 

@@ -1,6 +1,6 @@
 """`Checkpoint`: the public class of a checkpoint, and `open_checkpoint`, which finds one.
 
-Each operation is a function in a module of its own that takes a `CheckpointAccess`; none of them imports this module.
+Each operation is a function in a separate module that takes a `CheckpointAccess`; none of them imports this module.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ Examples:
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="How long a request of S3 may be silent; other clients have limits of their own. It may take effect later.",
+    help="How long a request of S3 may be silent; other clients use their own limits. It may take effect later.",
 )
 @_number(
     "--partitions",

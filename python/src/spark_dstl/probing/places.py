@@ -1,4 +1,4 @@
-"""Which storage a path names: local disks and what pyarrow or Hadoop reaches are here, S3 is a module of its own."""
+"""Which storage a path names: local disks and what pyarrow or Hadoop reaches are here, S3 is a separate module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_dstl.probing.storage import PURPOSE, ProbedStorage, Refused, Unanswer
 def storage_at(place: str, options: StorageOptions, timeout_seconds: float) -> ProbedStorage:
     """Return the storage of a local path, or of a URI of S3 or of what pyarrow or Hadoop knows besides.
 
-    `timeout_seconds` is how long a request of S3 may be silent; elsewhere clients have limits of their own.
+    `timeout_seconds` is how long a request of S3 may be silent; other clients use their own limits.
     """
     scheme, rest = scheme_of(place)
     if scheme is None:
@@ -33,7 +33,7 @@ def storage_at(place: str, options: StorageOptions, timeout_seconds: float) -> P
 
 
 class LocalFiles:
-    """Files of a local disk, written as the log writes them: under a name of their own, then linked or renamed."""
+    """Files of a local disk, written as the log writes them: under a temporary name, then linked or renamed."""
 
     not_exclusive_because = None
 
@@ -103,7 +103,7 @@ class LocalFiles:
     @contextmanager
     def _written(self, name: str, content: bytes) -> Iterator[Path]:
         path = self._directory / name
-        # Of several that create one name at once each needs a file of its own.
+        # Of several that create one name at once each needs a separate file.
         hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         hidden.write_bytes(content)
         try:

@@ -52,4 +52,4 @@ class ProbedStorage(Protocol):
         """Delete an object; one that is not there is no error."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder whose objects are deleted, where folders are something of their own."""
+        """Delete a folder whose objects are deleted, on storage where folders are objects."""

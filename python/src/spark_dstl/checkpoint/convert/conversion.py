@@ -100,7 +100,7 @@ def convert(
 
 def _target(checkpoint: CheckpointAccess, place: Place) -> Target:
     if not place.is_apart_from(checkpoint.storage.place):
-        raise CannotConvert(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
+        raise CannotConvert(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
     return Target(place)
 
 

@@ -43,7 +43,7 @@ def export(
 ) -> Exported:
     """Export a checkpoint; see `Checkpoint.export`."""
     if not place.is_apart_from(checkpoint.storage.place):
-        raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a directory of its own")
+        raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
     activity.refuse_if_running(checkpoint, stopped, wait)
     checkpoint.look_again()
     found = verify(checkpoint, wait=wait)

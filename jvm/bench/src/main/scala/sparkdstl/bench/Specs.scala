@@ -7,7 +7,7 @@ trait QuerySpec {
   def workload: String
   def partitions: Int
 
-  /** A directory of its own, for the checkpoints. */
+  /** A separate directory, for the checkpoints. */
   def root: String
   def output: String
 

@@ -242,7 +242,7 @@ object LogOptions {
     Number(1, 256),
     "5",
     "How many requests a process makes at once to the storage of its logs, for all queries together: the largest that " +
-      "any of them asks for. Hedges have threads of their own, up to `upload.maxAttempts` times as many in all; more are in use only while connections hang.",
+      "any of them asks for. Hedges have separate threads, up to `upload.maxAttempts` times as many in all; more are in use only while connections hang.",
     "dstl.dfs.upload.num-threads"
   )
 
@@ -328,7 +328,7 @@ object LogOptions {
     "4g",
     "How many bytes of snapshots' files an executor keeps on its local disk for stores that come back to it, after a query " +
       "was started again or a store was elsewhere: only what they lack is fetched then. While a store is open they take no " +
-      "room of their own. 0 keeps none.",
+      "separate room. 0 keeps none.",
     "state.backend.local-recovery"
   )
 

@@ -60,7 +60,7 @@ final class Director(world: World, chance: Chance) {
 
   private def restart(application: Application): Unit =
     if (wild && !acting && running.isEmpty) {
-      // A paused driver may end on resume without a restart of its own, so this check is repeated.
+      // A paused driver may end on resume without a restart, so this check is repeated.
       if (live.exists(_.driver.isPaused) || model.isToolAtWork) world.after(RestartCheckMillis)(restart(application))
       else beginAgain(application)
     }

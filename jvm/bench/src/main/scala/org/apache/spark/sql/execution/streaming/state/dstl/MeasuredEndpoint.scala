@@ -111,7 +111,7 @@ object SendingProcess {
     val conf = new SparkConf(false)
     val driver = RpcAddress(arguments(0), arguments(1).toInt)
     val rpc = MeasuredEndpoint.environment("sender", conf)
-    // With a connection of its own.
+    // With a separate connection.
     val pinging = MeasuredEndpoint.environment("pinging", conf)
     val self = rpc.setupEndpoint("sender", new Sender(rpc, driver, pinging))
     rpc.setupEndpointRef(driver, MeasuredEndpoint.Unrelated).askSync[Boolean](self): Unit
@@ -138,7 +138,7 @@ object SendingProcess {
         System.gc()
         context.reply(true)
       case ("send", inFlight: Int) =>
-        // On a thread of its own: the dispatcher's thread stays free.
+        // On a separate thread: the dispatcher's thread stays free.
         val thread = new Thread(
           () =>
             try context.reply(send(inFlight))

@@ -7,7 +7,7 @@ import org.apache.spark.internal.Logging
 
 /**
  * Checks that this jar is for the minor release of Spark that runs. `jvm/spark` uses classes that Spark changes between minor
- * releases, so each minor release has a jar of its own, which accepts all patch releases.
+ * releases, so each minor release has a separate jar, which accepts all patch releases.
  */
 private[dstl] object SparkVersion extends Logging {
   private val verdict: Option[DstlException] = judge(SPARK_VERSION)
