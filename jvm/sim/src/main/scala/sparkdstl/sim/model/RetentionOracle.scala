@@ -13,8 +13,6 @@ import sparkdstl.sim.world.{Reach, SimConfig}
  *   whether attempts may lose, which gives up snapshots under way
  * @param lostMessages
  *   whether answers to executors were lost: an executor may not know which uploads are named, and the next run deletes the others
- * @param failedDeletions
- *   whether deletions failed until then: the run repeats them, and its lists still name the deleted objects
  */
 final class RetentionOracle(
     model: ReferenceModel,
@@ -23,8 +21,7 @@ final class RetentionOracle(
     config: SimConfig,
     reach: Reach,
     isContended: Boolean,
-    lostMessages: Boolean,
-    failedDeletions: Boolean
+    lostMessages: Boolean
 ) {
   import RetentionOracle._
 
@@ -34,11 +31,8 @@ final class RetentionOracle(
 
   /** Needless objects on storage, and missing snapshots. */
   def problems: Vector[String] =
-    (if (config.storage.createsExclusively) entries ++ swept else Vector.empty) ++
+    (if (config.storage.createsExclusively) entries ++ claims ++ orphans else Vector.empty) ++
       (if (config.logsSnapshots && !isContended && hasRoom) snapshots else Vector.empty) ++ list ++ listedInVain
-
-  /** A sweep whose deletions failed is repeated after a while, or by the next run. */
-  private def swept: Vector[String] = if (failedDeletions) Vector.empty else claims ++ orphans
 
   /** Seals may fill a small inline budget and leave no room for carried snapshots. */
   private def hasRoom = config.constants.inlineBudget >= LeastInlineBudget
@@ -75,7 +69,7 @@ final class RetentionOracle(
 
   /** A run does not list snapshots of entries that it has deleted. */
   private def listedInVain: Option[String] = for {
-    entry <- if (failedDeletions) None else objects.get(Names.commit(model.newest))
+    entry <- objects.get(Names.commit(model.newest))
     gone <- reader.listRefersTo(model.newest, objects).find { batch =>
       objects.deletedAt(Names.commit(batch)).exists(_ < entry.atNanos - DeletionNanos)
     }

@@ -21,6 +21,9 @@ final class Ending(world: World, chance: Chance) {
 
   private val PatienceMillis = 60 * 60000L
   private val DrainMillis = 100000.0
+
+  /** The time within which a run repeats what has failed: a sweep that fails often waits ten minutes. */
+  private val RepeatMillis = 700000.0
   private val MaxFailedRuns = 12
 
   private var phase = "wild"
@@ -96,7 +99,8 @@ final class Ending(world: World, chance: Chance) {
   /** Ends the faults of deletions and messages, and notes the objects that are not needed. */
   private def tidyUp(): Unit = {
     faults.calmDown(leave = Faults.OfAttempts)
-    oracle = Some(world.oracle(losesMessages, deletesInVain))
+    if (deletesInVain) application.flatMap(_.query).foreach(_.rest(RepeatMillis))
+    oracle = Some(world.oracle(losesMessages))
   }
 
   /** The time after which no request of a process takes effect any more. */

@@ -41,6 +41,7 @@ final class SparkQuery(
   private val stopSignal = Promise[Nothing]()
   private var purgedTo = 0L
   private var left = batchesToRun
+  private var restMillis = 0.0
   private var firstOfRun = true
 
   private val over = Promise[Unit]()
@@ -74,6 +75,9 @@ final class SparkQuery(
   /** Ends the run after the batch under way. */
   def finish(): Unit = left = Some(1)
 
+  /** Begins no batch for so long after the batch under way. */
+  def rest(millis: Double): Unit = restMillis = millis
+
   private def firstBatch(): Future[Long] = for {
     offsets <- files.list(Names.Offsets)
     commits <- watch("listing the commit entries", log.batches())
@@ -91,7 +95,11 @@ final class SparkQuery(
   private def batchesFrom(batch: Long): Future[Unit] = interruptible(runBatch(batch)).flatMap { _ =>
     left = left.map(_ - 1)
     if (left.exists(_ <= 0)) pause(lingerMillis).flatMap(_ => Future.failed(new QueryFinished))
-    else pause(faults.millis(FaultKind.SlowTrigger, 1500, chance)).flatMap(_ => batchesFrom(batch + 1))
+    else {
+      val millis = restMillis + faults.millis(FaultKind.SlowTrigger, 1500, chance)
+      restMillis = 0
+      pause(millis).flatMap(_ => batchesFrom(batch + 1))
+    }
   }
 
   private def runBatch(batch: Long): Future[Unit] = {

@@ -127,9 +127,9 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   }
 
   /** @param lostMessages whether answers to executors about their uploads may be lost */
-  def oracle(lostMessages: Boolean, failedDeletions: Boolean): RetentionOracle = {
+  def oracle(lostMessages: Boolean): RetentionOracle = {
     val isContended = faults.mayStrike(Faults.OfAttempts)
-    new RetentionOracle(model, objects, reader, config, reach, isContended, lostMessages, failedDeletions)
+    new RetentionOracle(model, objects, reader, config, reach, isContended, lostMessages)
   }
 
   /** Resources that live processes hold although no work is under way. */
