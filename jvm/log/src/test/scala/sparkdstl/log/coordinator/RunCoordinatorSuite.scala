@@ -9,11 +9,11 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.error.{DstlException, FencedException}
-import sparkdstl.log.format.FormatSamples
+import sparkdstl.log.format.{CommittedSegment, FormatSamples}
 import sparkdstl.log.request.ScriptedStore
-import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply}
-import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Replace, TryCreation}
+import sparkdstl.log.request.ScriptedStore.{Behaviour, Fail, Hang, LoseReply, Work}
+import sparkdstl.log.storage.{Attempt, Payload}
+import sparkdstl.log.storage.StorageOperation.{Delete, ListObjects, Put, Replace, TryCreation}
 import sparkdstl.log.transport._
 
 class RunCoordinatorSuite extends AnyFunSuite {
@@ -289,6 +289,33 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(Seq(named, orphan, own, later).map(has) == Seq(true, false, true, true))
     val epochs = result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path).toSet
     assert(epochs == Set(location.epoch(1), location.epoch(2), laterTrial), "the run of the later trial has not ended")
+  })
+
+  test("the first commit keeps a file of an entry that another run deletes during the sweep")(new RunFixture {
+    private val kept = file(1, 1, otherRun)
+    private val old = begin(otherRun)
+    answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(kept)))))
+    result(old.commit(0, content, Seq(1)))
+    commit(old, 1)
+    private val run = begin()
+    put(kept)
+    // The first read is not one of the sweep. A later run has committed a snapshot with the same file, and deletes
+    // the entry that the sweep is about to read.
+    store.script(
+      "readTail",
+      Work,
+      new Behaviour {
+        override def act[T](work: () => Attempt[T]): Attempt[T] = {
+          result(store.memory.begin(Delete(Vector(location.entry(0)))).result)
+          val segment = CommittedSegment(key(3), 1, Vector(Right(part(1).copy(file = Some(kept)))))
+          writeEntry(3, FormatSamples.someRun, 3, idOf(2), segment): Unit
+          work()
+        }
+      }
+    )
+    commit(run, 2)
+    assert(has(kept))
+    assert(batches == Seq(1, 2, 3))
   })
 
   test("an ask to an ended run is answered as superseded, and an error fails the answer")(new RunningFixture {

@@ -12,7 +12,7 @@ import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.coordinator.view.{GuardedState, SweepState}
 import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.format.LogLayout
-import sparkdstl.log.read.EntryReader
+import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StoredObject
 
@@ -93,14 +93,29 @@ private[coordinator] final class OrphanSweep(
   private def nameOf(path: Path): String =
     s"${LogLayout.DataDirectory}/${path.getParent.getName}/${path.getName}"
 
-  /** The data files that entries on storage name. */
-  private def namedFiles(): Future[Set[String]] =
-    storage.batches().flatMap(_.foldLeft(Future.successful(Set.empty[String])) { (before, batch) =>
-      before.flatMap(named =>
-        entries.read(batch).map(_.logged.fold(named)(named ++ _.index.files))
-          .recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
-      )
-    })
+  /**
+   * The data files that the entries on storage name. If an entry in the list is gone when it is read, another run may have deleted
+   * it while this one was paused, and may name its files in newer entries. So the entries are listed again, until all
+   * those in one list have been read.
+   *
+   * @param known the entries that were read before
+   */
+  private def namedFiles(known: Map[Long, Set[String]] = Map.empty): Future[Set[String]] =
+    for {
+      batches <- storage.batches()
+      read <- batches.filterNot(known.contains).foldLeft(Future.successful(known)) { (before, batch) =>
+        before.flatMap(all => filesOf(batch).map(all ++ _.map(batch -> _)))
+      }
+      named <-
+        if (batches.forall(read.contains)) Future.successful(read.valuesIterator.flatten.toSet) else namedFiles(read)
+    } yield named
+
+  /** The data files that the entry of a batch names; None if there is no entry. */
+  private def filesOf(batch: Long): Future[Option[Set[String]]] =
+    entries.read(batch).map {
+      case EntryFound.Absent => None
+      case found => Some(found.logged.fold(Set.empty[String])(_.index.files.toSet))
+    }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
 
   private class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)
 }
