@@ -36,7 +36,7 @@ object StoredStates {
     try content(session, id, version)
     catch {
       case missing: Exception
-          if id.partitionId > 0 && Seq("does not exist", "and nothing of").exists(missing.getMessage.contains(_)) => Nil
+          if id.partitionId > 0 && Seq("does not exist", "its log lacks").exists(missing.getMessage.contains(_)) => Nil
     }
 
   /** Spark writes each store's schema below the first partition. */

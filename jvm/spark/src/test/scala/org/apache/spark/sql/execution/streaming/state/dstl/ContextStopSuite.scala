@@ -125,6 +125,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     }
 
   test("a snapshot that waits for storage ends with the context") {
+    assume(SparkFacts.LogsSnapshots, "on this Spark, snapshots are Spark's files")
     stopSpark()
     startSpark(snapshots.toSeq: _*)
     val counting = new Counting
