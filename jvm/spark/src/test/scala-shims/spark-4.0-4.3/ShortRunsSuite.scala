@@ -48,9 +48,11 @@ class ShortRunsSuite extends QuerySuite {
       val expected = (0 until runs).flatMap(batch => 0 until 10 + batch).groupBy(_ % 7).map { case (key, of) =>
         Row(key, of.size.toLong)
       }.toSet
-      val state = spark.read.format("statestore").load(checkpoint.toString)
-        .select(col("key._groupingexpression"), col("value.count")).collect().toSet
-      assert(state == expected)
+      if (SparkFacts.ReadableFormats.contains(format.toInt)) {
+        val state = spark.read.format("statestore").load(checkpoint.toString)
+          .select(col("key._groupingexpression"), col("value.count")).collect().toSet
+        assert(state == expected)
+      }
       val claims = files().filter(_.matches("dstl/epochs/\\d+(\\.ended)?"))
       assert(claims.size <= 4, s"runs that ended leave no fences: $claims")
     }
