@@ -10,6 +10,8 @@ DEFAULT_SPARK := $(shell sed -n 's|.*val Default.*SparkLine."\([0-9.]*\)".*|\1|p
 SPARK ?= $(DEFAULT_SPARK)
 # The version of Scala of that Spark's distribution.
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
+# The Python packages that its PySpark needs in older versions: applyInPandasWithState fails with a newer pyarrow.
+PINS = $(shell sed -n 's|.*SparkLine."$(1)".*pins = "\([^"]*\)".*|\1|p' project/SparkLine.scala)
 JAR_NAME = spark-dstl-spark$(1)_$(or $(SCALA),$(call SCALA_VERSION,$(1)))-$(VERSION).jar
 DEFAULT_JAR = $(CURDIR)/target/$(call JAR_NAME,$(DEFAULT_SPARK))
 # With the classes that end-to-end tests bring along.
@@ -186,12 +188,12 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
 
-# Another Spark with the packages of the development environment, except pyarrow: applyInPandasWithState of older PySparks fails with it.
+# Another Spark with the packages of the development environment, except its pins.
 .build/spark-%/ready: project/SparkLine.scala .venv/ready | python
 	@$(PYTHON) -m venv --clear .build/spark-$*
 	@echo "Installing PySpark $(call SPARK_VERSION,$*) into .build/spark-$*"
 	@.build/spark-$*/bin/python -m pip install --disable-pip-version-check --progress-bar off \
-	  'pyspark==$(call SPARK_VERSION,$*)' $(if $(filter 3.5 4.0 4.1,$*),'pyarrow<23') $(if $(filter 3.5,$*),'pandas<2.3' 'numpy<2')
+	  'pyspark==$(call SPARK_VERSION,$*)' $(foreach pin,$(call PINS,$*),'$(pin)')
 	@$(VENV)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > \
 	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
 	@touch $@

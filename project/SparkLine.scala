@@ -9,6 +9,7 @@ import sbt._
  * @param hadoop   the version of its Hadoop client
  * @param fromPyPI whether its jars are taken from the package `pyspark`, because Maven Central has none
  * @param other    another version of Scala that there are distributions for
+ * @param pins     the Python packages that its PySpark needs in older versions, for pip; the Makefile reads them
  */
 final case class SparkLine(
     name: String,
@@ -16,7 +17,8 @@ final case class SparkLine(
     scala: String,
     hadoop: String = "3.5.0",
     fromPyPI: Boolean = false,
-    other: Option[String] = None
+    other: Option[String] = None,
+    pins: String = ""
 ) {
 
   /** Such as `2.13`. */
@@ -64,9 +66,9 @@ object SparkLine {
   val all: Seq[SparkLine] = Seq(
     SparkLine("4.3", "4.3.0", "2.13.18", fromPyPI = true),
     Default,
-    SparkLine("4.1", "4.1.1", "2.13.17", "3.4.2"),
-    SparkLine("4.0", "4.0.2", "2.13.16", "3.4.1"),
-    SparkLine("3.5", "3.5.8", "2.12.18", "3.3.4", other = Some("2.13.8"))
+    SparkLine("4.1", "4.1.1", "2.13.17", "3.4.2", pins = "pyarrow<23"),
+    SparkLine("4.0", "4.0.2", "2.13.16", "3.4.1", pins = "pyarrow<23"),
+    SparkLine("3.5", "3.5.8", "2.12.18", "3.3.4", other = Some("2.13.8"), pins = "pyarrow<23 pandas<2.3 numpy<2")
   )
 
   private def order(line: String): (Int, Int) = line.split('.') match {
