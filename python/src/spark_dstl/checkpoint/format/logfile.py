@@ -94,7 +94,7 @@ def check_header(file: str, offset: int, content: bytes, trailer: Trailer) -> No
     if crc32c(content[:_HEADER_CHECKED]) != crc:
         raise DamagedLog(file, offset, "its header's checksum is wrong")
     if tuple(meaning) != trailer.meaning:
-        raise DamagedLog(file, offset, "its header and its trailer do not say the same")
+        raise DamagedLog(file, offset, "its header and its trailer differ")
 
 
 def sparks_lines(content: bytes) -> list[bytes]:
