@@ -14,7 +14,7 @@ from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores
-from spark_dstl.checkpoint.export.plan import OURS, STOCKS
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
 from spark_dstl.commands import main
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -38,7 +38,7 @@ class Default:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
-    def offsets(self, batch: int, provider: str | None = point.HDFS_BACKED, **conf: str) -> None:
+    def offsets(self, batch: int, provider: str | None = HDFS_BACKED, **conf: str) -> None:
         settings = {**({} if provider is None else {PROVIDER: provider}), "spark.sql.shuffle.partitions": "2"}
         line = json.dumps({"batchWatermarkMs": 0, "conf": {**settings, **conf}})
         self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')

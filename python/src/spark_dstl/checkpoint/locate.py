@@ -56,10 +56,6 @@ class Place:
         kind: bool = self.files.type_name == other.files.type_name
         return kind and mine.startswith(theirs)
 
-    def is_apart_from(self, other: "Place") -> bool:
-        """Whether neither place is inside the other."""
-        return not self.is_inside(other) and not other.is_inside(self)
-
 
 def scheme_of(place: str) -> tuple[str | None, str]:
     """Return the scheme of a URI in lower case and the rest; for a local path None and the path."""

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from spark_dstl.checkpoint.format import logfile
 from spark_dstl.checkpoint.format.checksum import before_part, crc32c
 from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Plain
 from spark_dstl.checkpoint.format.model import HEADER_LENGTH, Index, Part, Segment
+from spark_dstl.checkpoint.sparkfiles import json_object
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
 
 TAIL = 64 * 1024
-_PIECE = 4 * 1024 * 1024
 # Spark's two lines, the second with the ids of all stores, and the note.
 _MAX_BEGINNING = 64 * 1024 * 1024
 
@@ -31,14 +33,15 @@ class LoadedEntry:
         """The index of its log; None without a log."""
         return self.log.index if self.log else None
 
+    @cached_property
+    def metadata(self) -> dict[str, Any] | None:
+        """The JSON object of Spark's second line; None if it is none."""
+        return json_object(self.metadata_line.encode("utf-8"))
+
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments that its log names."""
         return self.log.index.segments if self.log else ()
-
-    def data_files(self) -> set[str]:
-        """Return the data files that its segments lie in, relative to the base path."""
-        return {part.file for segment in self.segments for part in segment.parts if part.file is not None}
 
 
 class EntryReader:
@@ -107,29 +110,27 @@ class SegmentReader:
             raise MissingLogObject(f"the base path of {part.file} is not known")
         return self._base, part.file, part.offset
 
-    def check(self, entry: LoadedEntry, segment: Segment, part: Part) -> int:
-        """Read a part piece by piece and return its bytes' number; raises as `part` does."""
-        return sum(map(len, self._pieces(entry, segment, part)))
+    def check(self, entry: LoadedEntry, segment: Segment) -> int:
+        """Read a segment piece by piece and return its number of bytes; raises as `parts` does."""
+        return sum(len(piece) for part in segment.parts for piece in self._pieces(entry, segment, part))
 
-    def part(self, entry: LoadedEntry, segment: Segment, part: Part) -> bytes:
-        """Return the bytes of a part. Raises `DamagedLog` if they are others, `MissingLogObject` if none are there."""
-        return b"".join(self._pieces(entry, segment, part))
+    def parts(self, entry: LoadedEntry, segment: Segment) -> Iterator[bytes]:
+        """Yield the bytes of each part. Raises `DamagedLog` for other bytes, and `MissingLogObject` for no object."""
+        for part in segment.parts:
+            yield b"".join(self._pieces(entry, segment, part))
 
     def _pieces(self, entry: LoadedEntry, segment: Segment, part: Part) -> Iterator[bytes]:
         storage, name, offset = self.place(entry, part)
-        value, taken = before_part(segment.name), 0
-        while True:
-            piece = storage.range(name, offset + taken, min(part.length - taken, _PIECE))
-            if piece is None:
-                raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
+        value, left = before_part(segment.name), part.length
+        for piece in storage.pieces(name, offset, part.length):
             value = crc32c(piece, start=value)
-            taken += len(piece)
-            if not piece and taken < part.length:
-                end = offset + part.length
-                raise DamagedLog(storage.shown(name), offset, f"it ends before {end}, within {segment.name}")
+            left -= len(piece)
             yield piece
-            if taken == part.length:
-                break
+        if (left or not part.length) and storage.size(name) is None:
+            raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
+        if left:
+            end = offset + part.length
+            raise DamagedLog(storage.shown(name), offset, f"it ends before {end}, within {segment.name}")
         if value != part.crc:
             raise DamagedLog(
                 storage.shown(name), offset, f"the {part.length} bytes of {segment.name} have another checksum"
@@ -139,7 +140,7 @@ class SegmentReader:
         """Return all bytes of a segment of at most `limit` bytes."""
         if segment.length > limit:
             raise DstlError(f"{segment.name} has {segment.length} bytes, more than the {limit} that are read at once")
-        return b"".join(self.part(entry, segment, part) for part in segment.parts)
+        return b"".join(self.parts(entry, segment))
 
 
 def read_data_file(base: Storage, name: str) -> Log | None:

@@ -219,7 +219,7 @@ def of_entry(entry: LoadedEntry, stored: StoredObject) -> Row:
         "committed_at": stored.modified,
         "bytes": entry.size,
         "has_log": entry.log is not None,
-        "watermark": _time(sparkfiles.watermark_millis(entry.metadata_line)),
+        "watermark": _time((entry.metadata or {}).get("nextBatchWatermarkMs")),
     }
     index = entry.index
     if index is None:
@@ -324,6 +324,6 @@ def _kind_of_state(path: str) -> str:
     return "checksum" if path.endswith(".crc") else "other"
 
 
-def _time(millis: int | None) -> datetime | None:
+def _time(millis: object) -> datetime | None:
     # Spark starts watermarks at 0, and ends some at the largest number.
-    return _EPOCH + timedelta(milliseconds=millis) if millis and 0 < millis < 2**47 else None
+    return _EPOCH + timedelta(milliseconds=millis) if isinstance(millis, int) and 0 < millis < 2**47 else None

@@ -8,11 +8,15 @@ from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import CheckpointNotFound
 
-_MAX_METADATA = 64 * 1024
+MAX_METADATA = 64 * 1024
 _MAX_OPERATOR = 16 * 1024 * 1024
-_MAX_OFFSETS = 64 * 1024 * 1024
+MAX_OFFSETS = 64 * 1024 * 1024
 _MAX_CLAIM = 4096
 _DEFAULT_STORE = "default"
+_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+OURS = f"{_PROVIDERS}.dstl.DstlStateStoreProvider"
+STOCKS = f"{_PROVIDERS}.RocksDBStateStoreProvider"
+HDFS_BACKED = f"{_PROVIDERS}.HDFSBackedStateStoreProvider"
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Claim:
 
 def query_id(storage: Storage) -> str:
     """Return the id of the query of a checkpoint. Raises `CheckpointNotFound` if this is no checkpoint."""
-    content = storage.read("metadata", _MAX_METADATA)
+    content = storage.read("metadata", MAX_METADATA)
     if content is None:
         raise CheckpointNotFound(
             f"{storage.place.shown} is not a query's checkpoint: it has no object `metadata`. Name the directory that "
@@ -70,47 +74,19 @@ def operators(storage: Storage) -> list[Operator]:
 
 def offsets(storage: Storage, batch: int) -> dict[str, Any]:
     """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is missing."""
-    content = storage.read(f"offsets/{batch}", _MAX_OFFSETS)
+    content = storage.read(f"offsets/{batch}", MAX_OFFSETS)
     lines = (content or b"").split(b"\n", 2)
     return (json_object(lines[1]) if len(lines) > 1 else None) or {}
 
 
-def unique_ids(metadata_line: str) -> dict[tuple[int, int], frozenset[str]]:
-    """Return the state store checkpoint ids of all stores in a commit entry, by operator and partition."""
-    found = json_object(metadata_line.encode("utf-8")) or {}
-    ids = found.get("stateUniqueIds")
-    if not isinstance(ids, dict):
-        return {}
+def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str]]]:
+    """Return the state store checkpoint ids in the second line of a commit entry, by operator and partition."""
+    ids = (metadata or {}).get("stateUniqueIds")
     return {
-        (int(operator), partition): frozenset(one for one in stores if isinstance(one, str))
-        for operator, partitions in ids.items()
+        int(operator): [[str(one) for one in stores] if isinstance(stores, list) else [] for stores in partitions]
+        for operator, partitions in (ids.items() if isinstance(ids, dict) else ())
         if operator.isdecimal() and isinstance(partitions, list)
-        for partition, stores in enumerate(partitions)
-        if isinstance(stores, list)
     }
-
-
-def ids_by_store(metadata_line: str) -> dict[int, list[list[str]]]:
-    """Return the state store checkpoint ids of a commit entry by operator: a list for each partition."""
-    ids = (json_object(metadata_line.encode("utf-8")) or {}).get("stateUniqueIds")
-    if not isinstance(ids, dict):
-        return {}
-    return {
-        int(operator): [[str(one) for one in stores] for stores in partitions]
-        for operator, partitions in ids.items()
-        if operator.isdecimal() and isinstance(partitions, list) and all(isinstance(one, list) for one in partitions)
-    }
-
-
-def watermark_millis(metadata_line: str) -> int | None:
-    """Return the watermark after a batch, in milliseconds since 1970; None if the entry has none."""
-    found = (json_object(metadata_line.encode("utf-8")) or {}).get("nextBatchWatermarkMs")
-    return found if isinstance(found, int) else None
-
-
-def is_metadata(line: str) -> bool:
-    """Whether the line is the JSON object that Spark writes into a commit entry."""
-    return json_object(line.encode("utf-8")) is not None
 
 
 def claim(storage: Storage, epoch: int) -> Claim | None:

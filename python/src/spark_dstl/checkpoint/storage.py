@@ -19,6 +19,7 @@ from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
+PIECE = 4 * 1024 * 1024
 _LISTINGS = 5
 T = TypeVar("T")
 R = TypeVar("R")
@@ -80,6 +81,13 @@ class Storage:
     def range(self, name: str, offset: int, length: int) -> bytes | None:
         """Return a range of an object, up to its end; None if it is missing."""
         return self._open(name, lambda file, size: _read(file, offset, min(length, max(size - offset, 0))))
+
+    def pieces(self, name: str, offset: int, length: int) -> Iterator[bytes]:
+        """Yield a range of an object piece by piece, up to its end; nothing if it is missing."""
+        end = offset + length
+        while offset < end and (piece := self.range(name, offset, min(PIECE, end - offset))):
+            offset += len(piece)
+            yield piece
 
     def read(self, name: str, limit: int) -> bytes | None:
         """Return an object of at most `limit` bytes; None if it is missing."""

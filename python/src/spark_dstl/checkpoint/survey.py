@@ -170,7 +170,11 @@ def look(storage: Storage, readers: Readers, progress: Progress = silent, with_s
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
     index = entry.index
     changelogs = 0
-    ids = sparkfiles.unique_ids(entry.metadata_line)
+    ids = {
+        (operator, partition): frozenset(stores)
+        for operator, partitions in sparkfiles.state_ids(entry.metadata).items()
+        for partition, stores in enumerate(partitions)
+    }
     strange: list[str] = []
     files: dict[Store, dict[str, Segment]] = {}
     zips: list[Segment] = []
@@ -204,7 +208,7 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         ids=ids,
         strange=tuple(strange),
         changelogs=changelogs,
-        is_spark=sparkfiles.is_metadata(entry.metadata_line),
+        is_spark=entry.metadata is not None,
         listed=index.snapshots if index else None,
     )
 

@@ -19,16 +19,14 @@ from spark_dstl.checkpoint.convert.stores import (
     refuse_if_done,
     refuse_old_spark,
 )
-from spark_dstl.checkpoint.export.copying import check, write_missing
-from spark_dstl.checkpoint.export.plan import FromObject, FromText, Planned
-from spark_dstl.checkpoint.export.target import Target
+from spark_dstl.checkpoint.export.target import Planned, Target, copy_of, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
+from spark_dstl.checkpoint.sparkfiles import MAX_METADATA
 from spark_dstl.errors import CannotConvert, QuerySeemsToRun
 
 # The first object at the target: it identifies the conversion.
 NOTE = "dstl/conversion.json"
-_MAX_METADATA = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,7 @@ class Conversion:
 def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
     """Plan a conversion; see `Checkpoint.plan_conversion`."""
     refuse_old_spark()
-    target = _target(checkpoint, place)
-    point = find_point(checkpoint)
-    stores = find_stores(checkpoint)
-    refuse_if_done(checkpoint, point, stores)
-    _refuse_others(target, checkpoint, point, list(_needed(checkpoint, point)))
+    point, stores, _ = _planned(checkpoint, Target(place, checkpoint, CannotConvert))
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, stores)
 
 
@@ -67,18 +61,12 @@ def convert(
 ) -> Conversion:
     """Convert a checkpoint; see `Checkpoint.convert`."""
     refuse_old_spark()
-    target = _target(checkpoint, place)
+    target = Target(place, checkpoint, CannotConvert)
     activity.refuse_if_running(checkpoint, stopped, wait)
-    point = find_point(checkpoint)
-    stores = find_stores(checkpoint)
-    refuse_if_done(checkpoint, point, stores)
-    needed = list(_needed(checkpoint, point))
-    *others, metadata = needed
-    _refuse_others(target, checkpoint, point, needed)
+    point, stores, (*others, metadata) = _planned(checkpoint, target)
     target.write(NOTE, [note_of(checkpoint, point)])
     # Spark starts no query on a checkpoint without offsets, so they are written after the state.
-    state = [one for one in others if one.name.startswith("state/")]
-    write_missing(target, state, checkpoint.progress)
+    target.write_missing([one for one in others if one.name.startswith("state/")])
     conversion = StoreConversion(checkpoint, checkpoint.gateway(), point, target)
     converted: list[NamedStores] = []
     written = 0
@@ -87,21 +75,24 @@ def convert(
         done, new = conversion.convert(one, sum(before.partitions for before in converted), total)
         converted.append(done)
         written += new
-    write_missing(target, others, checkpoint.progress)
-    check(target, others, checkpoint.progress)
+    target.write_missing(others)
+    target.check(others)
     if find_point(checkpoint) != point:
         raise QuerySeemsToRun(
             f"{checkpoint.path} has changed meanwhile: stop the query, delete {place.shown}, and begin again"
         )
-    write_missing(target, [metadata], checkpoint.progress)
-    check(target, [metadata], checkpoint.progress)
+    target.write_missing([metadata])
+    target.check([metadata])
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept=total - written)
 
 
-def _target(checkpoint: CheckpointAccess, place: Place) -> Target:
-    if not place.is_apart_from(checkpoint.storage.place):
-        raise CannotConvert(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
-    return Target(place)
+def _planned(checkpoint: CheckpointAccess, target: Target) -> tuple[Point, list[NamedStores], list[Planned]]:
+    point = find_point(checkpoint)
+    stores = find_stores(checkpoint)
+    refuse_if_done(checkpoint, point, stores)
+    needed = list(_needed(checkpoint, point))
+    _refuse_others(target, checkpoint, point, needed)
+    return point, stores, needed
 
 
 def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
@@ -110,14 +101,14 @@ def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
     for operator in operators_in_state(checkpoint):
         for stored in storage.objects(f"state/{operator}", recursive=True):
             if "/_metadata/" in stored.name and not names.is_unfinished(stored.name):
-                yield Planned(stored.name, FromObject(storage, stored.name, stored.size))
+                yield copy_of(storage, stored)
     for stored in storage.objects("sources", recursive=True):
         if not names.is_unfinished(stored.name):
-            yield Planned(stored.name, FromObject(storage, stored.name, stored.size))
+            yield copy_of(storage, stored)
     for one in point.offsets:
-        yield Planned(f"offsets/{one.batch}", FromText(one.content()))
-    yield Planned(f"commits/{point.batch}", FromText(point.commit))
-    yield Planned("metadata", FromText(storage.read("metadata", _MAX_METADATA) or b""))
+        yield of_bytes(f"offsets/{one.batch}", one.content())
+    yield of_bytes(f"commits/{point.batch}", point.commit)
+    yield of_bytes("metadata", storage.read("metadata", MAX_METADATA) or b"")
 
 
 def note_of(checkpoint: CheckpointAccess, point: Point) -> bytes:
@@ -132,7 +123,7 @@ def _refuse_others(target: Target, checkpoint: CheckpointAccess, point: Point, n
     if not there:
         return
     place = target.place.shown
-    note = target.read(NOTE, _MAX_METADATA)
+    note = target.read(NOTE, MAX_METADATA)
     if note is None:
         raise CannotConvert(
             f"{place} is not empty: it has {there[0]}, and no {NOTE}, which a conversion begins with. Name a directory "

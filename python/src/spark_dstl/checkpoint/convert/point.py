@@ -8,15 +8,13 @@ from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.export.plan import OURS, STOCKS
 from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import CannotConvert
 
-HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _PROVIDER = f"{_STATE_STORE}.providerClass"
-_MAX_OFFSETS = 64 * 1024 * 1024
 # What Spark 4.2 reads.
 _OFFSETS_VERSIONS = ("v1", "v2")
 _COMMIT_VERSIONS = ("v1", "v3")
@@ -99,7 +97,7 @@ def find_point(checkpoint: CheckpointAccess) -> Point:
 def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
     name = f"offsets/{batch}"
     file = checkpoint.storage.shown(name)
-    content = checkpoint.storage.read(name, _MAX_OFFSETS)
+    content = checkpoint.storage.read(name, sparkfiles.MAX_OFFSETS)
     if content is None:
         raise CannotConvert(f"{file} is missing, without which Spark does not start. Restore it")
     version, _, others = content.partition(b"\n")
@@ -139,11 +137,11 @@ def _commit(checkpoint: CheckpointAccess, batch: int) -> bytes:
     entry = EntryReader(checkpoint.storage).read(batch)
     if entry is None:
         raise CannotConvert(f"{file} has gone: a query runs on the checkpoint. Stop it")
-    if entry.version_line not in _COMMIT_VERSIONS or sparkfiles.ids_by_store(entry.metadata_line):
+    if entry.version_line not in _COMMIT_VERSIONS or sparkfiles.state_ids(entry.metadata):
         raise CannotConvert(
             f"{file} has version {entry.version_line[:20]!r}, with checkpoint ids or of a later Spark, which cannot be "
             "where state is kept by the HDFS-backed provider. Use the Spark that wrote it"
         )
-    if not sparkfiles.is_metadata(entry.metadata_line):
+    if entry.metadata is None:
         raise CannotConvert(f"{file} is damaged: its second line is no JSON object. Restore it")
     return f"{entry.version_line}\n{entry.metadata_line}".encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint import sparkfiles
@@ -16,14 +15,7 @@ from spark_dstl.checkpoint.java.hadoop import storage_errors
 from spark_dstl.checkpoint.java.tools import hadoop_path, hadoop_settings, state_batch
 from spark_dstl.checkpoint.sparkfiles import Operator
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import (
-    CannotConvert,
-    DstlError,
-    JvmFailed,
-    UnreadableState,
-    UnreadableStorage,
-    UnsupportedSpark,
-)
+from spark_dstl.errors import CannotConvert, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
 from spark_dstl.release import LINES
 
 # Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
@@ -187,14 +179,12 @@ class StoreConversion:
             if rows is not None:
                 return rows, False
         # Files of an earlier try would be left over.
-        for name in self._written(store):
-            self._target.delete(name)
+        for stored in self._target.objects(f"state/{store.directory}", recursive=True):
+            if "/_metadata/" not in stored.name:
+                self._target.delete(stored.name)
         rows = self._ask(store, is_there=False)
         if rows is None:
-            raise DstlError(
-                f"{self._target.shown(f'state/{store.directory}')} is not what was written to it. Check the storage; "
-                f"do not use what is at {self._target.place.shown}"
-            )
+            raise self._target.spoilt(f"state/{store.directory}")
         return rows, True
 
     def _ask(self, store: Store, is_there: bool) -> int | None:
@@ -212,8 +202,3 @@ class StoreConversion:
                 f"{self._target.place.shown} is unfinished; begin again when that is mended"
             )
         return int(rows) if is_same else None
-
-    def _written(self, store: Store) -> Iterator[str]:
-        for stored in self._target.objects(f"state/{store.directory}", recursive=True):
-            if "/_metadata/" not in stored.name:
-                yield stored.name

@@ -1,19 +1,25 @@
-"""Export: write the planned objects, then compare them."""
+"""Export: plan the objects of the new checkpoint, write them, then compare them.
+
+The log has changelogs, snapshots and the files of snapshots in Spark's own encoding. The export writes the same bytes
+as plain files under Spark's names.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint import activity, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.export.copying import check, write_missing
-from spark_dstl.checkpoint.export.plan import Planned, planned
-from spark_dstl.checkpoint.export.target import Target
+from spark_dstl.checkpoint.export.target import Planned, Target, copy_of, of_bytes
+from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
+from spark_dstl.checkpoint.reading import EntryReader, SegmentReader
+from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
-from spark_dstl.errors import CannotExport
+from spark_dstl.errors import CannotExport, MissingLogObject
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,7 @@ def export(
     checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Exported:
     """Export a checkpoint; see `Checkpoint.export`."""
-    if not place.is_apart_from(checkpoint.storage.place):
-        raise CannotExport(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
+    target = Target(place, checkpoint, CannotExport)
     activity.refuse_if_running(checkpoint, stopped, wait)
     checkpoint.look_again()
     found = verify(checkpoint, wait=wait)
@@ -62,25 +67,74 @@ def export(
     left_out = {batch: reason for batch, reason in found.lost.items() if batch in survey.entries}
     # Spark expects no gaps between batches.
     batches: list[int] = []
-    for batch in sorted(survey.retained, reverse=True):
-        if batch in left_out or (batches and batch != batches[-1] - 1):
+    for batch in reversed(survey.retained):
+        if batch in left_out or (batches and batch != batches[0] - 1):
             break
-        batches.append(batch)
-    target = Target(place)
-    plan = list(planned(checkpoint, sorted(batches)))
+        batches.insert(0, batch)
+    plan = list(_planned(checkpoint, batches))
     _refuse_others(target, plan)
-    written, total = write_missing(target, plan, checkpoint.progress)
-    check(target, plan, checkpoint.progress)
-    return Exported(
-        checkpoint.path, place.shown, newest, sorted(batches), left_out, written, len(plan) - written, total
-    )
+    written, total = target.write_missing(plan)
+    target.check(plan)
+    return Exported(checkpoint.path, place.shown, newest, batches, left_out, written, len(plan) - written, total)
+
+
+def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planned]:
+    """Yield all objects of the new checkpoint in the order of their writes; `metadata` is the last.
+
+    `commits/` and `offsets/` have the entries of `batches`, and `offsets/` also that of a batch that was begun later.
+    """
+    storage = checkpoint.storage
+    written: set[str] = set()
+    for one in _logged_state(checkpoint):
+        if one.name not in written:
+            written.add(one.name)
+            yield one
+    for directory in ("state", "sources"):
+        for stored in storage.objects(directory, recursive=True):
+            # A plain file with the name of a segment belongs to an attempt that is not the winner.
+            is_logged = stored.name in written or _is_beside(stored.name, written)
+            if not is_logged and not names.is_unfinished(stored.name):
+                yield copy_of(storage, stored)
+    for stored in storage.objects("offsets"):
+        batch = names.number(stored.last_name)
+        if batch is not None and (batch in batches or batch > batches[-1]):
+            content = storage.read(stored.name, sparkfiles.MAX_OFFSETS) or b""
+            yield of_bytes(stored.name, content.replace(OURS.encode(), STOCKS.encode()))
+    entries = EntryReader(storage)
+    for batch in batches:
+        entry = entries.read(batch)
+        if entry is None:
+            raise MissingLogObject(f"{storage.shown(f'commits/{batch}')} has gone: a query runs on the checkpoint")
+        yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
+    yield of_bytes("metadata", storage.read("metadata", sparkfiles.MAX_METADATA) or b"")
+
+
+def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
+    survey = checkpoint.survey()
+    entries = EntryReader(checkpoint.storage)
+    segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
+    # The newest first. A file that several snapshots name is the same in each.
+    for batch in [batch for batch, facts in reversed(survey.entries.items()) if facts.has_log]:
+        entry = entries.read(batch)
+        if entry is None:
+            continue
+        for segment in entry.segments:
+            name = segment.name
+            if segment.kind == names.SNAPSHOT_FILE:
+                name = f"{segment.store.directory}/SSTs/{segment.qualifier}.sst"
+            yield Planned(f"state/{name}", segment.length, partial(segments.parts, entry, segment))
+
+
+def _is_beside(name: str, written: set[str]) -> bool:
+    """Whether the object is the checksum file, of Hadoop or Spark, of an object from the log."""
+    directory, _, last = name.rpartition("/")
+    return last.endswith(".crc") and f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in written
 
 
 def _refuse_others(target: Target, plan: list[Planned]) -> None:
     ours = {one.name for one in plan}
-    metadata = next(one.source for one in plan if one.name == "metadata")
     others = [stored.name for stored in target.objects(recursive=True) if stored.name not in ours]
-    if target.size("metadata") is not None and not target.has("metadata", metadata.pieces()):
+    if target.size("metadata") is not None and not target.has(plan[-1]):
         others.insert(0, "metadata")
     if others:
         raise CannotExport(

@@ -1,22 +1,54 @@
-"""The target of an export or a conversion."""
+"""The target of an export or a conversion: planned objects are written to it, then compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.locate import PURPOSE, Place
-from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject
+from spark_dstl.checkpoint.survey import Progress
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import UnreadableStorage
+from spark_dstl.errors import DstlError, MissingLogObject, UnreadableStorage
 
-_PIECE = 4 * 1024 * 1024
+
+@dataclass(frozen=True)
+class Planned:
+    """An object to be written: its name, its number of bytes, and a function that returns them in pieces."""
+
+    name: str
+    size: int
+    pieces: Callable[[], Iterable[bytes]]
+
+
+def of_bytes(name: str, content: bytes) -> Planned:
+    """Return the plan of an object with this content."""
+    return Planned(name, len(content), lambda: [content])
+
+
+def copy_of(storage: Storage, stored: StoredObject) -> Planned:
+    """Return the plan of a copy; its pieces raise `MissingLogObject` if the object is deleted or becomes shorter."""
+
+    def pieces() -> Iterable[bytes]:
+        left = stored.size
+        for piece in storage.pieces(stored.name, 0, stored.size):
+            left -= len(piece)
+            yield piece
+        if left:
+            raise MissingLogObject(f"{storage.shown(stored.name)} has changed: a query runs on the checkpoint")
+
+    return Planned(stored.name, stored.size, pieces)
 
 
 class Target(Storage):
-    """A directory that objects are written to."""
+    """A directory that objects are written to, apart from the checkpoint; else the constructor raises `refusal`."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, checkpoint: CheckpointAccess, refusal: type[DstlError]) -> None:
+        if place.is_inside(checkpoint.storage.place) or checkpoint.storage.place.is_inside(place):
+            raise refusal(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
         super().__init__(place)
+        self._progress: Progress = checkpoint.progress
         self._made: set[str] = set()
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
@@ -37,13 +69,41 @@ class Target(Storage):
                 "that storage can be reached; then begin again: what is there already is not written twice"
             ) from error
 
-    def has(self, name: str, pieces: Iterable[bytes]) -> bool:
-        """Whether the object exists and has exactly these bytes."""
+    def has(self, planned: Planned) -> bool:
+        """Whether the object exists and has exactly the planned bytes."""
         offset = 0
-        for piece in pieces:
-            for start in range(0, len(piece), _PIECE):
-                wanted = piece[start : start + _PIECE]
-                if self.range(name, offset, len(wanted)) != wanted:
+        for piece in planned.pieces():
+            for start in range(0, len(piece), PIECE):
+                wanted = piece[start : start + PIECE]
+                if self.range(planned.name, offset, len(wanted)) != wanted:
                     return False
                 offset += len(wanted)
-        return self.size(name) == offset
+        return self.size(planned.name) == offset
+
+    def write_missing(self, plan: Sequence[Planned]) -> tuple[int, int]:
+        """Write the objects that are missing or have another length; return their number and bytes."""
+        there = {stored.name: stored.size for stored in self.objects(recursive=True)}
+        written = total = 0
+        for done, one in enumerate(plan, start=1):
+            if there.get(one.name) != one.size:
+                self.write(one.name, one.pieces())
+                written += 1
+                total += one.size
+            self._progress("Writing objects", done, len(plan))
+        return written, total
+
+    def check(self, plan: Sequence[Planned]) -> None:
+        """Compare every object. One that an interrupted try left in full length with other bytes is written again."""
+        for done, one in enumerate(plan, start=1):
+            if not self.has(one):
+                self.write(one.name, one.pieces())
+                if not self.has(one):
+                    raise self.spoilt(one.name)
+            self._progress("Reading what was written", done, len(plan))
+
+    def spoilt(self, name: str) -> DstlError:
+        """Return the error for an object that does not have the bytes that were written to it."""
+        return DstlError(
+            f"{self.shown(name)} is not what was written to it. Check the storage; do not use what is at "
+            f"{self.place.shown}"
+        )

@@ -88,7 +88,7 @@ class StateReader:
                 "Spark keeps that of the newest batches only (spark.sql.streaming.minBatchesToRetain)"
             )
         batch = state_batch(self._gateway, number, offsets)
-        for operator, ids in sparkfiles.ids_by_store(entry.metadata_line).items():
+        for operator, ids in sparkfiles.state_ids(entry.metadata).items():
             batch.note(operator, ids)
         return batch
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from spark_dstl.checkpoint.format.checksum import crc32c
 from spark_dstl.checkpoint.format.model import Segment
 from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry, SegmentReader
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, json_object
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.checkpoint.survey import Progress, Survey
 from spark_dstl.checkpoint.verification.findings import Finding, Found, SegmentKey, key_of
 from spark_dstl.errors import DamagedLog, MissingLogObject, UnsupportedLog
 
-_CHUNK = 4 * 1024 * 1024
 _MAX_CHECKSUM = 64 * 1024
-_MAX_OFFSETS = 64 * 1024 * 1024
 
 
 def check_segments(
@@ -44,7 +43,7 @@ def check_segments(
     def read(asked: tuple[LoadedEntry, Segment]) -> int | DamagedLog | MissingLogObject:
         entry, segment = asked
         try:
-            return sum(segments.check(entry, segment, part) for part in segment.parts)
+            return segments.check(entry, segment)
         except (DamagedLog, MissingLogObject) as error:
             return error
 
@@ -86,7 +85,7 @@ def check_plain(survey: Survey, storage: Storage, readers: Readers, found: Found
         except (ValueError, KeyError, TypeError):
             return "its checksum file is not what Spark writes", 0
         actual, length = 0, 0
-        while piece := storage.range(f"state/{path}", length, _CHUNK):
+        for piece in storage.pieces(f"state/{path}", 0, survey.state[path].size + 1):
             actual = crc32c(piece, start=actual)
             length += len(piece)
         if (actual, length) != (value, size):
@@ -116,11 +115,7 @@ def _note_unusable(survey: Survey, path: str, why: str, found: Found) -> None:
 
 def check_offsets(survey: Survey, storage: Storage, readers: Readers, found: Found) -> None:
     """Read the entries of `offsets/`."""
-    for batch, content in readers.each(lambda one: storage.read(f"offsets/{one}", _MAX_OFFSETS), survey.offsets):
+    for batch, content in readers.each(lambda one: storage.read(f"offsets/{one}", MAX_OFFSETS), survey.offsets):
         lines = (content or b"v1\n{}").split(b"\n")
-        try:
-            good = lines[0].startswith(b"v") and isinstance(json.loads(lines[1]), dict)
-        except (ValueError, IndexError, RecursionError):
-            good = False
-        if not good:
+        if not lines[0].startswith(b"v") or len(lines) == 1 or json_object(lines[1]) is None:
             found.damages.append(Finding(storage.shown(f"offsets/{batch}"), "it is not what Spark writes", 0))

@@ -34,7 +34,9 @@ def check_entries(survey: Survey, storage: Storage, found: Found, links: dict[in
             found.damages.append(Finding(name, links[batch]))
         if entry.writer is not None:
             if entry.writer.epoch < epoch:
-                what = f"it is of epoch {entry.writer.epoch}, after one of epoch {epoch}: written late by a fenced driver"
+                what = (
+                    f"it is of epoch {entry.writer.epoch}, after one of epoch {epoch}: written late by a fenced driver"
+                )
                 found.damages.append(Finding(name, what))
             epoch = max(epoch, entry.writer.epoch)
     _check_list(survey, storage, found)

@@ -43,8 +43,8 @@ def broken_links(survey: Survey) -> dict[int, str]:
             continue
         if entry.previous is not None and before.entry is not None and entry.previous != before.entry:
             broken[batch] = (
-                f"it was built on another entry of batch {batch - 1} than the existing one; one of the two was restored, "
-                "or written late by a fenced driver"
+                f"it was built on another entry of batch {batch - 1} than the existing one; one of the two was "
+                "restored, or written late by a fenced driver"
             )
     return broken
 
