@@ -38,6 +38,12 @@ NAMES = {
 }
 
 
+def write(path: Path, found: Mapping[str, Any]) -> None:
+    """Write results as JSON, one of them a line."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in found.items())
+    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
 @dataclass
 class Figures:
     """Results of faults, by the key of the case and by contender. Those of other cases are kept."""
@@ -55,7 +61,7 @@ class Figures:
         result = {"failures": [short(failure) for failure in failures], "wrong": wrong, "met": met}
         kept = {name: value for name, value in result.items() if value not in ("", None)}
         self.found.setdefault(key, {})[contender] = kept
-        self.path.write_text(json.dumps(self.found, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        write(self.path, dict(sorted(self.found.items())))
 
     def rows(self, when: str) -> list[str]:
         """Return the rows of one table: fault, what meets it, and the outcome of each contender."""
@@ -116,7 +122,7 @@ def record_long_run(storage: str, seconds: int, samples: Sequence[Mapping[str, i
     most = {what: max(sample[what] for sample in samples) for what in samples[0]}
     of_run = {"seconds": seconds, "batches": samples[-1]["batches"], "samples": len(samples), "most": most}
     found = {**long_runs(path), storage: {**of_run, "thirds": thirds}}
-    path.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write(path, found)
 
 
 def long_run_rows(figures: Mapping[str, Any]) -> list[str]:

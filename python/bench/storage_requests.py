@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import track
-from storage_figures import REQUESTS
+from storage_figures import REQUESTS, write
 
 from counting import by_batch, by_operation
 from s3 import on_s3
@@ -67,7 +67,7 @@ def main() -> None:
             work = Path(directory) / str(number)
             with versitygw(work / "server") as server:
                 found[state] = measure(server, work / "run", STATES[state])
-            REQUESTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            write(REQUESTS, found)
     json.dump(found, sys.stdout, indent=2)
 
 
