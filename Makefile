@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything here needs Java 17, Python 3.10 or newer and make; the rest is fetched. `make help` lists the targets.
 
 PYTHON ?= python3
@@ -109,6 +110,7 @@ lint: .venv/ready | java ## check format, style and types, without running anyth
 	@$(VENV)/mypy $(PYTHON_TREES)
 	@$(VENV)/mypy python/tests/conftest.py
 	@$(VENV)/python project/check_language.py
+	@$(VENV)/python project/check_spdx.py
 
 lint-workflows: ## check the workflows of .github with actionlint; needs Go
 	@command -v go >/dev/null || { echo "make lint-workflows needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }

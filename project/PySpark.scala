@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import scala.sys.process._
 
 import sbt._

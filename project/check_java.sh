@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Prints the path of the Java 17 to use: JAVA_HOME's where that is set, else the one on the PATH.
 # Otherwise says in one line, on stderr, what is wrong and what to install, and exits with 1.
 hint="install one (Debian, Ubuntu: apt install openjdk-17-jdk-headless; macOS: brew install openjdk@17; others: adoptium.net), then try again"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that no text of the project contains a turn of phrase that CONTRIBUTING.md advises against.
 
 Prints a line for each place, `path:line: found: instead`, and exits with 1 if there is any. It reads all files that git

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the project has a build for the newest minor version of Spark on PyPI.
 
 Prints a line for each minor version without a build, and exits with 1 if there is any. It also prints each patch

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Says in one line, on stderr, what is wrong with the machine's Python and what to install, and then exits with 1.
 python=${PYTHON:-python3}
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that each source file has the SPDX header of its license in its first three lines.
 
 Usage: check_spdx.py [--fix] [FILE ...]. Prints a line for each file without the header, and then exits with 1.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the specification on random traces: `check_spec.py TRACES`.
 
 The protocol's invariant must hold in all traces, and must break in one without each rule. The modules at the end of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks of mkdocs for the docs site, and the command `dstl` with its examples, which mkdocs-click leaves out."""
 
 import inspect

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fetches sbt's launcher from Maven Central into a directory, and writes there the list of repositories sbt may use.
 
 Usage: fetch_sbt.py DIRECTORY. Prints the launcher's path. Does nothing when the launcher is there and intact. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command and prints a line while it takes long: `patiently.py NAME COMMAND [ARGUMENT ...]`.
 
 The command's output is passed on as it comes; without output, a line is printed now and then.

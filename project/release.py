@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds everything that is published, into target/release, and says what is missing for publishing it.
 
 `release.py` builds and checks; `release.py --again` also builds the committed sources a second time, in a directory of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every check and test of the project, each whatever became of the others, and ends with their count.
 
 Everything is tested with Spark 4.2, the default. With `--all` it is tested with each version of Spark that there is a
@@ -122,6 +123,7 @@ def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", oth
         # Named like another module, so it is checked by itself.
         ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
         ("plain language", lambda: check("plain language", PYTHON, "project/check_language.py")),
+        ("license headers", lambda: check("license headers", PYTHON, "project/check_spdx.py")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests")),
         ("Scala", lambda: scala(compiler)),
         *others,

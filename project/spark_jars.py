@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fetches the jars of a Spark that is on PyPI and not on Maven Central, out of the package `pyspark`.
 
 Usage: spark_jars.py VERSION. Prints the directory with the jars, which is kept in the user's cache,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the table of Spark versions in `SparkLine.scala`."""
 
 import re

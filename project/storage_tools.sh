@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds or fetches the servers of the storage tests into the directory given; what is there already is left as it is.
 # Go checks what it fetches against its checksum database.
 set -eu

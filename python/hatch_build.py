@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hatchling asks when it builds the package: whether the jars are there, and what the index page shows."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A class data sharing archive of Spark's classes: loading them takes a third of the time of a short-lived driver.
 
 The first process that needs the archive makes it with a small query; other processes run without it meanwhile. A JVM

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query of the shared session that gets its input in portions and restarts in between."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by all end-to-end tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small queries with each stateful operator of Spark's default provider."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts, watches and kills driver processes.
 
 Every process that a test starts is in the process group of its driver and ends with the test.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs queries in separate driver processes, and checks their results and states.
 
 A `Run` is one or more queries with their checkpoints, inputs and outputs; tests start drivers on it one after another.

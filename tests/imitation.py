@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An imitation of S3 in this process; `make test-storage` has real servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts drivers with a UI, and reads their metrics."""
 
 from __future__ import annotations

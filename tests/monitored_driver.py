@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A driver with a UI: `monitored_driver.py <spec.json>`.
 
 Runs an aggregation over all its input, with Spark's UI or on a Spark Connect server, writes the UI's address and the

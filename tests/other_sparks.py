@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The other versions of Spark with an environment in this checkout, which `make spark SPARK=...` makes."""
 
 from __future__ import annotations

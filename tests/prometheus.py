@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prometheus' programs, if they are installed, and a server that scrapes a driver."""
 
 from __future__ import annotations

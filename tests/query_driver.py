@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver process of the end-to-end tests: `query_driver.py <spec.json>`.
 
 Runs the queries of the specification to the end of their input, or reads the states of their checkpoints, and exits;

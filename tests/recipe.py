@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs an incident of docs/cookbook.md: a test causes it, compares the output shown, and runs the commands.
 
 The test uses the blocks of the incident in their order, and fails if it has not used all of them.

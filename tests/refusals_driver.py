@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configures the log on a Spark without the jar: `refusals_driver.py [sc://...]`, and prints the errors.
 
 Each error is one line: its class and its text.

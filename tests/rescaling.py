@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query under dynamic allocation."""
 
 from __future__ import annotations

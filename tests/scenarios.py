@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small streams with results that plain Python computes.
 
 Every scenario writes the input files of a query and computes the exact result; some compute the exact state after each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Spark settings of the end-to-end tests.
 
 The tests use the jar of the installed package `spark_dstl`, or that of `SPARK_DSTL_JAR`. `SPARK_DSTL_TEST_JAR` names

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One PySpark application for the queries that need no separate driver.
 
 Its sessions ("contenders") differ in their state store provider: Spark's own, or the log.

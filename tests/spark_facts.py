@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Features of the Spark that the tests run on, where its lines differ.
 
 docs/what-works-with-what.md lists them for users.

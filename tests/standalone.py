@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A standalone Spark cluster on one machine: a master, and workers on different loopback addresses.
 
 Spark starts no speculative copy of a task on the same host, so the cluster has more than one.

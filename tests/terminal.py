@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A shell with jobs and variables that tests type commands into."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query continues from a converted checkpoint on the log as on Spark's default provider."""
 
 from __future__ import annotations

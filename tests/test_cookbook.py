@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The incidents of docs/cookbook.md without damaged files."""
 
 from __future__ import annotations

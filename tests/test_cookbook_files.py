@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The incidents of docs/cookbook.md with damaged or lost objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The incidents of docs/cookbook.md with the cause in a query's storage, disks or Spark."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries run on executors that end early, over Spark Connect, and on two drivers at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each example of the documentation runs in a test, or is marked with a reason why not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stock Spark continues from an exported checkpoint."""
 
 from __future__ import annotations

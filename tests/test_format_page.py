@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples of docs/log-file-format.md are the golden files, byte for byte."""
 
 from __future__ import annotations

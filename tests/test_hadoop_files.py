@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage through Hadoop's client in a Java process, here on local disks."""
 
 from __future__ import annotations

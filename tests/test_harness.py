@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The harness finds wrong results and failed drivers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of real queries are inspected, verified and rolled back without a JVM, during a run and afterwards."""
 
 from __future__ import annotations

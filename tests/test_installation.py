@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark without the jar is refused, and a wheel given to spark-submit unpacks its jar."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result is that of an undisturbed run after killed processes, failed tasks and storage errors.
 
 Fail points in the JVM code pause the thread that reaches them; the test then sends SIGKILL. Each test reads all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics of a query on the log in Spark's UI, its metric sinks, and the commands that watch a driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A command on a Spark without a needed feature fails and names the Spark versions that have it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stateful operators of Python give the same results and states on the log as with Spark's own files, after a restart.
 
 The suites of the Scala code test operators that Python only passes on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stopped driver commits no batch after its successor has committed and purged later batches.
 
 Its clocks stand still meanwhile, and few entries are retained: an entry that retention keeps fences it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scrape configuration, the alerts and the dashboard work with Prometheus and Grafana."""
 
 from __future__ import annotations

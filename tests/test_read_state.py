@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another application reads the state of a running query with each of Spark's readers, as on stock Spark."""
 
 from __future__ import annotations

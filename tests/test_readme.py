@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The README's query runs, with other paths."""
 
 from __future__ import annotations

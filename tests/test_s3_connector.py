@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log through Spark's S3 connector, on an imitation of the server; `make test-storage` has real servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With speculative execution, the changes of the slower attempt are in no batch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`Checkpoint.state`, `changes` and `diff` return what Spark's state reader returns, without a Spark application."""
 
 from __future__ import annotations

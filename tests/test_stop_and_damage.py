@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stopped query logs no error, and the error of a damaged log names the damage first."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query gets its configuration from spark-submit, or only the provider class."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tutorial, typed from its first line to its last, with a local S3-compatible server.
 
 `make test-storage` builds its requirements, such as the wheel, and runs it; other runs skip it.

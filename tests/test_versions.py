@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query continues from its checkpoint on another line of Spark, and on the first one again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stateful operators of Python as small queries; see also `width_processors.py`."""
 
 from __future__ import annotations

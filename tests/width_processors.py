@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`transformWithState` from Python, with rows and with Pandas.
 
 Processors for every kind of state, timers, TTL, initial state, and a state with a changing schema.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one benchmark: `bench.py compare`, `driver`, `recovery`, `growth` or `inspect`; see docs/benchmark.md.
 
 Prints tables, and leaves `results.json`, the tables as `figures.md` and charts below `.build/bench`. Exits with 0, with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small SVG charts: one polyline a series, one bar a value, numbers rounded to a pixel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares ways to keep the state of a streaming query, batch by batch in turn, on storage with delays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the log's side of a driver alone: a generator makes the messages of tasks, and no Spark job runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures what grows with the number of batches, beside stock Spark: objects, bytes, heap and requests.
 
 Each contender runs the same batches in a separate process, on storage without delays. Batches come sooner than in

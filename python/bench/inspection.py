@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the commands that look at a checkpoint, and how fast `dstl state` reads a large state to Parquet.
 
 The checkpoints are written for it, on a local disk. Commands are measured as whole processes, with the start of Python;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `bench.py compare` measures: cells, each one workload on a number of partitions, run by some contenders in turn.
 
 Every cell runs in a separate process. Within it the contenders take turns, batch by batch: other work on the machine

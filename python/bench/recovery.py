@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures the recovery of a query, beside stock Spark: after a restart, and after the loss of an executor.
 
 The checkpoint of each contender is made once, on storage without delays, with snapshots of a known version. In turn,

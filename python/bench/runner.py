@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all benchmarks share: cases that run in separate processes, one form of results, tables and charts."""
 
 from __future__ import annotations

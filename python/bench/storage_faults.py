@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Injects faults of storage into queries of spark-dstl and of stock Spark, and records the outcomes.
 
 `make storage-faults` runs it; `CASES` is a regular expression for the cases, such as `stock: .*503`; `missing` runs the

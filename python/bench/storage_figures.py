@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of the measurements on storage servers, in docs/figures, and the tables of them in docs/results."""
 
 from __future__ import annotations

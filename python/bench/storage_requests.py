@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts the requests of batches and of a restart in the access log of an S3 server, beside stock Spark.
 
 `make storage-requests` runs it. Intervals (snapshots, maintenance) are scaled from ten seconds a batch to three.

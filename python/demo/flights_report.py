@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the demo shows: a progress bar while it runs, a table and the differing rows at the end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the demo and its child processes share: where things are, and the file of events they talk through."""
 
 from __future__ import annotations

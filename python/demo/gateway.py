@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """versitygw, an S3 server that keeps objects as files: how it is started, and what its access log says."""
 
 from __future__ import annotations

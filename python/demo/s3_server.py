@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An S3 server on the loopback interface for the demo: versitygw, which keeps objects as files and logs requests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What README.md, CONTRIBUTING.md and the pages of docs/ tell people to type, and where they lead them.
 
 A block that no test can run has a line before it that gives the reason: `<!-- not run: needs a cluster -->`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of streaming queries as Spark tells it, with what a test cares for."""
 
 from types import SimpleNamespace

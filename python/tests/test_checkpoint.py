@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands and the program of docs/inspect.md run."""
 
 import re

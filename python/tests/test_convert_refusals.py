@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `dstl convert` refuses before it starts a Java process; tests/test_convert.py has what it does."""
 
 import json

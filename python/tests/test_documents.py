@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a document says to type can be typed, and where it leads there is something."""
 
 from __future__ import annotations

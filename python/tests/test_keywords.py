@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from typing import Literal, get_type_hints
 
 import spark_dstl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `dstl probe` measures, leaves and computes."""
 
 from __future__ import annotations

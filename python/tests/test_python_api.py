@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the Python API has all that is public, and docstrings explain it."""
 
 import importlib

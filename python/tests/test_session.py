@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of results on storage servers has the tables of the recorded results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profiles in conf/storage are what Spark reads, and set what there is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Azurite, an imitation of Azure's storage, and queries whose checkpoints are there.
 
 It answers on Azure's endpoint for blobs, not on that for hierarchical namespaces: the connector knows both.

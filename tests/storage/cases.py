@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of storage, and the outcomes that a query may have.
 
 A case runs a query of a few batches, injects a fault, and restarts the query until it completes. The same cases run

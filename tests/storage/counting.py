@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts a query's requests, batch by batch, in the record of a server or a proxy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Courses of events on every storage: killed drivers, and two drivers at once."""
 
 from __future__ import annotations

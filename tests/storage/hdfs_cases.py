@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of HDFS, for queries of spark-dstl and of stock Spark."""
 
 from __future__ import annotations

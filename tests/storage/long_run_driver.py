@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query that runs for a given time and samples the memory of its driver.
 
 `long_run_driver.py <spec.json>`: the specification has `confs`, `checkpoint`, `seconds` and `every`, the seconds

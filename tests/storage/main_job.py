@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The query of `make demo` on other storage: flights joined with their weather, and aggregated in sliding windows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs and jars of the storage tests.
 
 `make storage-tools` builds and fetches them, outside of the checkout.

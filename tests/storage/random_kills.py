@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kills of drivers and executors at random moments.
 
 A seeded generator draws the moments and the victims. A moment is a number of writes to storage, not a time. Timing

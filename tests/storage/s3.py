@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries whose checkpoints are on an S3 server."""
 
 from __future__ import annotations

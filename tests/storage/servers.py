@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage servers on the loopback interface. Each ends with its `with` block."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The storages on which the log is tested in the same way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log through the connector to Azure, on Azurite: a server without a hierarchical namespace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guarantees on every storage, tested on each in the same way."""
 
 from __future__ import annotations

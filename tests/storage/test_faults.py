@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults between a query and an S3 server: no row is lost or counted twice."""
 
 from __future__ import annotations

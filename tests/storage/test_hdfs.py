@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of HDFS alone: its faults, files that stay open, and the commands, which read through Hadoop's client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A query that runs for minutes or longer: memory, objects and connections do not grow.
 
 `make storage-long-run` runs it for an hour; `make test-storage` for some minutes.

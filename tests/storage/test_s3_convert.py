@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of a checkpoint of Spark's default provider on S3."""
 
 from __future__ import annotations

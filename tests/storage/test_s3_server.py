@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of batches and restarts to an S3 server, and two drivers without exclusive creation."""
 
 from __future__ import annotations

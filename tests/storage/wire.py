@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A proxy between S3A and its server that drops replies, rejects or delays requests.
 
 It forwards requests unchanged, so signatures stay valid, and records them. Rules select the requests that meet a fault.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A durable short-term log for the state of Spark Structured Streaming queries.
 
 `configure` sets up a session builder, and `configure_session` a running session. `conf` returns the settings for

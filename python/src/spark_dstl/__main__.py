@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m spark_dstl` is `dstl`."""
 
 from spark_dstl.commands import main

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`configure`, `configure_session` and `conf`: the Spark settings that keep the state of queries in the log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What only some functions need, imported when they first need it: the package works without it."""
 
 from importlib import import_module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the jar is that a Spark application needs."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the Spark that is running already has the jar."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The notation of durations and sizes, as the options of the JVM side are read: Spark's, in whole milliseconds."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of the log: what they are called in Python, and which values they take.
 
 The list itself is `options.json`, which is generated from the options class of the JVM side, so that one place says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which Sparks this release works with, and which of them is there."""
 
 import os

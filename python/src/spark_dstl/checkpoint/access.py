@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`CheckpointAccess`: the files of one checkpoint, as every operation on it reads them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Detection of a query that runs on a checkpoint.
 
 A checkpoint has no lock and no lease. A query counts as running if an object was written recently, or is written while

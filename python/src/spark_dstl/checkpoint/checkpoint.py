@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`Checkpoint`: the public class of a checkpoint, and `open_checkpoint`, which finds one.
 
 Each operation is a function in a separate module that takes a `CheckpointAccess`; none of them imports this module.

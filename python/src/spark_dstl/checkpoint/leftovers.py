@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leftovers: objects of a stopped query's checkpoint that nothing needs, and their deletion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps a path of Spark to a file system of pyarrow and a path on it."""
 
 import os

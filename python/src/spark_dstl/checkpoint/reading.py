@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commit entries, data files and segments, read from storage and checked."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rollback to an earlier batch: which objects are deleted, and in which order.
 
 Spark starts from the newest entry of `offsets/`, and expects that its batch, or the one before it, is the newest in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of the tables of a checkpoint."""
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the JSON files of Spark in a checkpoint, of all its versions, with limits of size."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists, reads and deletes objects below one directory; writes none.
 
 (On S3 pyarrow leaves an empty object `directory/` after a deletion, as Hadoop does for directories.)

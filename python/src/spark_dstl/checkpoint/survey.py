@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One look at a checkpoint: all its commit entries, and what lies beside them.
 
 A query may run meanwhile. So entries are listed first, and everything that they name afterwards; an entry that has

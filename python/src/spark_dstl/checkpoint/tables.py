@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of a checkpoint: their columns, and rows as batches of Arrow."""
 
 from collections.abc import Iterable, Iterator, Mapping

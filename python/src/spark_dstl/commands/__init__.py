@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `dstl`: each of its commands is a module of this package."""
 
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl config`: what to set so that Spark keeps state in the log."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What commands that look at a checkpoint share: its place, how rows and reports are printed, progress, exit codes.
 
 Results go to standard output, and nothing else does; progress goes to standard error, and only to a terminal.

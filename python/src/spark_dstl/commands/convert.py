@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl convert`: a checkpoint for the log, of one of Spark's default provider."""
 
 from collections.abc import Iterator

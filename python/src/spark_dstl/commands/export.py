@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl export`: a checkpoint for stock Spark."""
 
 from collections.abc import Iterator

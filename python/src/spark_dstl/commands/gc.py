@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl gc`: remove what a stopped query has left behind."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl log`: what commit entries carry."""
 
 import click

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl ls`: what there is in a checkpoint."""
 
 from collections.abc import Mapping, Sequence

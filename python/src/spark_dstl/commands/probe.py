@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl probe`: what storage is like for the log of a query."""
 
 from __future__ import annotations

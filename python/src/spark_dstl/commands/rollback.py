@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl rollback`: roll back to an earlier batch."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl show`: a checkpoint on one screen."""
 
 from collections.abc import Iterator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl verify`: whether a checkpoint is what it must be."""
 
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The charts of a report, as SVG."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of many batches: as a table, and read from files."""
 
 from __future__ import annotations

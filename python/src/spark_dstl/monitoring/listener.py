@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A listener that keeps what the batches of queries did."""
 
 from __future__ import annotations

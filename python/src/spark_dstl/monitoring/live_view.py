@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table of the running queries, drawn again after each change."""
 
 from __future__ import annotations

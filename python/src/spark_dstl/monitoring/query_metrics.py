@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a batch of a query and the log did, as Spark's progress tells it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the figures come from that `dstl watch` shows: a file of progress, or the UI of a driver."""
 
 from __future__ import annotations

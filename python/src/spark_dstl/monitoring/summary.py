@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What many batches of a query come to: percentiles, and curves that are short enough to be drawn."""
 
 from __future__ import annotations

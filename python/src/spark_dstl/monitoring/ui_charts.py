@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the log's figures Spark's UI draws as charts, on the page of a query below "Structured Streaming"."""
 
 from collections.abc import Mapping

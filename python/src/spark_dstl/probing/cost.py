@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a batch and a month of a query cost on a storage, by formulas."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether storage creates exclusively: of several creators of one object one succeeds, and the others fail."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Percentiles of latencies, in seconds."""
 
 from collections.abc import Sequence

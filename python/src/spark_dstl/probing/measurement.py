@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests made, some at once, each with the time that it took and what came of it."""
 
 from __future__ import annotations

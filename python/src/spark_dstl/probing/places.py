@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which storage a path names: local disks and what pyarrow or Hadoop reaches are here, S3 is a separate module."""
 
 from __future__ import annotations

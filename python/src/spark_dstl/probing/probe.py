@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One probe of a place: objects are written, asked for, read, created, listed and deleted, and nothing stays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of S3, and of servers that speak its protocol.
 
 boto3 rather than pyarrow, which cannot ask for an object to be written only where there is none (`If-None-Match: *`),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage as a probe needs it: one attempt at one request, which is answered, refused, or not answered.
 
 Names are relative to the place that is probed, and all begin with the probe's own folder.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion: writes the state store by store, then the other objects that Spark needs, and compares everything."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The position of a query of Spark's HDFS-backed provider: its newest committed batch, and a begun one after it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stores of a conversion, and how the Java process converts each."""
 
 from __future__ import annotations

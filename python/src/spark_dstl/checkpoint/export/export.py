@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export: plan the objects of the new checkpoint, write them, then compare them.
 
 The log has changelogs, snapshots and the files of snapshots in Spark's own encoding. The export writes the same bytes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target of an export or a conversion: planned objects are written to it, then compared."""
 
 from __future__ import annotations

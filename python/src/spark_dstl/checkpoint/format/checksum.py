@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CRC32C, the checksum of the format."""
 
 from spark_dstl.dependencies import needed

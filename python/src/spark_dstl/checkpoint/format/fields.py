@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the fields of an index, from bytes of which only the checksum was checked."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unpacked index of a log: its sections and their rules."""
 
 from spark_dstl.checkpoint.format import names

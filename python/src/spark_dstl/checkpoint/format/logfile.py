@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a log from its end: trailer, index, header; and the commit entry around it.
 
 Each check makes the next one safe; docs/log-file-format.md has their order. A failed check raises `DamagedLog`; a

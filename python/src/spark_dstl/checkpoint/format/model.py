@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The content of an index."""
 
 from dataclasses import dataclass

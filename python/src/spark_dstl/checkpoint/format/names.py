@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strict parsers for the names of a log's objects."""
 
 import re

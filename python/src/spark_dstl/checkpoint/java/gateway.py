@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Java process with Spark's classes and without a Spark application.
 
 It listens on a loopback port, requires a token, and ends with this process: it exits when its standard input, a pipe

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage that only Hadoop has a client for, as a file system of pyarrow on Hadoop's client in a Java process.
 
 The process is started at the first use, serves all storage with the same jars and settings, and ends with this process.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State as of a batch, its change records, and the difference of two batches, read by Spark's own readers.
 
 The Java process sends rows as an Arrow stream to a loopback port, and this process passes them on.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments for the Java process: batches, paths, and settings of Hadoop."""
 
 from __future__ import annotations

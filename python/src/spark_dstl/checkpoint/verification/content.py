@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every byte that commit entries name, read and checked; and what Spark has checksums for."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What verification finds."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects one by one: entries, data files, claims, and what has no business in a checkpoint."""
 
 from collections.abc import Iterable

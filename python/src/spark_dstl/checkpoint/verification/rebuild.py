@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether each retained state version can be rebuilt: from a snapshot, and an unbroken chain of changelogs after it."""
 
 from collections.abc import Iterable

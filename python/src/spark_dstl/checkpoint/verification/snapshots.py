@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots: the zip with the list of what one consists of, and whether all of that is there."""
 
 import io

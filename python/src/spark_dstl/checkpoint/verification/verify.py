@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verifying a checkpoint: every checksum, every reference, every retained version, and what is left over.
 
 A query may run meanwhile, and delete what it does not need. So damage counts only if a second look finds it again.

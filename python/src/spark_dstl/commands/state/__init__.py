@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl state`, `dstl changes` and `dstl diff`."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`dstl state`, `dstl changes` and `dstl diff`: what is in the state, what a batch did to it, and what has changed."""
 
 import click

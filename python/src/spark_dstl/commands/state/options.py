@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What commands that read state share: which rows, how the Java process is started, how nested values are printed."""
 
 import base64

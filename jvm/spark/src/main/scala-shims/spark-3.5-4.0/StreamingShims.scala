@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming
 
 // Aliases in the packages to which Spark 4.1 moved these classes.

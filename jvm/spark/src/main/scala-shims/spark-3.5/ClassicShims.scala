@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql
 
 // Aliases in a package of Spark 4.0.

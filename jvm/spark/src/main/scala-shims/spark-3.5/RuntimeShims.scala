@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming
 
 // Names that later lines of Spark have in this package. `StreamingShims` has the others.

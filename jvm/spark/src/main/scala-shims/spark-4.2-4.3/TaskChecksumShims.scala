@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBFileManager

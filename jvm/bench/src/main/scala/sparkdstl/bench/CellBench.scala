@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench
 
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}

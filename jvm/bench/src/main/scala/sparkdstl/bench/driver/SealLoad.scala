@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench.driver
 
 import java.util.{SplittableRandom, UUID}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.error
 
 /** The chain of causes of an error: storage clients wrap errors several times. */

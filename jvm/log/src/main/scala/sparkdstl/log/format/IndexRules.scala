@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.format
 
 /** The rules of an index beyond its encoding. Writer and reader both check them. */

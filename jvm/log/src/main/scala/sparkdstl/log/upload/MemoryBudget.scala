@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.upload
 
 import java.util.concurrent.CancellationException

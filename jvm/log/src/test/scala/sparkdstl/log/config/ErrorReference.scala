@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.config
 
 /** A row of `docs/errors.md`: an error condition, when it arises, what it means and what an operator does. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.sim.model
 
 /** The change of a store's winner, and the checkpoint id of the state that it made. */

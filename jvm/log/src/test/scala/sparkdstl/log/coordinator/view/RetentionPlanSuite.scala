@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.coordinator.view
 
 import org.scalacheck.{Gen, Prop}

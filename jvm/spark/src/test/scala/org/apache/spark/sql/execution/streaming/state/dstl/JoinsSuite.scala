@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl
 
 /** Stream-stream joins of every kind in every state format have the same results as with stock Spark, across a restart. */
