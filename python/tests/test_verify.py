@@ -265,6 +265,14 @@ def test_ids_that_sparks_line_does_not_name_are_damage(written: WrittenCheckpoin
     assert "Spark's second line names others" in found.damages[0].what
 
 
+def test_ids_that_are_no_list_name_nothing(written: WrittenCheckpoint) -> None:
+    path = written.root / "commits/3"
+    ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [7, []]}}
+    path.write_bytes(path.read_bytes().replace(b'{"nextBatchWatermarkMs":0}', json.dumps(ids).encode()))
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.survey().entries[3].ids == {(0, 1): frozenset()}
+
+
 def test_a_snapshot_that_is_listed_and_not_held_is_damage(written: WrittenCheckpoint) -> None:
     written.entry(9, written.changes(9), listed=Listed(held=[Held(0, 0, 7, 6)]))
     found = verified(written.root)

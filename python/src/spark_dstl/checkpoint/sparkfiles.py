@@ -80,11 +80,14 @@ def offsets(storage: Storage, batch: int) -> dict[str, Any]:
     return (json_object(lines[1]) if len(lines) > 1 else None) or {}
 
 
-def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str]]]:
-    """Return the state store checkpoint ids in the second line of a commit entry, by operator and partition."""
+def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str] | None]]:
+    """Return the state store checkpoint ids in the second line of a commit entry, by operator and partition.
+
+    A partition is None if its ids are not what Spark writes.
+    """
     ids = (metadata or {}).get("stateUniqueIds")
     return {
-        int(operator): [[str(one) for one in stores] if isinstance(stores, list) else [] for stores in partitions]
+        int(operator): [[str(one) for one in stores] if isinstance(stores, list) else None for stores in partitions]
         for operator, partitions in (ids.items() if isinstance(ids, dict) else ())
         if operator.isdecimal() and isinstance(partitions, list)
     }

@@ -175,6 +175,7 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         (operator, partition): frozenset(stores)
         for operator, partitions in sparkfiles.state_ids(entry.metadata).items()
         for partition, stores in enumerate(partitions)
+        if stores is not None
     }
     strange: list[str] = []
     files: dict[Store, dict[str, Segment]] = {}

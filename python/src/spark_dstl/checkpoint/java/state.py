@@ -90,7 +90,8 @@ class StateReader:
             )
         batch = state_batch(self._gateway, number, offsets)
         for operator, ids in sparkfiles.state_ids(entry.metadata).items():
-            batch.note(operator, ids)
+            if None not in ids:
+                batch.note(operator, ids)
         return batch
 
     def _selection(self, wanted: Selection) -> Any:
