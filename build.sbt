@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Tooling._
 
 // The Spark line to build for. Projects without Spark are built once, with the libraries of the default line.

@@ -11,7 +11,7 @@ from pathlib import Path
 from sources import ROOT, sources
 
 HEADER = "SPDX-License-Identifier: Apache-2.0"
-COMMENT = {".scala": "//", ".java": "//", ".py": "#", ".sh": "#", ".yml": "#"}
+COMMENT = {".scala": "//", ".sbt": "//", ".java": "//", ".py": "#", ".sh": "#", ".yml": "#"}
 FIRST_LINES = 3
 
 
@@ -29,7 +29,8 @@ def main() -> int:
 
 def comment_of(path: Path) -> str | None:
     """Return what begins a comment in that file, or None if it needs no header."""
-    return "#" if path.name == "Makefile" else COMMENT.get(path.suffix)
+    is_script = not path.suffix and path.read_bytes().startswith(b"#!")
+    return "#" if is_script or path.name == "Makefile" else COMMENT.get(path.suffix)
 
 
 def has_header(path: Path) -> bool:

@@ -26,6 +26,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
         ("A.java", "package a;\r\n", f"// {HEADER}\npackage a;\r\n"),
         ("a.py", '"""Text."""\n', f'# {HEADER}\n"""Text."""\n'),
         ("b.py", "", f"# {HEADER}\n"),
+        ("a.sbt", "name := 1\n", f"// {HEADER}\nname := 1\n"),
+        ("script", "#!/bin/sh\n", f"#!/bin/sh\n# {HEADER}\n"),
         ("a.sh", "#!/bin/sh\nexit\n", f"#!/bin/sh\n# {HEADER}\nexit\n"),
         ("a.yml", "a: 1\n", f"# {HEADER}\na: 1\n"),
         ("Makefile", "all:\n", f"# {HEADER}\nall:\n"),
