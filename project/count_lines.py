@@ -33,8 +33,8 @@ README_WORDS = 800
 def main() -> int:
     """Print the table and return 0."""
     lines = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes().count(b"\n")
-        - path.read_bytes()[:200].count(HEADER.encode())
+        path.relative_to(ROOT).as_posix(): (content := path.read_bytes()).count(b"\n")
+        - (HEADER.encode() in content[:200])
         for path in sources()
         if path.suffix not in DRAWINGS
     }
