@@ -115,7 +115,7 @@ private[coordinator] final class OrphanSweep(
   private def filesOf(batch: Long): Future[Option[Set[String]]] =
     entries.read(batch).map {
       case EntryFound.Absent => None
-      case found => Some(found.logged.fold(Set.empty[String])(_.index.files.toSet))
+      case found => Some(found.logged.fold(Set.empty[String])(_.index.files))
     }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
 
   private class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)
