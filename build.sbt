@@ -152,6 +152,8 @@ lazy val bench = (project in file("jvm/bench"))
 lazy val published = (project in file("jvm/published"))
   .settings(
     name := s"spark-dstl-${line.suffix}",
+    // sbt's default has a hyphen for each dot.
+    moduleName := name.value,
     description := "A durable short-term log for the state of Spark Structured Streaming queries",
     licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
     // Spark's distribution has Scala's library and Spark.
@@ -166,6 +168,10 @@ lazy val published = (project in file("jvm/published"))
     Compile / doc / sources := (log / Compile / sources).value ++ (spark / Compile / sources).value,
     Compile / doc / dependencyClasspath := (spark / Compile / dependencyClasspath).value,
     Compile / doc / scalacOptions -= "-Werror",
+    checkCoordinates := {
+      val (pom, jar) = (makePom.value.base, (spark / assembly / assemblyJarName).value.stripSuffix(".jar"))
+      if (pom != jar) sys.error(s"the artifact for Maven is named $pom, and the jar of the Python package $jar")
+    },
     publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
   )
 
@@ -207,6 +213,7 @@ lazy val root = (project in file("."))
         "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
         "formatting of jvm/storage" -> (storage / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
+        "coordinates for Maven" -> (published / checkCoordinates).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
         "tests of jvm/sim" -> (sim / Test / test).result.value,
         "tests of jvm/flaws" -> (flaws / Test / test).result.value,
