@@ -144,14 +144,14 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 	@project/storage_tools.sh $(TOOLS)
 
 test-storage: wheel .build/bench-jars-$(DEFAULT_SPARK) .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
-	@cd tests && SPARK_DSTL_TEST_STORAGE=1 $(TEST_JARS) ../$(VENV)/python -m pytest test_tutorial.py storage $(TESTS)
+	@cd tests && SPARK_DSTL_TEST_STORAGE=1 $(TEST_JARS) ../$(VENV)/python -m pytest pages/test_tutorial.py storage $(TESTS)
 
 storage-requests: wheel .venv/ready storage-tools ## count requests of batches and restarts to S3, beside stock Spark: half an hour; STATES=... measures those that match
-	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=.:storage:../python/demo \
+	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_requests.py '$(STATES)'
 
 storage-faults: wheel .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases, CASES=missing those without a result
-	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=.:storage:../python/demo \
+	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_faults.py '$(CASES)'
 
 storage-long-run: wheel .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time

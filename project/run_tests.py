@@ -36,10 +36,12 @@ DEFAULT_LINE = default_line()
 SCALA = {line.name: line.scala for line in lines()}
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
-    *("kill", "deployment", "operators", "older_sparks", "speculation", "submit", "installation", "stop_and_damage"),
-    *("monitoring", "export", "s3_connector", "cookbook", "cookbook_files", "cookbook_surroundings"),
+    *(f"queries/test_{of}" for of in ("kill", "deployment", "operators", "older_sparks", "speculation", "submit")),
+    *(f"queries/test_{of}" for of in ("installation", "stop_and_damage", "s3_connector")),
+    *("tools/test_monitoring", "tools/test_export"),
+    *(f"pages/test_{of}" for of in ("cookbook", "cookbook_files", "cookbook_surroundings")),
 )
-FILES = {"3.5": tuple(f"tests/test_{of}.py" for of in OF_3_5)}
+FILES = {"3.5": tuple(f"tests/{of}.py" for of in OF_3_5)}
 # More end-to-end tests than processors: each waits much, for processes to start and for what it has killed or paused.
 AT_A_TIME = ("-n", "3", "--dist", "worksteal")
 COUNT_FILE = ROOT / ".build" / "test-count"

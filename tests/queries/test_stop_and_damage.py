@@ -13,15 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import query_driver
-from harness import Query, Reader, Run
+from harness import Query, Reader, Run, damage
 from scenarios import Aggregation
 from settings import dstl, log_confs
 from shared_session import contender
-
-# See docs/log-file-format.md.
-HEADER_MAGIC = b"DSTLLOG\n"
-HEADER_LENGTH = 24
-TRAILER_LENGTH = 68
 
 STOPS = {"executor.mid-task": 1, "executor.before-upload": 2, "driver.before-commit-entry": 3}
 
@@ -69,16 +64,6 @@ def test_the_first_line_of_the_error_names_the_damage(tmp_path: Path, spark: Spa
     assert "DSTL_DAMAGED_LOG" in first, str(raised.value)
     assert re.search(rf"{re.escape(str(entry))} is damaged at offset \d+", first)
     assert "Restore the object from a backup" in first
-
-
-def damage(entry: Path, place: str) -> None:
-    """Change a byte of the index, which ends at the trailer of fixed size, or of the segments before it."""
-    content = bytearray(entry.read_bytes())
-    at = len(content) - TRAILER_LENGTH - 2 if place == "index" else content.index(HEADER_MAGIC) + HEADER_LENGTH + 5
-    content[at] ^= 0xFF
-    entry.write_bytes(bytes(content))
-    # Hadoop's local file system would find the damage first.
-    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)
 
 
 def restart(session: SparkSession, query: Query) -> StreamingQuery:

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from harness import damage
 from recipe import Recipe
 from spark_dstl.commands import console
 from spark_facts import LOGS_SNAPSHOTS, REPAIRS_SNAPSHOTS
-from test_stop_and_damage import damage
 
 pytestmark = pytest.mark.usefixtures("short_looks")
 

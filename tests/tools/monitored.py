@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socketserver
 import subprocess
@@ -90,7 +91,9 @@ def monitored(
     said = {"work": str(work), "confs": started, "transform_with_state": transform_with_state, "remote": remote}
     spec.write_text(json.dumps(said), encoding="utf-8")
     command = [sys.executable, str(HERE / "monitored_driver.py"), str(spec)]
-    with start_driver(command, {}, work, "monitored", stdin=subprocess.PIPE) as driver:
+    # The driver imports modules of the tests from other directories than its own.
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with start_driver(command, variables, work, "monitored", stdin=subprocess.PIPE) as driver:
         place = work / "place.json"
         driver.wait_until(place.exists, "the address of the UI")
         yield Place(driver, work, **json.loads(place.read_text(encoding="utf-8")))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "jvm/log/src/test/resources/golden/v2/one-segment.entry"
 PAGE = (ROOT / "docs/log-file-format.md").read_text("utf-8")
 LOG_MAGIC = b"DSTLLOG\n"

@@ -20,7 +20,7 @@ from monitored import BATCHES, Place, monitored
 from prometheus import program, prometheus
 
 HERE = Path(__file__).resolve().parent
-CONF = HERE.parent / "conf"
+CONF = HERE.parents[1] / "conf"
 ALERTS = CONF / "prometheus-alerts.yml"
 ALERT_TESTS = HERE / "prometheus-alerts-test.yml"
 SCRAPING = CONF / "prometheus.yml"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 HERE = Path(__file__).resolve().parent
-DIRECTORY = HERE.parent / ".build" / "test-classes"
+DIRECTORY = HERE.parents[1] / ".build" / "test-classes"
 LIMIT_SECONDS = 300
 
 

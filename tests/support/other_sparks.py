@@ -11,7 +11,7 @@ import pytest
 
 from spark_dstl.release import LINES, SparkLine, installed_line
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -25,8 +26,7 @@ from spark_dstl.monitoring.sources import MetricsServlet
 from spark_dstl.monitoring.ui_charts import CHARTS, SETTING
 from spark_facts import SEGMENTS_OF_A_STORE
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+ROOT = Path(__file__).resolve().parents[2]
 # The page's examples need a session and a query.
 EXAMPLES = """
 from pathlib import Path
@@ -102,7 +102,8 @@ def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:
     assert len(examples) == 2
     Aggregation.generate(files=2, rows=30).write(tmp_path / "input")
     (tmp_path / "examples.py").write_text(EXAMPLES.format("\n".join(reversed(examples))))
-    with start_driver([sys.executable, "examples.py"], {"PYTHONPATH": str(HERE)}, tmp_path, "examples") as driver:
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with start_driver([sys.executable, "examples.py"], variables, tmp_path, "examples") as driver:
         driver.succeed()
     assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", driver.log(), re.MULTILINE)
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0

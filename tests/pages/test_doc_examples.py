@@ -39,17 +39,18 @@ pytestmark = pytest.mark.usefixtures("short_looks")
 
 # The file whose tests run the unmarked examples of a page and language.
 RUN_BY = {
-    ("README.md", "python"): "tests/test_readme.py",
-    ("docs/cookbook.md", "sh"): "tests/recipe.py",
+    ("README.md", "python"): "tests/pages/test_readme.py",
+    ("docs/cookbook.md", "sh"): "tests/pages/recipe.py",
     ("docs/inspect.md", "python"): "python/tests/test_command_reference.py",
     ("docs/inspect.md", "sh"): "python/tests/test_command_reference.py",
-    ("docs/monitoring.md", "python"): "tests/test_monitoring.py",
-    ("docs/monitoring.md", "sh"): "tests/test_monitoring.py",
-    ("docs/operations.md", "python"): "tests/test_doc_examples.py",
-    ("docs/tutorial.md", "python"): "tests/test_tutorial.py",
-    ("docs/tutorial.md", "sh"): "tests/test_tutorial.py",
+    ("docs/monitoring.md", "python"): "tests/tools/test_monitoring.py",
+    ("docs/monitoring.md", "sh"): "tests/tools/test_monitoring.py",
+    ("docs/operations.md", "python"): "tests/pages/test_doc_examples.py",
+    ("docs/tutorial.md", "python"): "tests/pages/test_tutorial.py",
+    ("docs/tutorial.md", "sh"): "tests/pages/test_tutorial.py",
 }
-# tests/test_monitoring.py runs the commands that watch a driver, tests/test_convert.py the one for other providers.
+# tests/tools/test_monitoring.py runs the commands that watch a driver, and tests/tools/test_convert.py the one for
+# other providers.
 ELSEWHERE = ("dstl report", "dstl watch", "dstl convert")
 BATCHES = 4
 # The pages have later batches than the checkpoint here.

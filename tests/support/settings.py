@@ -14,7 +14,7 @@ from pathlib import Path
 
 import class_archive
 
-LOG_CONFIG = Path(__file__).resolve().parents[1] / "conf" / "log4j2-quiet.properties"
+LOG_CONFIG = Path(__file__).resolve().parents[2] / "conf" / "log4j2-quiet.properties"
 # The optimizing compiler does not pay off in a short-lived JVM. A full code cache would stop all compilation.
 COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} {COMPILER} -XX:+UseSerialGC"

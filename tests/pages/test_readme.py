@@ -12,7 +12,7 @@ from pathlib import Path
 
 from settings import base_confs
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 def test_the_query_of_the_readme_runs_and_prints_its_metrics(tmp_path: Path) -> None:
