@@ -36,14 +36,14 @@ WORK = ROOT / ".build" / "demo"
 LOG_CONFIG = ROOT / "conf" / "log4j2-quiet.properties"
 QUERY = Path(__file__).resolve().with_name("flights_query.py")
 POLL_SECONDS = 0.05
-# Of a checkpoint, what the log consists of.
+# Directories of a checkpoint that hold the log.
 LOG_DIRECTORIES = ("commits", "dstl/data")
-# The sentinel's files make a batch, and its watermark another one without data.
+# After the batch with the sentinel's files, its watermark causes one without data.
 CLOSING_BATCHES = 1
 
 
 class DemoFailed(Exception):
-    """A child failed, or something the demo needs is not there."""
+    """A child process failed, or a requirement of the demo is missing."""
 
 
 class Child:
@@ -62,14 +62,14 @@ class Child:
             )
 
     def running(self) -> bool:
-        """Whether it still runs; raises `DemoFailed` if it ended with an error."""
+        """Whether the process runs; raises `DemoFailed` if it ended with an error."""
         code = self._process.poll()
         if code:
             raise DemoFailed(f"the driver ended with exit code {code}, its log is {self.log}")
         return code is None
 
     def kill(self) -> None:
-        """SIGKILL to the Python process and its JVM, which share the group."""
+        """Send SIGKILL to the Python process and its JVM, which share the group."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -82,7 +82,7 @@ class Child:
 
 
 class Demo:
-    """One run: stream, kill, stream on, check. Collects the figures on the way."""
+    """One run: stream, kill, restart, check. Collects the figures."""
 
     def __init__(self, settings: Settings, batches: int, chance: random.Random) -> None:
         self._settings = settings
@@ -108,7 +108,7 @@ class Demo:
             self.figures.log_bytes = sum(size_of(self._settings.checkpoint / part) for part in LOG_DIRECTORIES)
 
     def verdict(self) -> Event:
-        """Compare with the batch computation."""
+        """Compare the output with the batch computation."""
         with self._child("check", "check.log") as child:
             while child.running():
                 time.sleep(POLL_SECONDS)
@@ -116,10 +116,7 @@ class Demo:
         return verdict
 
     def _kill_in_a_batch(self, child: Child) -> int:
-        """Wait for the chosen batch to begin, and some of its time to pass; returns the batch that was hit.
-
-        If a batch is committed before its time is up, the next one is tried.
-        """
+        """Kill the driver within the chosen batch, or the next one that is not committed first; returns the batch."""
         batch = self._kill_from
         while True:
             self._watch(child, self._offsets(batch).exists)
@@ -134,7 +131,7 @@ class Demo:
             batch += 1
 
     def _watch(self, child: Child, until: Callable[[], bool]) -> None:
-        """Take in what the child tells, until the condition holds or the child has ended well."""
+        """Read the child's events until the condition holds or the child ends without an error."""
         while child.running() and not until():
             self._take_in()
             time.sleep(POLL_SECONDS)
@@ -154,7 +151,7 @@ class Demo:
                 self._query_started = event["time"]
 
     def _take_recovery_times(self, child: Child) -> None:
-        """From the second start to the commit of the batch that the kill interrupted."""
+        """Measure from the second start to the commit of the batch that the kill interrupted."""
         committed = self._commit(self.figures.killed_batch).stat().st_mtime
         self.figures.recovery_from_process = committed - child.started
         self.figures.recovery_from_query = committed - self._query_started
@@ -176,7 +173,7 @@ def empty() -> None:
 
 
 def prepare(options: argparse.Namespace, server: Server | None) -> tuple[Settings, int]:
-    """Fill the working directory with the input; returns how many batches there will be, too."""
+    """Write the input into the working directory; returns the settings and the expected number of batches."""
     if not options.stock and find_spec("spark_dstl") is None:
         raise DemoFailed("the package spark_dstl is not installed here; build it, or use --stock")
     print("preparing the input", file=sys.stderr)
@@ -207,9 +204,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--stock", action="store_true", help="use Spark's own RocksDB provider, for comparison")
     parser.add_argument("--storage", choices=("local", "s3"), default="local", help="where the checkpoint is")
     parser.add_argument("--rows", type=int, help="only the first ROWS flights, for a quick look")
-    parser.add_argument("--batches", type=int, default=16, help="number of files the flights are cut into")
+    parser.add_argument("--batches", type=int, default=16, help="number of input files")
     parser.add_argument("--partitions", type=int, default=2, help="partitions of every stateful operator")
-    parser.add_argument("--seed", type=int, help="where the kill falls; chosen and shown if not given")
+    parser.add_argument("--seed", type=int, help="seed for the moment of the kill; random by default, and printed")
     return parser.parse_args()
 
 
@@ -242,12 +239,12 @@ def main() -> int:
 
 
 def past(moment: float) -> bool:
-    """Whether that moment is over."""
+    """Whether the moment has passed."""
     return time.time() >= moment
 
 
 def terminated(number: int, _: FrameType | None) -> None:
-    """Let SIGTERM unwind the stack, so that the children are stopped on the way out."""
+    """Exit on SIGTERM through the `with` blocks, which stop the children."""
     sys.exit(128 + number)
 
 

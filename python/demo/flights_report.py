@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo shows: a progress bar while it runs, a table and the differing rows at the end."""
+"""The output of the demo: a progress bar, then a table and the differing rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 BAR_WIDTH = 30
 
-# Objects whose number depends on how state is made durable.
+# Kinds of objects that make state durable.
 DURABLE_STATE = ("data files of the log", "changelogs")
 
 Progress = dict[str, Any]
@@ -39,11 +39,11 @@ class ProgressBar:
         self._show(f"[{bar}] batch {done}/{self._total}  {self._rows:,} rows  last batch {seconds:.2f} s")
 
     def note(self, text: str) -> None:
-        """Something worth a separate line."""
+        """Print a line."""
         print(f"{self._clear()}{text}", file=self._out, flush=True)
 
     def end(self) -> None:
-        """Leave the bar where it is and go to the next line."""
+        """End the line of the bar."""
         if self._live:
             print(file=self._out, flush=True)
 
@@ -58,9 +58,9 @@ class ProgressBar:
 
 
 class ObjectCounter:
-    """Counts the objects that appear below a directory, temporary files and local checksums left out.
+    """Counts the objects that appear below a directory, without temporary files and local checksums.
 
-    It sees what is there each time it looks: on an object store each of them is one write.
+    On an object store, each of them is one write.
     """
 
     def __init__(self, root: Path) -> None:
@@ -68,7 +68,7 @@ class ObjectCounter:
         self._seen: set[Path] = set()
 
     def look(self) -> Counter[str]:
-        """Look again; returns how many objects of each kind were seen so far."""
+        """List the objects; return the number of objects of each kind that were ever listed."""
         for directory, _, names in os.walk(self._root):
             below = Path(directory).relative_to(self._root)
             self._seen.update(below / name for name in names if not name.startswith("."))
@@ -76,7 +76,7 @@ class ObjectCounter:
 
 
 def kind_of(path: Path) -> str:
-    """Say what an object of a checkpoint is, by its path below the checkpoint."""
+    """Return the kind of an object by its path below the checkpoint."""
     directories = {
         "offsets": "offsets",
         "commits": "commits",
@@ -92,10 +92,7 @@ def kind_of(path: Path) -> str:
 
 @dataclass
 class Figures:
-    """What was measured in one run of the demo.
-
-    `log_bytes` is None where there is no log, `requests` empty without a server.
-    """
+    """The measurements of one run; `log_bytes` is None without a log, `requests` is empty without a server."""
 
     progress: list[Progress] = field(default_factory=list)
     executions: list[int] = field(default_factory=list)
@@ -108,7 +105,7 @@ class Figures:
 
 
 def table(figures: Figures) -> Iterator[str]:
-    """Lay the figures out, one a line."""
+    """Yield the lines of the table, one for each figure."""
     committed = len({entry["batchId"] for entry in figures.progress})
     again = sorted({batch for batch in figures.executions if figures.executions.count(batch) > 1})
     commit = [duration(entry, "walCommit") + duration(entry, "commitOffsets") for entry in figures.progress]
@@ -117,7 +114,10 @@ def table(figures: Figures) -> Iterator[str]:
     rows: list[tuple[str, str]] = [
         ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {join(again) or 'none'}"),
         ("object writes per batch", writes(figures.objects, ("offsets", "commits", *DURABLE_STATE), committed)),
-        ("besides", writes(figures.objects, ("sources", "snapshots and schemas", "claims of runs"), committed)),
+        (
+            "other object writes",
+            writes(figures.objects, ("sources", "snapshots and schemas", "claims of runs"), committed),
+        ),
         ("batch time p50 / p99", f"{quantiles(batch)} ms"),
         ("commit time p50 / p99", f"{quantiles(commit)} ms"),
         ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
@@ -132,25 +132,25 @@ def table(figures: Figures) -> Iterator[str]:
 
 
 def requests(found: Counter[str]) -> Iterator[tuple[str, str]]:
-    """Tell what the server of the checkpoint was asked, if there is one, starts and ends of the query included."""
+    """Yield the row with the numbers of requests to the server, if there is one, for the whole run."""
     if found:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.most_common())
         yield "requests to S3", f"{found.total():,}: {kinds}"
 
 
 def log_size(log_bytes: int | None) -> str:
-    """Tell how large the log is, and what it consists of."""
+    """Return the size of the log as text."""
     return "no log" if log_bytes is None else f"{log_bytes / 1e6:.1f} MB in commit entries and data files"
 
 
 def writes(objects: Counter[str], kinds: Sequence[str], batches: int) -> str:
-    """Tell how many objects of these kinds a batch wrote on average, all together and each."""
+    """Return the average number of objects of these kinds per batch, in all and for each kind."""
     found = {kind: objects[kind] / max(1, batches) for kind in kinds if objects[kind]}
     return f"{sum(found.values()):.1f}: " + ", ".join(f"{count:.1f} {kind}" for kind, count in found.items())
 
 
 def barrier_times(progress: Iterable[Progress]) -> list[int]:
-    """Pick how long each barrier took in milliseconds, from the batch after it; empty where there is no log."""
+    """Return the milliseconds of each barrier, which the batch after it reports; empty without a log."""
     times = []
     for entry in progress:
         waits = [
@@ -164,7 +164,7 @@ def barrier_times(progress: Iterable[Progress]) -> list[int]:
 
 
 def duration(progress: Progress, name: str) -> int:
-    """Pick one of the durations of a batch in milliseconds; 0 if the batch had none."""
+    """One of the durations of a batch in milliseconds; 0 if the progress lacks it."""
     return int(progress["durationMs"].get(name, 0))
 
 
@@ -182,7 +182,7 @@ def join(numbers: Iterable[int]) -> str:
 
 
 def differences(verdict: dict[str, Any]) -> Iterator[str]:
-    """Name the rows that only one side has, or say that there are none."""
+    """Yield the verdict, and the rows that only one side has."""
     if verdict["missing"] == 0 and verdict["unexpected"] == 0:
         yield f"result equal: all {verdict['expected']:,} windows are those of the batch computation"
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo and its child processes share: where things are, and the file of events they talk through."""
+"""Shared by the demo and its child processes: settings, paths, and the file of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a child needs to know; written by the demo. `parent` is the demo's process id."""
+    """Settings that the demo writes for its children. `parent` is the demo's process id."""
 
     work: str
     flights: str
@@ -24,38 +24,38 @@ class Settings:
     partitions: int
     stock: bool
     parent: int
-    # Where the checkpoint's files are to be seen, how Spark calls the place, and what a session needs to reach it.
+    # The checkpoint as a local directory and as a location for Spark, and the settings of that storage.
     files: str
     location: str
     storage: dict[str, str]
 
     @property
     def checkpoint(self) -> Path:
-        """The files of the query's checkpoint."""
+        """The local directory of the checkpoint."""
         return Path(self.files)
 
     @property
     def output(self) -> Path:
-        """Where the sink keeps a directory per batch."""
+        """The output, with a directory for each batch."""
         return Path(self.work) / "output"
 
     @property
     def events(self) -> Path:
-        """Where the query tells what happens to it."""
+        """The file of events."""
         return Path(self.work) / "events.jsonl"
 
     @property
     def verdict(self) -> Path:
-        """Where the check leaves its outcome."""
+        """The file with the outcome of the check."""
         return Path(self.work) / "verdict.json"
 
     @property
     def file(self) -> Path:
-        """Where these settings are kept."""
+        """The file of these settings."""
         return Path(self.work) / "settings.json"
 
     def save(self) -> None:
-        """Write them down for the children."""
+        """Write the settings for the children."""
         self.file.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
     @staticmethod
@@ -65,19 +65,19 @@ class Settings:
 
 
 class EventFile:
-    """A file of JSON lines, one an event, flushed at once: events survive the process that wrote them."""
+    """A file with an event per line as JSON. Each event is flushed, so that it survives its process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read = 0
 
     def append(self, **event: Any) -> None:
-        """Tell an event; the time is added."""
+        """Append an event, with the time."""
         with self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"time": time.time(), **event}) + "\n")
 
     def new(self) -> Iterator[Event]:
-        """Read the events since the last call. A line that is still being written, or was cut off, is left out."""
+        """Read the events since the last call; an incomplete last line is not read."""
         if not self._path.exists():
             return
         with self._path.open("rb") as lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An S3 server on the loopback interface for the demo: versitygw, which keeps objects as files and logs requests."""
+"""An S3 server on the loopback interface for the demo: versitygw, which stores objects as files and logs requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway import CACHE, REGION, Gateway, connector, keys
 from spark_dstl.release import installed_line
 
 BUCKET = "demo"
-# Of a server that ends with the demo.
+# Keys of a server that ends with the demo.
 ACCESS_KEY = "demo"
 SECRET_KEY = "demo-demo"
 START_SECONDS = 30
@@ -27,19 +27,19 @@ POLL_SECONDS = 0.05
 
 
 class NoServer(Exception):
-    """What the demo needs for this storage is not on the machine, or did not start."""
+    """The server or the connector is not installed, or the server did not start."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs; `stored` is where the objects of its bucket are, as files."""
+    """A running server; `stored` is the local directory of its bucket."""
 
     address: str
     stored: Path
     gateway: Gateway
 
     def settings(self) -> dict[str, str]:
-        """Tell a session how to reach it."""
+        """Return the settings of a session that uses the server."""
         jars = sorted(connector().glob("*.jar"))
         if not jars:
             line = installed_line().name
@@ -50,7 +50,7 @@ class Server:
             f"{s3a}.endpoint": self.address,
             f"{s3a}.endpoint.region": REGION,
             f"{s3a}.path.style.access": "true",
-            # This server refuses to delete those of directories that are not empty, which Hadoop 3.3 asks of it.
+            # The server refuses to delete a marker of a directory that is not empty, as Hadoop 3.3 requests.
             f"{s3a}.directory.marker.retention": "keep",
             f"{s3a}.connection.ssl.enabled": "false",
             f"{s3a}.access.key": ACCESS_KEY,
@@ -58,7 +58,7 @@ class Server:
         }
 
     def requests(self) -> Counter[str]:
-        """Count the requests that it has answered, by kind."""
+        """Count the answered requests by kind."""
         return Counter(request.operation for request in self.gateway.requests())
 
 
@@ -74,8 +74,8 @@ def s3_server(work: Path) -> Iterator[Server]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    said = work / "server.log"
-    with said.open("wb") as out:
+    log = work / "server.log"
+    with log.open("wb") as out:
         process = subprocess.Popen(
             gateway.command(str(program), port),
             env={**os.environ, **keys(ACCESS_KEY, SECRET_KEY)},
@@ -84,23 +84,23 @@ def s3_server(work: Path) -> Iterator[Server]:
             stderr=subprocess.STDOUT,
         )
     try:
-        _wait(f"http://127.0.0.1:{port}", process, said)
+        _wait(f"http://127.0.0.1:{port}", process, log)
         yield Server(f"http://127.0.0.1:{port}", stored, gateway)
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(address: str, process: subprocess.Popen[bytes], said: Path) -> None:
+def _wait(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             urllib.request.urlopen(address, timeout=START_SECONDS).close()
             return
         except urllib.error.HTTPError:
-            # It answers that this one is not allowed.
+            # The server answers, although it refuses this request.
             return
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise NoServer(f"versitygw did not start, its log is {said}") from None
+                raise NoServer(f"versitygw did not start, its log is {log}") from None
         time.sleep(POLL_SECONDS)
