@@ -3,7 +3,7 @@ package sparkdstl.log.coordinator
 
 import java.util.concurrent.atomic.AtomicReference
 
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -24,6 +24,18 @@ final class CoordinatedRuns {
 
   def end(id: RunId): Option[RunCoordinator] =
     runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
+
+  /** Records that an ended run on `root` has requests under way until `quiet` completes. */
+  def leaves(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Unit = {
+    val all = runs.updateAndGet(_.leaves(root, quiet)).leaving(root)
+    all.onComplete(_ => runs.updateAndGet(_.left(root, all)))
+  }
+
+  /**
+   * Completes when no ended run on `root` has a request under way. A run waits for it before it begins: two runs of one process
+   * must not write one commit entry. It covers all ended runs, because the start of a run may be interrupted while it waits.
+   */
+  def whenQuiet(root: String): Future[Unit] = runs.get.leaving.getOrElse(root, Future.unit)
 
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
 
@@ -47,7 +59,11 @@ private object CoordinatedRuns {
   /** Late tasks of older runs get the answer [[FromDriver.NotCoordinated]]. */
   private val RememberedRuns = 1000
 
-  private final case class Runs(byRoot: Map[String, RunCoordinator] = Map.empty, lastEnded: Vector[RunId] = Vector()) {
+  private final case class Runs(
+      byRoot: Map[String, RunCoordinator] = Map.empty,
+      lastEnded: Vector[RunId] = Vector(),
+      leaving: Map[String, Future[Unit]] = Map.empty
+  ) {
     def on(root: String): Option[RunCoordinator] = byRoot.get(root)
 
     def current(id: RunId): Option[RunCoordinator] = on(id.root).filter(_.id == id)
@@ -55,6 +71,12 @@ private object CoordinatedRuns {
     def began(run: RunCoordinator): Runs = copy(byRoot = byRoot + (run.id.root -> run))
 
     def ended(id: Option[RunId]): Runs =
-      id.fold(this)(of => Runs(byRoot - of.root, (lastEnded :+ of).takeRight(RememberedRuns)))
+      id.fold(this)(of => copy(byRoot = byRoot - of.root, lastEnded = (lastEnded :+ of).takeRight(RememberedRuns)))
+
+    def leaves(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Runs =
+      copy(leaving = leaving + (root -> leaving.get(root).fold(quiet)(_.transformWith(_ => quiet))))
+
+    def left(root: String, all: Future[Unit]): Runs =
+      if (leaving.get(root).contains(all)) copy(leaving = leaving - root) else this
   }
 }

@@ -27,14 +27,14 @@ final class DriverLog(
   private var coordinator: Option[RunCoordinator] = None
   private val host = environment.process.name
   private var closing = false
-  private var ending = Option.empty[Future[Unit]]
+  private var hasEnded = false
   private val waits = new CommitWaits(runtime.timer, violate)
 
   def open(): Future[Unit] = {
-    val before = environment.current
+    environment.current.foreach(_.end())
     environment.current = Some(this)
     for {
-      _ <- before.fold(Future.unit)(_.endAndAwaitQuiet())
+      _ <- environment.runs.whenQuiet(run.root)
       begun <- RunFactory.begin(
         storage,
         RunSetup(run.run, host, host, accumulator = 1L, environment.options, environment.constants.limits),
@@ -108,21 +108,17 @@ final class DriverLog(
   /** Ends the run some time after its query: the adapter notices the end of a query with a delay. */
   def close(): Unit = {
     closing = true
-    val _ = runtime.timer.schedule((runtime.random.nextDouble() * 5000).toLong)(() => end(): Unit)
+    val _ = runtime.timer.schedule((runtime.random.nextDouble() * 5000).toLong)(() => end())
   }
 
-  private def end(): Future[Unit] = {
-    if (ending.isEmpty) {
-      waits.runEnds()
-      environment.runs.end(run): Unit
-      ending = Some(coordinator.fold(Future.unit)(_.close()).transform { closed =>
-        storage.close()
-        closed
-      })
+  private def end(): Unit = if (!hasEnded) {
+    hasEnded = true
+    waits.runEnds()
+    environment.runs.end(run): Unit
+    val quiet = coordinator.fold(Future.unit)(_.close()).transformWith { _ =>
+      storage.close()
+      storage.whenQuiet(30000)
     }
-    ending.get
+    environment.runs.leaves(run.root, quiet)
   }
-
-  private def endAndAwaitQuiet(): Future[Unit] =
-    end().recover { case _ => () }.flatMap(_ => storage.whenQuiet(30000))
 }

@@ -44,14 +44,11 @@ private[dstl] final class DrivenRun(
   /** The first file manager that calls this owns the run and writes its commit entries; false for all others. */
   def own(): Boolean = isOwned.compareAndSet(false, true)
 
-  /** Ends the run, and then its requests under way. */
-  def end(): Future[Unit] = coordinator.close().transform { ended =>
+  /** Ends the run, and then its requests. Completes when no attempt is under way, or `millis` after the end. */
+  def end(millis: Long): Future[Unit] = coordinator.close().transformWith { ended =>
     storage.close()
-    ended
+    storage.whenQuiet(millis).transform(_ => ended)(ExecutionContext.parasitic)
   }(ExecutionContext.parasitic)
-
-  /** Completes when no attempt of the run is under way, or after `millis`. */
-  def whenQuiet(millis: Long): Future[Unit] = storage.whenQuiet(millis)
 }
 
 /**
@@ -121,7 +118,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   private def begin(checkpoint: Checkpoint, run: UUID): DrivenRun = {
     import checkpoint.{options, root}
     import resources.{application, runtime, waiting}
-    synchronized(driven.remove(root.toString)).foreach(awaitEndOf(root, _))
+    synchronized(driven.remove(root.toString)).foreach(end)
+    awaitQuiet(root)
     val storage = resources.storage(checkpoint)
     def checkpointAt(other: Path) = resources.storage(checkpoint, storage.location.copy(root = other)).checkpoint
     waiting.on(new BasePathOwner(storage, checkpointAt).claim())
@@ -145,14 +143,12 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     made
   }
 
-  /** Waits a bounded time for the end of the run before, and of its requests. */
-  private def awaitEndOf(root: Path, before: DrivenRun): Unit = {
-    val ended = Promise[Unit]()
-    ended.completeWith(endOf(before)): Unit
-    resources.runtime.timer.schedule(PredecessorMillis)(() => ended.trySuccess(()): Unit): Unit
-    try resources.waiting.on(ended.future)
-    catch { case NonFatal(error) => logWarning(s"The run before on $root ended with an error", error) }
-    resources.waiting.on(before.whenQuiet(PredecessorMillis))
+  /** Waits a bounded time for the runs before on this checkpoint, and for their requests. */
+  private def awaitQuiet(root: Path): Unit = {
+    val quiet = Promise[Unit]()
+    quiet.completeWith(runs.whenQuiet(root.toString)): Unit
+    resources.runtime.timer.schedule(PredecessorMillis)(() => quiet.trySuccess(()): Unit): Unit
+    resources.waiting.on(quiet.future)
   }
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
@@ -184,19 +180,25 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
       over.foreach { case (root, _) => driven.remove(root) }
       over
     }
-    over.foreach { case (_, run) => endOf(run): Unit }
+    over.foreach { case (_, run) => end(run) }
   }
 
-  private def endOf(run: DrivenRun): Future[Unit] = {
-    runs.end(run.coordinator.id): Unit
-    run.end()
+  private def end(run: DrivenRun): Unit = {
+    val id = run.coordinator.id
+    runs.end(id): Unit
+    runs.leaves(
+      id.root,
+      run.end(PredecessorMillis).recover { case NonFatal(error) =>
+        logWarning(s"The run ${id.run} on ${id.root} ended with an error", error)
+      }(resources.runtime.executor)
+    )(resources.runtime.executor)
   }
 }
 
 private object DriverSide {
   private val WatchMillis = 5000L
 
-  /** How long a run waits for the requests of the run before it in this process. */
+  /** How long a run waits for runs before it in this process, and for their requests. */
   private val PredecessorMillis = 30000L
   private val MaxMetadataLength = 64L * 1024
   private val RememberedCheckpoints = 100
