@@ -21,7 +21,9 @@ final class Ending(world: World, chance: Chance) {
   import world.{config, faults, model, objects, scheduler, verdict}
 
   private val PatienceMillis = 60 * 60000L
-  private val DrainMillis = 100000.0
+
+  /** The time within which all requests and deferred deletions of a process end, by a clock at half speed. */
+  private val drainMillis = 2 * (math.max(config.constants.options.commitTimeoutMs, 60000) + 30000.0)
 
   /** The time within which a run repeats what has failed: a sweep that fails often waits ten minutes. */
   private val RepeatMillis = 700000.0
@@ -156,7 +158,7 @@ final class Ending(world: World, chance: Chance) {
   private def drain(): Unit = {
     application.foreach(_.unloadLast())
     phase = "draining"
-    world.after(DrainMillis) {
+    world.after(drainMillis) {
       model.checkAll("at the end")
       val problems = world.leaks ++ oracle.toVector.flatMap(_.problems) ++ deletedOften
       problems.headOption.foreach(first =>
