@@ -510,6 +510,12 @@ def test_leftovers_are_named_and_removed_when_asked_for(tmp_path: Path) -> None:
     assert dstl(str(tmp_path), "--remove-leftovers").output == "Nothing was left by earlier probes.\n"
 
 
+def test_a_leftover_that_cannot_be_removed_is_named_and_is_an_exit_code(tmp_path: Path) -> None:
+    (tmp_path / FOLDER / "sub").mkdir(parents=True)
+    result = dstl(str(tmp_path), "--remove-leftovers")
+    assert (result.exit_code, result.output) == (1, f"could not be removed: {tmp_path}/{FOLDER}/sub\n")
+
+
 @pytest.fixture
 def silent_endpoint(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")

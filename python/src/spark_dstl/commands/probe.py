@@ -156,7 +156,7 @@ def _remove(place: ProbedStorage, output: str) -> None:
     console.print_report(
         output,
         {"removed": removed, "left_behind": left},
-        lambda: [*(f"removed {folder}" for folder in removed)] or ["Nothing was left by earlier probes."],
+        lambda: [f"removed {one}" for one in removed] if removed or left else ["Nothing was left by earlier probes."],
     )
     if left:
         _name_what_stays(left, None)
