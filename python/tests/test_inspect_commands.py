@@ -100,7 +100,11 @@ def test_an_entry_is_shown_with_its_segments(written: WrittenCheckpoint) -> None
     assert "has no commit entry of batch 9; it has those of batches 0 to 5" in result.output
 
 
-@pytest.mark.parametrize("command", [("log",), ("log", "--batch", "2"), ("log", "--format", "jsonl")])
+@pytest.mark.parametrize(
+    "command",
+    [("log", *more) for more in ((), ("--format", "jsonl"), ("--batch", "2"), ("--segments",))]
+    + [("log", "--batch", "2", "--format", "jsonl")],
+)
 def test_a_damaged_entry_is_shown_and_is_an_exit_code(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
     cut(written, 2)
     result = run(written.root, command)

@@ -24,7 +24,7 @@ from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import DstlError, MissingPackage, QuerySeemsToRun
+from spark_dstl.errors import DamagedLog, DstlError, MissingPackage, QuerySeemsToRun
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Row = Mapping[str, Any]
@@ -270,12 +270,12 @@ def since(when: datetime | None, now: datetime) -> str | None:
 
 def failure(error: Exception) -> click.ClickException:
     """Return what ends the command because of an error: one line, and an exit code."""
-    text = str(error) if isinstance(error, DstlError) else f"{type(error).__name__}: {error}"
-    return _Refused(text) if isinstance(error, QuerySeemsToRun) else click.ClickException(text)
-
-
-class _Refused(click.ClickException):
-    exit_code = REFUSED
+    ended = click.ClickException(str(error) if isinstance(error, DstlError) else f"{type(error).__name__}: {error}")
+    if isinstance(error, QuerySeemsToRun):
+        ended.exit_code = REFUSED
+    if isinstance(error, DamagedLog):
+        ended.exit_code = DAMAGED
+    return ended
 
 
 @contextmanager
