@@ -172,6 +172,18 @@ def test_under_spark_submit_the_way_out_is_its_flag(jar: Path, monkeypatch: pyte
         jvm.check_jvm(jvm_with(None))
 
 
+def test_without_the_jar_the_way_out_names_the_one_for_this_spark(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar.unlink()
+    monkeypatch.setattr("pyspark.__version__", "3.5.8")
+    with pytest.raises(JarNotLoaded, match=f"--jars spark-dstl-spark3.5_2.12-{__version__}.jar"):
+        jvm.check_jvm(jvm_with(None))
+
+
+def test_a_session_in_place_of_a_builder_is_refused_with_the_function_that_takes_it() -> None:
+    with pytest.raises(TypeError, match="RunningSession: for a session that runs, call configure_session"):
+        configure(cast(Any, RunningSession()))
+
+
 @pytest.mark.parametrize("arguments", ["--jars /a.jar,/b.jar pyspark-shell", "--master local --jars '/a b.jar' x"])
 def test_a_list_of_jars_for_which_spark_ignores_the_setting_is_refused(
     arguments: str, jar: Path, monkeypatch: pytest.MonkeyPatch

@@ -86,8 +86,14 @@ def configure(
     configuration or the default then decides.
 
     Raises `InvalidOption` for an invalid value; `UnsupportedSpark` if Spark is missing or this release does not support
-    it; `JarNotLoaded` if a JVM runs without the jar; `JarNotFound`. After an error `builder` is unchanged.
+    it; `JarNotLoaded` if a JVM runs without the jar; `JarNotFound`; `TypeError` for a session in place of a builder.
+    After an error `builder` is unchanged.
     """
+    if not hasattr(builder, "getOrCreate"):
+        raise TypeError(
+            f"configure takes SparkSession.builder, not a {type(builder).__name__}: for a session that runs, call "
+            "configure_session"
+        )
     line = installed_line()
     settings = _session_settings(transform_with_state, options)
     if not _uses_connect_server(builder):

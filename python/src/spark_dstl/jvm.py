@@ -4,8 +4,9 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.errors import DstlError, JarNotLoaded
+from spark_dstl.errors import JarNotFound, JarNotLoaded
 from spark_dstl.jar import jar_path
+from spark_dstl.release import installed_line
 from spark_dstl.version import __version__
 
 if TYPE_CHECKING:
@@ -88,5 +89,5 @@ def _under_spark_submit() -> bool:
 def _place() -> str:
     try:
         return str(jar_path())
-    except DstlError:
-        return f"spark-dstl-spark<version of Spark>_2.13-{__version__}.jar"
+    except JarNotFound:
+        return installed_line().jar
