@@ -101,7 +101,7 @@ object DocsMain {
       ) ++
         option.optionType.json ++
         Seq("doc" -> quote(option.doc))
-      fields.map { case (name, value) => s"    ${quote(name)}: $value" }.mkString("  {\n", ",\n", "\n  }")
+      fields.map { case (name, value) => s"${quote(name)}: $value" }.mkString("  { ", ", ", " }")
     }
     objects.mkString("[\n", ",\n", "\n]\n")
   }
