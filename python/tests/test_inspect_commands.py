@@ -14,6 +14,7 @@ from written_checkpoint import WrittenCheckpoint
 
 from spark_dstl import dependencies
 from spark_dstl.commands import console, main
+from spark_dstl.commands.console import printing, progress
 from spark_dstl.errors import MissingPackage
 
 READING = (
@@ -67,12 +68,6 @@ def test_commands_read_s3(written: WrittenCheckpoint, s3: Callable[[Path], str],
     assert result.output.strip()
 
 
-@pytest.mark.parametrize("command", ["ls", "show", "log"])
-def test_help_has_an_example(command: str) -> None:
-    text = dstl(command, "--help").output
-    assert f"  dstl {command} s3a://bucket/checkpoints/clicks" in text
-
-
 def test_rows_come_in_every_format(written: WrittenCheckpoint) -> None:
     lines = run(written.root, ("log",), "--format", "jsonl").output.splitlines()
     assert [json.loads(line)["batch"] for line in lines] == list(range(6))
@@ -113,7 +108,7 @@ def test_a_damaged_entry_is_shown_and_is_an_exit_code(written: WrittenCheckpoint
     assert "Traceback" not in result.output
 
 
-def test_show_tells_who_when_and_how_much(written: WrittenCheckpoint) -> None:
+def test_show_prints_owner_times_and_sizes(written: WrittenCheckpoint) -> None:
     cut(written, 2)
     text = run(written.root, ("show",)).output
     assert "owner            epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
@@ -142,14 +137,7 @@ def test_a_checkpoint_without_batches_is_shown(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
 
 
-def test_an_error_is_one_line_unless_its_place_is_asked_for(tmp_path: Path) -> None:
-    result = run(tmp_path, ("show",))
-    assert (result.exit_code, result.output.count("\n")) == (1, 1)
-    assert result.output.startswith("Error: ")
-    assert dstl("--debug", "show", str(tmp_path)).exception is not None
-
-
-def test_nobody_complains_when_the_reader_of_a_pipe_goes(written: WrittenCheckpoint) -> None:
+def test_a_closed_pipe_ends_a_command_without_a_message(written: WrittenCheckpoint) -> None:
     for batch in range(6, 200):
         written.batch(batch)
     command = f"{sys.executable} -m spark_dstl log {written.root} --segments --format jsonl | head -1"
@@ -159,7 +147,7 @@ def test_nobody_complains_when_the_reader_of_a_pipe_goes(written: WrittenCheckpo
 
 
 def test_binary_rows_are_not_for_terminals(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr(printing, "is_terminal", lambda _stream: True)
     result = run(written.root, ("log",), "--format", "parquet")
     assert result.exit_code == 2
     assert "redirect it to a file" in result.output
@@ -169,17 +157,17 @@ def test_progress_is_shown_on_a_terminal_after_a_second(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
-    with console.ProgressLine(clock=lambda: now[0]) as progress:
-        progress("Reading", 1, 10)
+    monkeypatch.setattr(progress, "is_terminal", lambda _stream: True)
+    with progress.ProgressLine(clock=lambda: now[0]) as shown:
+        shown("Reading", 1, 10)
         assert capsys.readouterr().err == ""
         now[0] = 1.5
-        progress("Reading", 10, 10)
+        shown("Reading", 10, 10)
     assert "Reading" in capsys.readouterr().err
-    monkeypatch.setattr(console, "is_terminal", lambda _stream: False)
-    with console.ProgressLine(clock=lambda: now[0]) as progress:
+    monkeypatch.setattr(progress, "is_terminal", lambda _stream: False)
+    with progress.ProgressLine(clock=lambda: now[0]) as shown:
         now[0] = 9.0
-        progress("Reading", 3, 10)
+        shown("Reading", 3, 10)
     out, err = capsys.readouterr()
     assert (out, "Reading" in err) == ("", False)
 
@@ -188,15 +176,13 @@ def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(module: str) -> object:
         raise ImportError(module)
 
-    monkeypatch.setattr(console, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr(progress, "is_terminal", lambda _stream: True)
     monkeypatch.setattr(dependencies, "import_module", missing)
-    with console.ProgressLine(clock=iter(range(0, 100, 10)).__next__) as progress:
-        progress("Reading", 1, 10)
+    with progress.ProgressLine(clock=iter(range(0, 100, 10)).__next__) as shown:
+        shown("Reading", 1, 10)
 
 
-def test_without_pyarrow_it_is_said_what_to_install(
-    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyarrow_the_error_names_the_extra(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(module: str) -> object:
         raise ImportError(module)
 

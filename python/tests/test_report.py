@@ -11,7 +11,8 @@ from progress_samples import operator, progress, told
 from spark_dstl import MetricsListener, QueryMetrics
 from spark_dstl.commands import main
 from spark_dstl.monitoring.report_page import page
-from spark_dstl.monitoring.summary import grouped, percentile, runs_of
+from spark_dstl.monitoring.summary import grouped, runs_of
+from spark_dstl.percentiles import percentile
 
 ELSEWHERE = re.compile(r"""(?:src|href)\s*=\s*["'](?!#)|url\((?!#)|@import|<script""")
 
@@ -32,7 +33,7 @@ def listener(tmp_path: Path) -> MetricsListener:
     return listener
 
 
-def test_a_report_is_one_file_that_needs_nothing_else(listener: MetricsListener, tmp_path: Path) -> None:
+def test_a_report_is_one_self_contained_file(listener: MetricsListener, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     assert dstl("report", tmp_path / "progress.jsonl", "-o", report).output == ""
     text = report.read_text(encoding="utf-8")
@@ -56,7 +57,7 @@ def test_its_charts_are_well_formed_and_no_two_use_one_name() -> None:
         ElementTree.fromstring(chart)
 
 
-def test_what_a_user_has_named_is_text_in_it() -> None:
+def test_names_of_users_are_escaped() -> None:
     text = page([QueryMetrics.from_progress(progress(0, name="<script>alert(1)</script>"))])
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -76,8 +77,10 @@ def test_each_query_has_its_section_and_a_batch_counts_once() -> None:
 
 
 def test_a_percentile_that_would_be_the_largest_is_none() -> None:
-    assert percentile(range(1, 101), 99) == 99
+    assert percentile(range(100, 0, -1), 99) == 99
     assert percentile(range(1, 100), 99) is None
+    assert percentile([float(number) for number in range(1, 1001)], 99.9) == 999
+    assert percentile(range(1, 1000), 99.9) is None
     assert percentile([], 50) is None
 
 
@@ -95,7 +98,7 @@ def test_a_report_to_standard_output_is_that_alone(listener: MetricsListener, tm
     assert output.endswith("</html>\n")
 
 
-def test_a_history_that_is_none_is_an_error_in_one_line_with_its_place(tmp_path: Path) -> None:
+def test_an_invalid_history_is_an_error_in_one_line_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_text("nothing of the kind\n", encoding="utf-8")
     result = dstl("report", file)
@@ -103,11 +106,11 @@ def test_a_history_that_is_none_is_an_error_in_one_line_with_its_place(tmp_path:
     assert result.output.startswith(f"Error: {file}, line 1: not the progress")
     assert result.output.count("\n") == 1
     file.write_text("", encoding="utf-8")
-    assert "tells of no batch" in dstl("report", file).output
+    assert "has no batches" in dstl("report", file).output
     assert dstl("report", tmp_path / "absent").exit_code == 2
 
 
-def test_without_matplotlib_it_is_said_what_a_report_needs(
+def test_without_matplotlib_the_error_names_the_package(
     listener: MetricsListener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert listener.metrics

@@ -16,7 +16,7 @@ from spark_dstl.commands.probe import probe
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
 from spark_dstl.commands.show import show
-from spark_dstl.commands.state.commands import changes, diff, state
+from spark_dstl.commands.state import changes, diff, state
 from spark_dstl.commands.verify import verify
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
@@ -53,22 +53,10 @@ Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
 @click.option("--debug", is_flag=True, help="Show where in the program an error comes from.")
 @click.pass_context
 def main(context: click.Context, debug: bool) -> None:
-    """Keep what the commands need to know."""
+    """Keep the options of the program."""
     context.meta[_DEBUG] = debug
 
 
-main.add_command(changes)
-main.add_command(config)
-main.add_command(convert)
-main.add_command(diff)
-main.add_command(export)
-main.add_command(gc)
-main.add_command(log)
-main.add_command(ls)
-main.add_command(probe)
-main.add_command(rollback)
-main.add_command(show)
-main.add_command(state)
-main.add_command(verify)
-main.add_command(watch)
-main.add_command(report)
+_COMMANDS = (changes, config, convert, diff, export, gc, log, ls, probe, report, rollback, show, state, verify, watch)
+for _command in _COMMANDS:
+    main.add_command(_command)

@@ -17,7 +17,7 @@ _METAVARS = {"bytes": "SIZE", "duration": "DURATION", "int": "NUMBER", "path": "
 
 
 def _every_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each of the log's."""
+    """Give a command an option for each option of the log."""
     for option in reversed(all_options()):
         words = ("true", "false") if option.type == "boolean" else option.values
         command = click.option(
@@ -58,7 +58,7 @@ Examples:
 @click.option(
     "--spark",
     metavar="VERSION",
-    help="Version of the Spark that the package's jar is to be for, such as 4.2. By default that of PySpark here.",
+    help="Version of the Spark for which this package has the jar, such as 4.2. By default that of PySpark here.",
 )
 @click.option("--no-jar", is_flag=True, help="Leave the jar out, for a Spark that has it from elsewhere.")
 @click.option(
@@ -73,13 +73,12 @@ def config(
     """Print the Spark settings that keep state in the log."""
     if jar and no_jar:
         raise click.UsageError("--jar and --no-jar exclude each other")
-    place = jar or not no_jar
-    settings = conf(jar=place, spark=spark, transform_with_state=transform_with_state, **options)
+    settings = conf(jar=jar or not no_jar, spark=spark, transform_with_state=transform_with_state, **options)
     click.echo(_FORMATS[output](settings))
 
 
 def _defaults(settings: Mapping[str, str]) -> str:
-    """Return lines as Java reads properties, in which a backslash stands before what it protects."""
+    """Return lines in the notation of Java's properties, in which backslashes are doubled."""
     width = max(map(len, settings))
     return "\n".join(f"{key:<{width}}  {value.replace(chr(92), chr(92) * 2)}" for key, value in settings.items())
 
@@ -91,8 +90,8 @@ def _flags(settings: Mapping[str, str]) -> str:
     return shlex.join(word for flag in flags for word in flag)
 
 
-def _json(settings: Mapping[str, str]) -> str:
-    return json.dumps(settings, indent=2)
-
-
-_FORMATS = {"spark-defaults": _defaults, "flags": _flags, "json": _json}
+_FORMATS: Mapping[str, Callable[[Mapping[str, str]], str]] = {
+    "spark-defaults": _defaults,
+    "flags": _flags,
+    "json": partial(json.dumps, indent=2),
+}

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 import click
 
 from spark_dstl.checkpoint.convert.conversion import Conversion
-from spark_dstl.checkpoint.java.gateway import JvmOptions
-from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console
-from spark_dstl.commands.state.options import java_process
+from spark_dstl.commands.console.options import Location, java_process, located, report_option, stopped_option
+from spark_dstl.commands.console.printing import print_report
 
 
 @click.command(
@@ -43,26 +41,17 @@ Examples:
   dstl convert /checkpoints/clicks /checkpoints/clicks-logged
 """,
 )
-@console.located
+@located
 @click.argument("target")
 @click.option("--dry-run", is_flag=True, help="Only say what would be converted. Nothing is written.")
 @java_process
-@console.stopped_option
-@console.report_option
-def convert(
-    path: str,
-    base_path: str | None,
-    storage: StorageOptions,
-    target: str,
-    dry_run: bool,
-    jvm: JvmOptions,
-    stopped: bool,
-    output: str,
-) -> None:
+@stopped_option
+@report_option
+def convert(at: Location, target: str, dry_run: bool, stopped: bool, output: str) -> None:
     """Convert; the help is above."""
-    with console.opened(path, base_path, storage, jvm) as checkpoint:
+    with at.opened() as checkpoint:
         done = checkpoint.plan_conversion(target) if dry_run else checkpoint.convert(target, stopped)
-    console.print_report(output, done, lambda: _lines(done, dry_run))
+    print_report(output, done, lambda: _lines(done, dry_run))
 
 
 def _lines(done: Conversion, dry_run: bool) -> Iterator[str]:

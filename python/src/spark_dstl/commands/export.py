@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import click
 
 from spark_dstl.checkpoint.export.export import Exported
-from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console
+from spark_dstl.commands.console.options import Location, located, report_option, stopped_option
+from spark_dstl.commands.console.printing import print_report, size
 
 
 @click.command(
@@ -37,20 +37,20 @@ Example:
   dstl export s3a://bucket/checkpoints/clicks s3a://bucket/checkpoints/clicks-stock
 """,
 )
-@console.located
+@located
 @click.argument("target")
-@console.stopped_option
-@console.report_option
-def export(path: str, base_path: str | None, storage: StorageOptions, target: str, stopped: bool, output: str) -> None:
+@stopped_option
+@report_option
+def export(at: Location, target: str, stopped: bool, output: str) -> None:
     """Export; the help is above."""
-    with console.opened(path, base_path, storage) as checkpoint:
+    with at.opened() as checkpoint:
         done = checkpoint.export(target, stopped)
-    console.print_report(output, done, lambda: _lines(done))
+    print_report(output, done, lambda: _lines(done))
 
 
 def _lines(done: Exported) -> Iterator[str]:
     first, last = done.batches[0], done.batches[-1]
     yield f"{done.target} has batches {first} to {last} of {done.path}, and every object of it was compared."
-    yield f"{done.written} objects written, {console.size(done.bytes)}; {done.kept} were there already."
+    yield f"{done.written} objects written, {size(done.bytes)}; {done.kept} were there already."
     for batch, why in sorted(done.left_out.items()):
         yield f"left out batch {batch}, which cannot be rebuilt: {why}"

@@ -7,8 +7,8 @@ import click
 
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.leftovers import Leftovers
-from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console
+from spark_dstl.commands.console.options import Location, located, report_option, stopped_option
+from spark_dstl.commands.console.printing import print_report, size
 
 
 @click.command(
@@ -18,33 +18,33 @@ Examples:
   dstl gc s3a://bucket/checkpoints/clicks --apply
 """
 )
-@console.located
+@located
 @click.option("--dry-run/--apply", "dry", default=True, show_default=True, help="Only list, or delete.")
-@console.stopped_option
-@console.report_option
-def gc(path: str, base_path: str | None, storage: StorageOptions, dry: bool, stopped: bool, output: str) -> None:
-    """Remove what a stopped query has left behind in the checkpoint at PATH.
+@stopped_option
+@report_option
+def gc(at: Location, dry: bool, stopped: bool, output: str) -> None:
+    """Delete the leftovers of a stopped query in the checkpoint at PATH.
 
-    Data files that no commit entry names, objects that were never finished, and plain snapshots of versions that are
-    not committed. A query does that itself after its first batch, where storage creates
-    exclusively; this is for queries that do not run any more, and for other storage.
+    Leftovers are data files that no commit entry names, unfinished objects, and plain snapshots of versions that are
+    not committed. On storage that creates exclusively a query deletes them itself after its first batch; the command is
+    for queries that no longer run, and for other storage.
 
-    Refused with exit code 4 if a query seems to run, as dstl rollback has it; with 1 if a commit entry cannot be read,
-    as it is unknown then what it names.
+    Refused with exit code 4 if a query seems to run, by the signs of dstl rollback; with 1 if a commit entry cannot be
+    read, because the objects that it names are then unknown.
     """
-    with console.opened(path, base_path, storage) as checkpoint:
+    with at.opened() as checkpoint:
         if not dry:
             activity.refuse_if_seen(checkpoint, stopped)
         found = checkpoint.leftovers()
         done = found if dry else checkpoint.delete_leftovers(found, stopped)
-    console.print_report(output, done, lambda: _lines(done, dry))
+    print_report(output, done, lambda: _lines(done, dry))
 
 
 def _lines(done: Leftovers, dry: bool) -> Iterator[str]:
     if dry:
         for one in done.objects:
             yield f"would delete {one.shown}: {one.why}"
-    what = f"{len(done.objects)} objects of {console.size(done.bytes)}"
+    what = f"{len(done.objects)} objects of {size(done.bytes)}"
     if not done.objects:
         yield "Nothing is left over."
     elif dry:

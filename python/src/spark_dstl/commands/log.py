@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl log`: what commit entries carry."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import click
 
-from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console
+from spark_dstl.commands.console import DAMAGED, Damaged
+from spark_dstl.commands.console.options import NUMBER, Location, located, rows_options
+from spark_dstl.commands.console.printing import cell, fields, print_report, print_rows
+from spark_dstl.errors import DamagedLog
 
 _ENTRIES = (
     "batch", "committed_at", "bytes", "epoch", "host", "stores", "changelogs", "changelog_bytes", "data_files",
@@ -21,31 +26,38 @@ Examples:
   dstl log /checkpoints/clicks --segments --format parquet > segments.parquet
 """
 )
-@console.located
-@click.option("--batch", type=click.IntRange(min=0), metavar="N", help="Only the entry of batch N, with its segments.")
+@located
+@click.option("--batch", type=NUMBER, metavar="N", help="Only the entry of batch N, with its segments.")
 @click.option("--segments", is_flag=True, help="A row for each segment instead of each entry.")
-@console.rows_options
-def log(
-    path: str, base_path: str | None, storage: StorageOptions, batch: int | None, segments: bool, form: str
-) -> None:
+@rows_options
+def log(at: Location, batch: int | None, segments: bool, form: str) -> None:
     """Show what the commit entries of the checkpoint at PATH carry.
 
-    A row for each entry: when it was written and by whom, and how much of changes and snapshots it names. An entry that
-    cannot be read says why in its row; then the exit code is 3. Nothing is written, and the query may run.
+    A row for each entry: when it was written and by whom, and how much of changes and snapshots it names. The row of a
+    damaged entry describes the damage, and the exit code is 3; --segments ends there. Nothing is written, and the query
+    may run.
     """
-    with console.opened(path, base_path, storage) as checkpoint:
-        if segments or batch is not None:
-            if form == "table" and batch is not None:
-                (row,) = checkpoint.entries(batch).read_all().to_pylist() or [{}]
-                lines = console.fields(
-                    (name, console.cell(name, value)) for name, value in row.items() if value is not None
-                )
-                console.print_report("text", row, lambda: [*lines, ""])
-                if row.get("damage"):
-                    raise click.exceptions.Exit(console.DAMAGED)
-            console.print_rows(form, checkpoint.segments(batch), _SEGMENTS)
-            return
-        entries = console.Watched(checkpoint.entries(), "damage")
-        console.print_rows(form, entries, _ENTRIES)
-    if entries.seen:
-        raise click.exceptions.Exit(console.DAMAGED)
+    damaged = False
+
+    def noted(batches: Iterable[Any]) -> Iterator[Any]:
+        nonlocal damaged
+        for one in batches:
+            damaged = damaged or one.column("damage").null_count < one.num_rows
+            yield one
+
+    with at.opened() as checkpoint:
+        if batch is not None and form == "table":
+            (row,) = checkpoint.entries(batch).read_all().to_pylist() or [{}]
+            lines = fields((name, cell(name, value)) for name, value in row.items() if value is not None)
+            print_report("text", row, lambda: [*lines, ""])
+            damaged = bool(row.get("damage"))
+        if batch is None and not segments:
+            entries = checkpoint.entries()
+            print_rows(form, type(entries).from_batches(entries.schema, noted(entries)), _ENTRIES)
+        elif not damaged:
+            try:
+                print_rows(form, checkpoint.segments(batch), _SEGMENTS)
+            except DamagedLog as error:
+                raise Damaged(str(error)) from error
+    if damaged:
+        raise click.exceptions.Exit(DAMAGED)

@@ -3,14 +3,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import click
 
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
-from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.rows import query
-from spark_dstl.commands import console
+from spark_dstl.commands.console.options import Location, located, rows_options
+from spark_dstl.commands.console.printing import print_rows
 from spark_dstl.errors import CheckpointNotFound
 
 # Columns that a terminal has room for.
@@ -39,27 +40,27 @@ Examples:
   dstl ls /checkpoints/clicks versions --format csv > versions.csv
 """
 )
-@console.located
+@located
 @click.argument("table", type=click.Choice(list(SHOWN)), required=False)
-@console.rows_options
-def ls(path: str, base_path: str | None, storage: StorageOptions, table: str | None, form: str) -> None:
+@rows_options
+def ls(at: Location, table: str | None, form: str) -> None:
     """List what there is in the checkpoint at PATH: in the log, in snapshots, and in plain files.
 
     TABLE is queries, operators, stores, versions, snapshots, claims or objects; by default stores, or queries if PATH
     is a directory of checkpoints. Batch N makes version N+1. Nothing is written, and the query may run.
     """
-    found = find_checkpoints(path, storage) if table in (None, "queries") else [path]
-    if table == "queries" or (table is None and found != [path]):
+    found = find_checkpoints(at.path, at.storage) if table in (None, "queries") else [at.path]
+    if table == "queries" or (table is None and found != [at.path]):
         if not found:
             raise CheckpointNotFound(
-                f"there is no checkpoint at {path}, nor in the directories in it. Name the directory that is given to "
-                "the query as checkpointLocation, or the one above it"
+                f"there is no checkpoint at {at.path}, nor in the directories in it. Name the directory that is given "
+                "to the query as checkpointLocation, or the one above it"
             )
         with ExitStack() as stack:
-            opened = [stack.enter_context(console.opened(one, base_path, storage)) for one in found]
+            opened = [stack.enter_context(replace(at, path=one).opened()) for one in found]
             rows = tables.stream("queries", (query(checkpoint) for checkpoint in opened))
-            console.print_rows(form, rows, SHOWN["queries"])
+            print_rows(form, rows, SHOWN["queries"])
         return
     chosen = table or "stores"
-    with console.opened(path, base_path, storage) as checkpoint:
-        console.print_rows(form, getattr(checkpoint, chosen)(), SHOWN[chosen])
+    with at.opened() as checkpoint:
+        print_rows(form, getattr(checkpoint, chosen)(), SHOWN[chosen])

@@ -6,14 +6,17 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from spark_dstl import notation
-from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console
-from spark_dstl.probing import exclusiveness, figures
+from spark_dstl.commands.console import NOT_EXCLUSIVE
+from spark_dstl.commands.console.options import Command, Location, reached, report_option
+from spark_dstl.commands.console.printing import print_report, size
+from spark_dstl.commands.console.progress import ProgressLine
+from spark_dstl.percentiles import PERCENTILES, percentile
+from spark_dstl.probing import exclusiveness
 from spark_dstl.probing.cost import Shape
 from spark_dstl.probing.places import storage_at
 from spark_dstl.probing.probe import (
@@ -27,23 +30,25 @@ from spark_dstl.probing.probe import (
 )
 from spark_dstl.probing.storage import ProbedStorage
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
-_PERCENTILES = {"p50": 500, "p90": 900, "p99": 990, "p99.9": 999}
 _NAMED_ONE_BY_ONE = 5
 _DEFAULTS = Plan()
 
 
 def _size(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
-    size = notation.size_in_bytes(value)
-    if size is None or not 1 <= size <= LARGEST_OBJECT:
+    count = notation.size_in_bytes(value)
+    if count is None or not 1 <= count <= LARGEST_OBJECT:
         raise click.BadParameter(f"{value} is not a size from 1 to 16m, such as 512 or 64k")
-    return size
+    return count
 
 
-def _number(name: str, default: int, most: int, text: str) -> Callable[[_Decorated], _Decorated]:
-    return click.option(
-        name, type=click.IntRange(1, most), default=default, show_default=True, metavar="NUMBER", help=text
-    )
+def _number(name: str, default: int, most: int, text: str) -> Callable[[Command], Command]:
+    limits = click.IntRange(1, most)
+    return click.option(name, type=limits, default=default, show_default=True, metavar="NUMBER", help=text)
+
+
+def _seconds(name: str, default: float, most: float, text: str) -> Callable[[Command], Command]:
+    limits = click.FloatRange(0.1, most)
+    return click.option(name, type=limits, default=default, show_default=True, metavar="SECONDS", help=text)
 
 
 @click.command(
@@ -55,10 +60,12 @@ Examples:
   dstl probe s3a://bucket/checkpoints --remove-leftovers
 """
 )
-@console.reached
-@click.argument("path")
+@reached
 @_number(
-    "--objects", _DEFAULTS.objects, MOST_OBJECTS, "How many objects are written, and as many created, at most 10000."
+    "--objects",
+    _DEFAULTS.objects,
+    MOST_OBJECTS,
+    "The number of objects to write, and as many to create, at most 10000.",
 )
 @click.option(
     "--size",
@@ -69,40 +76,20 @@ Examples:
     callback=_size,
     help="The bytes of each, at most 16m.",
 )
-@_number("--concurrency", _DEFAULTS.concurrency, 64, "How many requests are under way at once, at most 64.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1, 600),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a request of S3 may be silent; other clients use their own limits. It may take effect later.",
-)
-@_number(
-    "--partitions",
-    _DEFAULTS.shape.partitions,
-    10_000,
-    "Partitions of a query, for what it costs.",
-)
+@_number("--concurrency", _DEFAULTS.concurrency, 64, "The number of concurrent requests, at most 64.")
+@_seconds("--timeout", 60, 600, "The longest wait for an answer of S3; other clients have their own limits.")
+@_number("--partitions", _DEFAULTS.shape.partitions, 10_000, "Partitions of a query, for its cost.")
 @_number("--stores", _DEFAULTS.shape.stores, 16, "Its state stores in each partition: a stream-stream join has 4.")
-@_number("--slots", _DEFAULTS.shape.slots, 10_000, "How many of its tasks run at once.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.1, 86_400),
-    default=10,
-    show_default=True,
-    metavar="SECONDS",
-    help="Seconds from one of its batches to the next, for the cost of a month.",
-)
+@_number("--slots", _DEFAULTS.shape.slots, 10_000, "The number of its concurrent tasks.")
+@_seconds("--interval", 10, 86_400, "Seconds from one of its batches to the next, for the cost of a month.")
 @click.option(
     "--remove-leftovers",
     is_flag=True,
-    help="Measure nothing: remove what earlier probes have left at PATH. No other probe may run there meanwhile.",
+    help="Measure nothing: remove the leftovers of earlier probes at PATH. No other probe may run there meanwhile.",
 )
-@console.report_option
+@report_option
 def probe(
-    path: str,
-    storage: StorageOptions,
+    at: Location,
     objects: int,
     object_bytes: int,
     concurrency: int,
@@ -128,23 +115,22 @@ def probe(
     Exits with 5 if storage does not create exclusively, or if creates without an answer leave that unknown; with 1 if
     storage could not be measured, or something could not be removed.
     """
-    place = storage_at(path, storage, timeout)
-    here = console.same_place(path, None, storage)
+    place = storage_at(at.path, at.storage, timeout)
     if remove_leftovers:
         _remove(place, output)
         return
     plan = Plan(objects, object_bytes, concurrency, Shape(partitions, stores, slots, interval))
-    with console.ProgressLine() as progress:
+    with ProgressLine() as progress:
         measuring = Probe(place, plan, progress=progress)
         try:
             report = measuring.run()
         finally:
-            _name_what_stays(measuring.left_behind, here)
-    console.print_report(output, _document(report), lambda: _lines(report, here))
+            _name_what_stays(measuring.left_behind, at)
+    print_report(output, _document(report), lambda: _lines(report, at))
     if measuring.left_behind:
         raise click.exceptions.Exit(1)
     if report.exclusive.verdict in (exclusiveness.NOT_EXCLUSIVE, exclusiveness.UNKNOWN):
-        raise click.exceptions.Exit(console.NOT_EXCLUSIVE)
+        raise click.exceptions.Exit(NOT_EXCLUSIVE)
 
 
 def _remove(place: ProbedStorage, output: str) -> None:
@@ -153,7 +139,7 @@ def _remove(place: ProbedStorage, output: str) -> None:
         stayed = removed_folder(place, folder)
         left += [f"{place.shown}/{name}" for name in stayed]
         removed += [] if stayed else [f"{place.shown}/{folder}"]
-    console.print_report(
+    print_report(
         output,
         {"removed": removed, "left_behind": left},
         lambda: [f"removed {one}" for one in removed] if removed or left else ["Nothing was left by earlier probes."],
@@ -163,16 +149,16 @@ def _remove(place: ProbedStorage, output: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _name_what_stays(names: list[str], here: str | None) -> None:
+def _name_what_stays(names: list[str], at: Location | None) -> None:
     folders: dict[str, list[str]] = defaultdict(list)
     for name in names:
         folders[name.rpartition("/")[0]].append(name)
     for folder, inside in folders.items():
-        # Where deletions are refused, it is all of them.
+        # Storage may refuse every deletion.
         for stays in inside if len(inside) <= _NAMED_ONE_BY_ONE else [f"{len(inside)} objects in {folder}"]:
             click.echo(f"could not be removed: {stays}", err=True)
-    if names and here:
-        click.echo(f"dstl probe {here} --remove-leftovers tries again", err=True)
+    if names and at:
+        click.echo(f"dstl probe {at} --remove-leftovers tries again", err=True)
 
 
 def _document(report: Report) -> dict[str, Any]:
@@ -182,10 +168,7 @@ def _document(report: Report) -> dict[str, Any]:
             "kind": one.kind,
             "requests": len(one.seconds),
             "unanswered": one.unanswered,
-            **{
-                f"{name.replace('.', '')}_seconds": figures.percentile(one.seconds, share)
-                for name, share in _PERCENTILES.items()
-            },
+            **{f"p{percent}_seconds".replace(".", ""): percentile(one.seconds, percent) for percent in PERCENTILES},
             "max_seconds": max(one.seconds, default=None),
         }
         for one in report.series
@@ -193,19 +176,16 @@ def _document(report: Report) -> dict[str, Any]:
     return plain
 
 
-def _lines(report: Report, here: str) -> Iterator[str]:
+def _lines(report: Report, at: Location) -> Iterator[str]:
     plan = report.plan
-    yield (
-        f"{report.place}: {plan.objects} objects of {console.size(plan.object_bytes)}, "
-        f"{plan.concurrency} requests at once"
-    )
+    yield (f"{report.place}: {plan.objects} objects of {size(plan.object_bytes)}, {plan.concurrency} requests at once")
     yield ""
     yield from _table(report)
     yield ""
     yield f"Exclusive creation: {_VERDICTS[report.exclusive.verdict]}. {_sentence(report.exclusive.why)}"
     yield ""
     yield from _saved(report)
-    yield from _left(report, here)
+    yield from _left(report, at)
 
 
 _VERDICTS = {
@@ -217,16 +197,16 @@ _VERDICTS = {
 
 
 def _table(report: Report) -> Iterator[str]:
-    yield f"{'ms':<16}{'requests':>9}" + "".join(f"{name:>12}" for name in (*_PERCENTILES, "max", "unanswered"))
+    titles = [*(f"p{percent}" for percent in PERCENTILES), "max", "unanswered"]
+    yield f"{'ms':<16}{'requests':>9}" + "".join(f"{title:>12}" for title in titles)
     missing = False
     for one in report.series:
-        shares = [figures.percentile(one.seconds, share) for share in _PERCENTILES.values()]
+        shares = [percentile(one.seconds, percent) for percent in PERCENTILES]
         missing = missing or shares[-1] is None
         cells = [*map(_milliseconds, shares), _milliseconds(max(one.seconds, default=None)), str(one.unanswered)]
         yield f"{one.kind:<16}{len(one.seconds):>9}" + "".join(f"{cell:>12}" for cell in cells)
     if missing:
-        few, most = figures.needed_for(990), figures.needed_for(999)
-        yield f"- stands for too few requests: p99 takes {few} of a kind, p99.9 {most}, as of --objects {most}."
+        yield "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000."
 
 
 def _saved(report: Report) -> Iterator[str]:
@@ -245,17 +225,17 @@ def _saved(report: Report) -> Iterator[str]:
     )
 
 
-def _left(report: Report, here: str) -> Iterator[str]:
+def _left(report: Report, at: Location) -> Iterator[str]:
     if report.may_appear:
         yield ""
-        yield f"{len(report.may_appear)} writes were not answered, and may take effect yet; look again later:"
+        yield f"{len(report.may_appear)} writes had no answer, and may take effect later:"
         yield from report.may_appear
     if report.earlier:
         yield ""
         yield "Left by earlier probes, or in use by one that runs:"
         yield from report.earlier
     if report.may_appear or report.earlier:
-        yield f"dstl probe {here} --remove-leftovers removes it."
+        yield f"dstl probe {at} --remove-leftovers removes it."
 
 
 def _milliseconds(seconds: float | None) -> str:

@@ -35,15 +35,14 @@ package is missing; 2 the command line is wrong.
     help="Where to write the report; - is standard output. A file that is there is replaced.",
 )
 def report(history: Path, output: Path) -> None:
-    """Write a report of HISTORY: one HTML file, with charts, that needs nothing else.
+    """Write a report on HISTORY: one self-contained HTML file with charts.
 
-    HISTORY is a file with a line of JSON for each batch, the progress of queries, or Parquet: what
-    spark_dstl.MetricsListener writes. The report has the time of batches and its parts, their distribution, and how
-    the log grew and was deleted.
+    HISTORY is a file that spark_dstl.MetricsListener writes: the progress of queries, a line of JSON for each batch, or
+    Parquet. The report has the time of batches, its parts and distribution, and the size of the log.
     """
     batches = read_history(history)
     if not batches:
-        raise InvalidProgress(f"{history} tells of no batch")
+        raise InvalidProgress(f"{history} has no batches")
     text = page(batches)
     if str(output) == "-":
         click.echo(text, nl=False)

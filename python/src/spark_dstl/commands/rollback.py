@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import click
 
 from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.rollback import Rollback
-from spark_dstl.commands import console
+from spark_dstl.commands.console.options import NUMBER, Location, located, report_option, stopped_option
+from spark_dstl.commands.console.printing import print_report
 
 _QUIET = activity.minutes(activity.QUIET)
 
@@ -33,30 +33,21 @@ seems to run. That rests on when something was last written: within {_QUIET} min
 seen, so make sure yourself that it is stopped.
 """,
 )
-@console.located
-@click.option("--to", type=click.IntRange(min=0), required=True, metavar="M", help="The batch to roll back to.")
+@located
+@click.option("--to", type=NUMBER, required=True, metavar="M", help="The batch to roll back to.")
 @click.option("--apply", is_flag=True, help="Do it.")
 @click.option("--deep", is_flag=True, help="Read and check all data before, as dstl verify --deep does.")
-@console.stopped_option
-@console.report_option
-def rollback(
-    path: str,
-    base_path: str | None,
-    storage: StorageOptions,
-    to: int,
-    apply: bool,
-    deep: bool,
-    stopped: bool,
-    output: str,
-) -> None:
+@stopped_option
+@report_option
+def rollback(at: Location, to: int, apply: bool, deep: bool, stopped: bool, output: str) -> None:
     """Roll back; the help is above."""
-    with console.opened(path, base_path, storage) as checkpoint:
+    with at.opened() as checkpoint:
         if apply:
             # Before anything is read, which may take long.
             activity.refuse_if_seen(checkpoint, stopped)
         planned = checkpoint.plan_rollback(to, deep)
         done = checkpoint.apply_rollback(planned, stopped) if apply else planned
-    console.print_report(output, done, lambda: _lines(done, apply))
+    print_report(output, done, lambda: _lines(done, apply))
 
 
 def _lines(done: Rollback, applied: bool) -> Iterator[str]:

@@ -6,9 +6,9 @@ from datetime import datetime, timezone
 
 import click
 
-from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.summary import Summary
-from spark_dstl.commands import console
+from spark_dstl.commands.console.options import Location, located, report_option
+from spark_dstl.commands.console.printing import fields, moment, print_report, size
 
 
 @click.command(
@@ -17,22 +17,22 @@ Example:
   dstl show s3a://bucket/checkpoints/clicks
 """
 )
-@console.located
-@console.report_option
-def show(path: str, base_path: str | None, storage: StorageOptions, output: str) -> None:
+@located
+@report_option
+def show(at: Location, output: str) -> None:
     """Show the checkpoint at PATH on one screen.
 
     Its sizes and objects, its last commit, who has claimed it, its oldest snapshot, and what a restart would read. The
     owner is the run that began last; whether it still runs cannot be seen. Nothing is written, and the query may run.
     """
-    with console.opened(path, base_path, storage) as checkpoint:
+    with at.opened() as checkpoint:
         found = checkpoint.summary()
-    console.print_report(output, found, lambda: _lines(found, datetime.now(timezone.utc)))
+    print_report(output, found, lambda: _lines(found, datetime.now(timezone.utc)))
 
 
 def _lines(found: Summary, now: datetime) -> Iterator[str]:
     recovery = found.recovery
-    yield from console.fields(
+    yield from fields(
         (
             ("checkpoint", found.path),
             ("query", found.query),
@@ -49,18 +49,17 @@ def _lines(found: Summary, now: datetime) -> Iterator[str]:
             (
                 "a restart reads",
                 f"{recovery.entries} commit entries and parts of {recovery.data_files} data files: "
-                f"{console.size(recovery.snapshot_bytes)} of snapshots, and {recovery.changelogs} changelogs of "
-                f"{console.size(recovery.changelog_bytes)}, {recovery.longest} for the store with most",
+                f"{size(recovery.snapshot_bytes)} of snapshots, and {recovery.changelogs} changelogs of "
+                f"{size(recovery.changelog_bytes)}, {recovery.longest} for the store with most",
             ),
         )
     )
     yield ""
-    total = sum(size.bytes for size in found.sizes.values())
-    sized = [(kind, size.objects, size.bytes) for kind, size in found.sizes.items()]
-    sized.append(("all", sum(objects for _, objects, _ in sized), total))
+    sized = [(kind, one.objects, one.bytes) for kind, one in found.sizes.items()]
+    sized.append(("all", sum(objects for _, objects, _ in sized), sum(count for _, _, count in sized)))
     width = max(len(kind) for kind, _, _ in sized)
     for kind, objects, count in sized:
-        yield f"{kind:<{width}}  {objects:>8} objects  {console.size(count):>10}"
+        yield f"{kind:<{width}}  {objects:>8} objects  {size(count):>10}"
 
 
 def _batches(found: Summary) -> str:
@@ -73,7 +72,12 @@ def _batches(found: Summary) -> str:
 
 
 def _ago(when: datetime | None, now: datetime) -> str | None:
-    return None if when is None else f"{console.moment(when)}, {console.since(when, now)} ago"
+    if when is None:
+        return None
+    seconds = max(int((now - when).total_seconds()), 0)
+    units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    length, unit = next((one for one in units if seconds >= 2 * one[0]), units[-1])
+    return f"{moment(when)}, {seconds // length} {unit} ago"
 
 
 def _owner(found: Summary, now: datetime) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.checkpoint.verification.findings import Finding, Verification
-from spark_dstl.commands import console
+from spark_dstl.commands.console import DAMAGED
+from spark_dstl.commands.console.options import Location, located, report_option
+from spark_dstl.commands.console.printing import print_report, size
 
 _MOST = 50
 
@@ -20,10 +21,10 @@ Examples:
   dstl verify /checkpoints/clicks --deep --output json
 """
 )
-@console.located
+@located
 @click.option("--deep", is_flag=True, help="Read and check every byte that a commit entry names.")
-@console.report_option
-def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool, output: str) -> None:
+@report_option
+def verify(at: Location, deep: bool, output: str) -> None:
     """Check the checkpoint at PATH, and say which batch is intact.
 
     Checked are the checksums of commit entries and data files (header, index, trailer), that entries are built on one
@@ -38,17 +39,16 @@ def verify(path: str, base_path: str | None, storage: StorageOptions, deep: bool
     back to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it deletes
     meanwhile is no damage, and what seems to be left over may be what it is about to name.
     """
-    with console.opened(path, base_path, storage) as checkpoint:
+    with at.opened() as checkpoint:
         found = checkpoint.verify(deep)
-    place = console.same_place(path, base_path, storage)
-    back = None if found.way_back is None else f"dstl rollback {place} --to {found.way_back}"
+    back = None if found.way_back is None else f"dstl rollback {at} --to {found.way_back}"
     document = dataclasses.asdict(found) | {"intact": found.is_intact, "way_back": back}
-    console.print_report(output, document, lambda: _lines(found, place, back))
+    print_report(output, document, lambda: _lines(found, at, back))
     if not found.is_intact:
-        raise click.exceptions.Exit(console.DAMAGED)
+        raise click.exceptions.Exit(DAMAGED)
 
 
-def _lines(found: Verification, place: str, back: str | None) -> Iterator[str]:
+def _lines(found: Verification, at: Location, back: str | None) -> Iterator[str]:
     yield from _findings("damage", found.damages)
     for batch, why in list(found.lost.items())[:_MOST]:
         yield f"lost: batch {batch}: {why}"
@@ -56,10 +56,10 @@ def _lines(found: Verification, place: str, back: str | None) -> Iterator[str]:
     yield from _findings("left over", found.leftovers)
     if found.leftovers:
         running = f"A query seems to run ({found.running}): it may be about to name them." if found.running else None
-        yield running or f"Once the query is stopped, dstl gc {place} --dry-run says what can go."
+        yield running or f"Once the query is stopped, dstl gc {at} --dry-run says what can go."
     yield from _findings("note", found.notes)
     counts = found.counts
-    checked = f", {console.size(counts.checked_bytes)} of data" if found.deep else ""
+    checked = f", {size(counts.checked_bytes)} of data" if found.deep else ""
     yield (
         f"Checked {counts.entries} commit entries, {counts.segments} changelogs and snapshots in them, "
         f"{counts.data_files} data files, {counts.snapshots} snapshots and {counts.stores} stores{checked}."

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count
 
 import click
 
@@ -16,7 +16,7 @@ from spark_dstl.errors import NotWatchable
 from spark_dstl.monitoring.live_view import Board
 from spark_dstl.monitoring.sources import Sample, Source, source_of
 
-# A driver that collects garbage does not answer for a while.
+# A driver does not answer during a long garbage collection.
 _PATIENCE = 3
 
 
@@ -38,7 +38,7 @@ something else; 2 the command line is wrong.
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="On a terminal text is a live view, and else a line for each sample; json is an object for each, a line each.",
+    help="On a terminal text is a live view, otherwise a line for each sample; json is a line with an object for each.",
 )
 @click.option(
     "--interval",
@@ -50,22 +50,21 @@ something else; 2 the command line is wrong.
 )
 @click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
 def watch(place: str, output: str, interval: float, once: bool) -> None:
-    """Show what queries on the log do, from PLACE, until interrupted.
+    """Show the figures of queries with the log, from PLACE, until interrupted.
 
     PLACE is the address of a driver's UI, or a file with a line of JSON for each batch: the progress of queries, as
-    spark_dstl.MetricsListener(progress_file=...) writes it. A UI tells of the driver's process, over all its queries,
-    and needs no setting of Spark's.
+    spark_dstl.MetricsListener(progress_file=...) writes it. A UI has the figures of the driver's process, over all its
+    queries, and needs no setting of Spark.
     """
     source = source_of(place)
     rounds = polled(source, interval, time.sleep, once)
+    show = _as_json if output == "json" else _as_line
     try:
         if output == "text" and not once and sys.stdout.isatty():
             _live(rounds)
         else:
-            show = _as_json if output == "json" else _as_line
-            for samples in rounds:
-                for sample in samples:
-                    click.echo(show(sample))
+            for sample in chain.from_iterable(rounds):
+                click.echo(show(sample))
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
@@ -74,7 +73,7 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
 
 
 def polled(source: Source, interval: float, wait: Callable[[float], None], once: bool) -> Iterator[list[Sample]]:
-    """Yield what is new, again and again; a source that has answered before may fail to for a while."""
+    """Yield new samples, once or forever; a source that has answered before may fail some times."""
     failed = 0
     for number in count():
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report of what queries did, in one HTML file that needs nothing else."""
+"""A report on queries, in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from html import escape
 from spark_dstl.monitoring import drawing
 from spark_dstl.monitoring.query_metrics import QueryMetrics
 from spark_dstl.monitoring.readable import readable, readable_bytes
-from spark_dstl.monitoring.summary import PERCENTILES, TIMES, Run, percentile, runs_of
+from spark_dstl.monitoring.summary import TIMES, Run, runs_of
+from spark_dstl.percentiles import PERCENTILES, percentile
 from spark_dstl.version import __version__
 
 _STYLE = """
@@ -28,12 +29,18 @@ figure { margin: .4rem 0; }
 svg { width: 100%; height: auto; display: block; }
 """.strip()
 
+# The title of each chart, and the text below it.
+_TIMES = ("Time of batches", "From trigger to end, by part. The commit holds the barrier and the commit entry.")
+_DISTRIBUTION = (
+    "Distribution of times",
+    "The share of batches that took longer. A curve that ends far right has a long tail.",
+)
+_LOG = ("The log and its snapshots", "The log grows with each batch, and is deleted below the retained snapshots.")
+_WAITS = ("Back-pressure and recovery", "How long tasks waited for uploads, and what was read to rebuild stores.")
+
 
 def page(batches: Sequence[QueryMetrics]) -> str:
-    """Return the report of these batches.
-
-    Raises `MissingPackage` if matplotlib is not installed.
-    """
+    """Return the report on these batches. Raises `MissingPackage` if matplotlib is not installed."""
     runs = runs_of(batches)
     sections = "\n".join(_section(run) for run in runs) or "<p>There are no batches.</p>"
     return f"""<!DOCTYPE html>
@@ -58,36 +65,13 @@ def page(batches: Sequence[QueryMetrics]) -> str:
 def _section(run: Run) -> str:
     first, last = run.batches[0], run.batches[-1]
     starts = len({batch.run_id for batch in run.batches})
-    charts = [
-        _chart(
-            "Time of batches",
-            "From trigger to end, and what it went to. The barrier and the commit entry are in the commit.",
-            drawing.batch_times(run),
-        ),
-        _chart(
-            "Distribution of times",
-            "Which share of batches took longer. A curve that goes far to the right at its end has a long tail.",
-            drawing.distributions(run),
-        ),
-    ]
+    charts = [_chart(*_TIMES, drawing.batch_times(run)), _chart(*_DISTRIBUTION, drawing.distributions(run))]
     if run.values("log_bytes"):
-        charts.append(
-            _chart(
-                "The log and its snapshots",
-                "The log grows with each batch, and is deleted below the retained snapshots.",
-                drawing.log_size(run),
-            )
-        )
+        charts.append(_chart(*_LOG, drawing.log_size(run)))
     else:
         charts.append("<p>There are no figures of the log: see docs/metrics.md for which queries have them.</p>")
     if any(run.values("back_pressure_ms")) or any(run.values("replayed_bytes")):
-        charts.append(
-            _chart(
-                "Back-pressure and recovery",
-                "How long tasks waited for uploads, and what was read from the log to rebuild stores.",
-                drawing.waits_and_replay(run),
-            )
-        )
+        charts.append(_chart(*_WAITS, drawing.waits_and_replay(run)))
     return f"""<section>
 <h2>{escape(run.name)}</h2>
 <p>Query {escape(run.query_id)}: batches {first.batch:,} to {last.batch:,}, from {first.started_at:%Y-%m-%d %H:%M:%S}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments and options that several commands have."""
+
+import functools
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import click
+
+from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from spark_dstl.checkpoint.java.gateway import JvmOptions
+from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.commands.console.printing import FORMATS
+from spark_dstl.commands.console.progress import ProgressLine
+
+Command: TypeAlias = Callable[..., Any]
+
+NUMBER = click.IntRange(min=0)
+
+report_option = click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or an object.",
+)
+stopped_option = click.option(
+    "--stopped",
+    is_flag=True,
+    help="You have made sure that the query is stopped: what was written lately is no sign.",
+)
+
+
+@dataclass(frozen=True)
+class Location:
+    """The directory that a command line names, and the options for access to it."""
+
+    path: str
+    base_path: str | None
+    storage: StorageOptions
+
+    @contextmanager
+    def opened(self) -> Iterator[Checkpoint]:
+        """Open the checkpoint there, with progress on a terminal."""
+        base, storage = self.base_path, self.storage
+        with (
+            ProgressLine() as progress,
+            open_checkpoint(
+                self.path, base_path=base, options=storage, progress=progress, jvm=storage.jvm
+            ) as checkpoint,
+        ):
+            yield checkpoint
+
+    def __str__(self) -> str:
+        """Return the words that name it on another command line."""
+        storage = self.storage
+        named = {"base-path": self.base_path, "endpoint": storage.endpoint, "region": storage.region}
+        words = [self.path, *(word for name, value in named.items() if value for word in (f"--{name}", value))]
+        words += ["--jars", ",".join(storage.jvm.jars)] if storage.jvm.jars else []
+        words += [word for key, value in storage.jvm.conf.items() for word in ("--conf", f"{key}={value}")]
+        return shlex.join([*words, "--anonymous"] if storage.anonymous else words)
+
+
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Give a command these options, in the order of its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def reached(command: Command) -> Command:
+    """Give a command its PATH and the options for access to storage; it gets `at`, a `Location`."""
+
+    @functools.wraps(command)
+    def run(
+        *,
+        path: str,
+        endpoint: str | None,
+        region: str | None,
+        anonymous: bool,
+        jars: str | None,
+        conf: tuple[str, ...],
+        base_path: str | None = None,
+        **others: Any,
+    ) -> Any:
+        jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(map(_setting, conf)))
+        return command(at=Location(path, base_path, StorageOptions(endpoint, region, anonymous, jvm)), **others)
+
+    return with_options(
+        run,
+        click.argument("path"),
+        click.option(
+            "--endpoint",
+            metavar="URL",
+            help="An S3-compatible server. By default AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.",
+        ),
+        click.option(
+            "--region", metavar="REGION", help="The region of the bucket. By default AWS_REGION, or looked up."
+        ),
+        click.option("--anonymous", is_flag=True, help="Send no credentials, for public buckets."),
+        click.option(
+            "--jars", metavar="JARS", help="Jars of Hadoop's client for the storage, such as hadoop-aws: with commas."
+        ),
+        click.option(
+            "--conf",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A setting of Spark for what Hadoop's client opens, such as spark.hadoop.fs...",
+        ),
+    )
+
+
+def located(command: Command) -> Command:
+    """Give a command the PATH of a checkpoint and the options for access to it; it gets `at`, a `Location`."""
+    base = click.option(
+        "--base-path", metavar="PLACE", help="Where data files are, if not where the newest commit entry says."
+    )
+    return base(reached(command))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.startswith("spark."):
+        raise click.BadParameter(f"{text} is not KEY=VALUE with a KEY that begins with spark.", param_hint="--conf")
+    return key, value
+
+
+def java_process(command: Command) -> Command:
+    """Give a command the option of its Java process; `at` has it."""
+
+    @functools.wraps(command)
+    def run(*, at: Location, memory: str, **others: Any) -> Any:
+        storage = replace(at.storage, jvm=replace(at.storage.jvm, memory=memory))
+        return command(at=replace(at, storage=storage), **others)
+
+    memory = click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap.")
+    return memory(run)
+
+
+def rows_options(command: Command) -> Command:
+    """Give a command the options in which form its rows are printed; it gets `form`."""
+
+    @functools.wraps(command)
+    def run(*, output: str | None, form: str | None, **others: Any) -> Any:
+        return command(form=form or ("jsonl" if output == "json" else "table"), **others)
+
+    return with_options(
+        run,
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(FORMATS),
+            help="A table for people, with the main columns; or all columns, as JSON lines, CSV, an Arrow stream or "
+            "Parquet. By default a table.",
+        ),
+        click.option(
+            "--output", type=click.Choice(["text", "json"]), help="text is --format table, json --format jsonl."
+        ),
+    )

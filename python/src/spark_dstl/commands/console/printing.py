@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print on standard output: rows in several forms, and reports as text or JSON."""
+
+import base64
+import csv
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, TypeAlias
+
+import click
+
+from spark_dstl.commands.console.progress import PURPOSE, is_terminal
+from spark_dstl.dependencies import needed
+
+Rows: TypeAlias = Iterable[list[dict[str, Any]]]
+"""Rows by column, some at a time."""
+
+_PIPE_CLOSED = 141  # as the shell has it for programs that end by SIGPIPE
+
+
+def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> None:
+    """Print the rows of a `RecordBatchReader` or a `Table`. For people only the columns `shown`, by default all."""
+    batches = table.to_reader() if hasattr(table, "to_reader") else table
+    if form in _TEXT:
+        with _until_the_reader_goes():
+            _TEXT[form]((batch.to_pylist() for batch in batches), batches.schema.names, shown or batches.schema.names)
+        return
+    if is_terminal(sys.stdout):
+        raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
+    with _until_the_reader_goes(), _BINARY[form](batches.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def print_report(output: str, document: Any, text: Callable[[], Iterable[str]]) -> None:
+    """Print a report: a dataclass or a mapping as JSON, or lines of text."""
+    with _until_the_reader_goes():
+        if output == "json":
+            found = document if isinstance(document, Mapping) else dataclasses.asdict(document)
+            click.echo(json.dumps(found, indent=2, default=_plain))
+        else:
+            for line in text():
+                click.echo(line)
+
+
+def fields(pairs: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return a line for each name and value, with the values in a column; None is left out."""
+    known = [(name, value) for name, value in pairs if value is not None]
+    width = max((len(name) for name, _ in known), default=0)
+    return [f"{name:<{width}}  {value}" for name, value in known]
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def moment(when: datetime) -> str:
+    """Return a time for people, in UTC."""
+    return f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}Z"
+
+
+def cell(column: str, value: Any) -> str:
+    """Return a value of a column for people."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return moment(value)
+    if column == "bytes" or column.endswith("_bytes"):
+        return size(value)
+    return str(_flat(column, value)).replace("\n", " ") or "-"
+
+
+@contextmanager
+def _until_the_reader_goes() -> Iterator[None]:
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has closed the pipe. What Python flushes at its end is dropped.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(_PIPE_CLOSED) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: bytes as base64, times as ISO 8601 in UTC, maps as lists of pairs."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, datetime):
+        return (value.astimezone(timezone.utc) if value.tzinfo else value).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
+
+
+def _flat(column: str, value: Any) -> Any:
+    """Return a value as a cell has it: nested values are JSON."""
+    if column == "files" and value is not None:
+        return " ".join(value)
+    plain = _plain(value)
+    return json.dumps(plain, ensure_ascii=False) if isinstance(plain, dict | list) else plain
+
+
+def _write_table(batches: Rows, _columns: Sequence[str], shown: Sequence[str]) -> None:
+    titles = {column: column.replace("_", " ") for column in shown}
+    widths = {column: len(column) for column in shown}
+    headed = False
+    for rows in batches:
+        cells = [{column: cell(column, row[column]) for column in shown} for row in rows]
+        for column in shown:
+            widths[column] = max(widths[column], *(len(row[column]) for row in cells), 0)
+        numbers = {column for column in shown if rows and isinstance(rows[0][column], int)}
+        for row in cells if headed else [titles, *cells]:
+            click.echo(_line(row, widths, numbers))
+        headed = True
+    if not headed:
+        click.echo(_line(titles, widths, set()))
+
+
+def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]) -> str:
+    return "  ".join(
+        f"{cells[column]:>{width}}" if column in numbers else f"{cells[column]:<{width}}"
+        for column, width in widths.items()
+    ).rstrip()
+
+
+def _write_json_lines(batches: Rows, _columns: Sequence[str], _shown: Sequence[str]) -> None:
+    for rows in batches:
+        for row in rows:
+            click.echo(json.dumps(_plain(row)))
+
+
+def _write_csv(batches: Rows, columns: Sequence[str], _shown: Sequence[str]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for rows in batches:
+        writer.writerows([_flat(column, row[column]) for column in columns] for row in rows)
+
+
+def _arrow_writer(schema: Any) -> Any:
+    return needed("pyarrow", PURPOSE).ipc.new_stream(sys.stdout.buffer, schema)
+
+
+def _parquet_writer(schema: Any) -> Any:
+    return needed("pyarrow.parquet", PURPOSE).ParquetWriter(sys.stdout.buffer, schema)
+
+
+_TEXT: Mapping[str, Callable[[Rows, Sequence[str], Sequence[str]], None]] = {
+    "table": _write_table,
+    "jsonl": _write_json_lines,
+    "csv": _write_csv,
+}
+_BINARY: Mapping[str, Callable[[Any], Any]] = {"arrow": _arrow_writer, "parquet": _parquet_writer}
+FORMATS = sorted([*_TEXT, *_BINARY])

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dstl state`, `dstl changes` and `dstl diff`: the rows of state, what a batch changed, and what differs."""
+
+import functools
+from typing import Any
+
+import click
+
+from spark_dstl.checkpoint.java.state import Selection
+from spark_dstl.commands.console.options import (
+    NUMBER,
+    Command,
+    Location,
+    java_process,
+    located,
+    rows_options,
+    with_options,
+)
+from spark_dstl.commands.console.printing import print_rows
+
+# Part of each command's help. To click a backspace, alone in its line, begins a paragraph whose lines stay as they are.
+_HELP = """\b
+Key and value are structs, with the types that Spark's state reader gives them.
+If what is asked for has several schemas they are JSON: choose with --operator,
+--store and --column-family, which dstl ls PATH operators shows. A state variable
+of transformWithState is a column family.
+
+A Java process with Spark's classes is started for it, without a Spark application, and ended. Nothing is written to the
+checkpoint, and the query may run. Storage other than local disks needs its jars: --jars.
+"""
+
+
+def _selecting(command: Command) -> Command:
+    """Give a command the options which rows it shows, and in which form; it gets `selection` and `form`."""
+
+    @functools.wraps(command)
+    def run(
+        *,
+        operator: int | None,
+        store: str | None,
+        column_family: str | None,
+        partition: int | None,
+        where: str | None,
+        **others: Any,
+    ) -> Any:
+        return command(selection=Selection(operator, store, column_family, partition, where), **others)
+
+    return with_options(
+        java_process(rows_options(run)),
+        click.option("--operator", type=NUMBER, metavar="ID", help="Only of this operator."),
+        click.option("--store", metavar="NAME", help='Only the store of this name; "" is the one without.'),
+        click.option("--column-family", metavar="NAME", help="Only this column family or state variable."),
+        click.option("--partition", type=NUMBER, metavar="P", help="Only of this partition."),
+        click.option(
+            "--where",
+            metavar="CONDITION",
+            help="Only rows for which this is true: Spark's SQL, such as \"key.page = '/' AND value.count > 10\".",
+        ),
+    )
+
+
+@click.command(
+    help=f"""Show the rows of the state in the checkpoint at PATH, as of the newest batch or of batch N.
+
+{_HELP}
+""",
+    epilog="""\b
+Examples:
+  dstl state /checkpoints/clicks
+  dstl state /checkpoints/clicks --where "key.page = '/'" --format jsonl
+  dstl state /checkpoints/clicks --batch 1041 --operator 0 --format parquet > state.parquet
+""",
+)
+@located
+@click.option("--batch", type=NUMBER, metavar="N", help="As of batch N. By default the newest.")
+@_selecting
+def state(at: Location, batch: int | None, selection: Selection, form: str) -> None:
+    """Show state; the help is above."""
+    with at.opened() as checkpoint:
+        print_rows(form, checkpoint.state(batch, selection))
+
+
+@click.command(
+    help=f"""Show what batch N changed in the state in the checkpoint at PATH.
+
+A row for each change record: update for a value that was put, append for one that was added to those of its key (a
+merge), delete. There may be several for a key.
+
+{_HELP}
+""",
+    epilog="""\b
+Example:
+  dstl changes s3a://bucket/checkpoints/clicks --batch 1041 --jars hadoop-aws-3.5.0.jar,bundle.jar
+""",
+)
+@located
+@click.option("--batch", type=NUMBER, required=True, metavar="N", help="The batch.")
+@_selecting
+def changes(at: Location, batch: int, selection: Selection, form: str) -> None:
+    """Show change records; the help is above."""
+    with at.opened() as checkpoint:
+        print_rows(form, checkpoint.changes(batch, selection))
+
+
+@click.command(
+    help=f"""Show in which rows the state as of batch M differs from that as of batch N, in the checkpoint at PATH.
+
+A row for each key that was added, removed or changed, with its value before and after. Both states are rebuilt on local
+disk meanwhile, one partition at a time.
+
+{_HELP}
+""",
+    epilog="""\b
+Example:
+  dstl diff /checkpoints/clicks 1040 1041
+""",
+)
+@located
+@click.argument("before", type=NUMBER, metavar="N")
+@click.argument("after", type=NUMBER, metavar="M")
+@_selecting
+def diff(at: Location, before: int, after: int, selection: Selection, form: str) -> None:
+    """Show differences; the help is above."""
+    with at.opened() as checkpoint:
+        print_rows(form, checkpoint.diff(before, after, selection))

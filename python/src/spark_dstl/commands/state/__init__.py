@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""`dstl state`, `dstl changes` and `dstl diff`."""
