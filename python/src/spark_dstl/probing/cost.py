@@ -19,7 +19,7 @@ _STOCK_READS = (12.0, 3.6)
 
 @dataclass(frozen=True)
 class Shape:
-    """A query: its partitions, the stores in each, the slots in which tasks run, and seconds between two batches."""
+    """A query: its partitions, the stores in each, the slots for tasks, and the seconds between two batches."""
 
     partitions: int = 200
     stores: int = 1

@@ -13,13 +13,13 @@ from spark_dstl.checkpoint.survey import Progress
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.storage import Refused, Unanswered
 
-# A storage that answers nothing need not be asked hundreds of times.
+# A probe ends after so many requests without an answer.
 MOST_UNANSWERED = 10
 
 
 @dataclass
 class Series:
-    """How long requests of a kind took, in seconds; what was not answered counts with the time that it had."""
+    """The times of requests of one kind, in seconds; one without an answer counts with the time until it ended."""
 
     kind: str
     seconds: list[float] = field(default_factory=list)
@@ -27,10 +27,9 @@ class Series:
 
 
 class Measuring:
-    """Makes requests and takes their times.
+    """Makes requests, at most `threads` at once, and measures their times by `clock`, in seconds.
 
-    `clock` returns seconds; `threads` is how many requests are under way at once; `shown` is what messages call the
-    place.
+    Messages call the place `shown`.
     """
 
     def __init__(self, shown: str, threads: int, clock: Callable[[], float], progress: Progress) -> None:
@@ -38,29 +37,25 @@ class Measuring:
         self._threads = threads
         self._clock = clock
         self._progress = progress
-        # Guards what the threads add to.
+        # Guards the fields that the threads change.
         self._lock = threading.Lock()
         self._unanswered = 0
 
     def each(self, kind: str, requests: Sequence[Callable[[], Any]]) -> Series:
-        """Make requests of one kind.
-
-        Raises `CannotProbe` if one is refused, or too many are not answered; those under way have ended then.
-        """
+        """Make requests of one kind. Raises `CannotProbe` if one is refused, or too many have no answer."""
         series = Series(kind)
         over = threading.Event()
 
         def unless_over(request: Callable[[], Any]) -> None:
-            if over.is_set():
-                return
             try:
-                self._timed(series, request)
+                if not over.is_set():
+                    self._timed(series, request)
             except BaseException:
                 over.set()
                 raise
 
         with ThreadPoolExecutor(self._threads, thread_name_prefix="dstl-probe") as pool:
-            # Those that were submitted would all be run, had an interrupt come before they are waited for.
+            # Without `over` the pool would make all submitted requests after an interrupt.
             try:
                 futures = [pool.submit(unless_over, request) for request in requests]
                 for done, future in enumerate(futures, start=1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One probe of a place: objects are written, asked for, read, created, listed and deleted, and nothing stays."""
+"""One probe of a place: it writes, checks, reads, creates, lists and deletes objects, and removes everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from spark_dstl.checkpoint.survey import Progress, silent
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.cost import Saved, Shape, saved
-from spark_dstl.probing.exclusiveness import NOT_ASKED, NOT_EXCLUSIVE, Exclusiveness, judged, raced
+from spark_dstl.probing.exclusiveness import NOT_ASKED, NOT_EXCLUSIVE, Exclusiveness, judged, race
 from spark_dstl.probing.measurement import Measuring, Series
 from spark_dstl.probing.storage import ProbedStorage, Refused, Unanswered
 
@@ -35,7 +35,7 @@ _FOLDER = re.compile(r"\.dstl-probe-[0-9a-f]{16}")
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: objects of each kind, their bytes, and how many requests are under way at once."""
+    """How much is measured: objects of each kind, their bytes, and the number of concurrent requests."""
 
     objects: int = 200
     object_bytes: int = 16 * 1024
@@ -45,9 +45,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. `earlier` are folders that earlier probes have left, or that another is using now.
+    """The result. `earlier` are folders of earlier probes, or of one that runs.
 
-    `may_appear` are objects whose write was not answered: it may take effect after everything was removed.
+    `may_appear` are objects whose write had no answer: they may appear after everything is removed.
     """
 
     place: str
@@ -78,7 +78,7 @@ class Probe:
         self._progress = progress
         self._measuring = Measuring(storage.shown, plan.concurrency, clock, progress)
         self._folder = f".dstl-probe-{token()}"
-        # What may be on storage: noted before it is asked for.
+        # The objects that may exist: noted before the request.
         self._names: dict[str, None] = {}
         self._unanswered_writes: list[str] = []
         self.left_behind: list[str] = []
@@ -86,17 +86,27 @@ class Probe:
     def run(self) -> Report:
         """Measure, and remove everything, also after an error or an interrupt.
 
-        `left_behind` names afterwards what could not be removed. Raises `CannotProbe` if storage refuses or is silent.
+        `left_behind` then names what could not be removed. Raises `CannotProbe` if storage rejects requests, or does
+        not answer.
         """
         earlier = earlier_folders(self._storage)
         try:
-            self._once(lambda: self._storage.make_folder(self._folder), "making a folder")
+            self._make_folder()
             series, exclusive = self._measured()
-        except BaseException:
+            deletes = [partial(self._storage.delete, name) for name in self._names]
+            series.append(self._measuring.each(DELETE, deletes))
+        finally:
             self._remove()
-            raise
-        series.append(self._removed())
-        return self._report(series, exclusive, [self._shown(folder) for folder in earlier])
+        times = {one.kind: one.seconds for one in series}
+        return Report(
+            self._storage.shown,
+            self._plan,
+            series,
+            exclusive,
+            saved(times[PUT], times.get(CREATE) or times[PUT], times[ASK], self._plan.shape),
+            [self._shown(folder) for folder in earlier],
+            sorted(self._shown(name) for name in self._unanswered_writes),
+        )
 
     def _measured(self) -> tuple[list[Series], Exclusiveness]:
         count, storage, content = self._plan.objects, self._storage, secrets.token_bytes(self._plan.object_bytes)
@@ -126,13 +136,16 @@ class Probe:
             if storage.create(name, content):
                 made.append(name)
 
-        # These are known to be there, which a create that was not answered would not be.
+        # These exist for certain.
         there = [name for name in puts if name not in self._unanswered_writes]
         refused = self._measuring.each(CREATE_REFUSED, [self._write(again, name) for name in there])
-        races = [self._name("race", number) for number in range(RACES)]
-        found = raced(storage, races, CREATORS, content, lambda done: self._progress("races", done, RACES))
-        self._unanswered_writes += [name for name, one in zip(races, found, strict=True) if one.unanswered]
-        return [*series, fresh, refused], judged(found, CREATORS, len(made), refused.unanswered)
+        races = []
+        for number in range(RACES):
+            name = self._name("race", number)
+            races.append(race(storage, name, CREATORS, content))
+            self._unanswered_writes += [name] if races[-1].unanswered else []
+            self._progress("races", number + 1, RACES)
+        return [*series, fresh, refused], judged(races, CREATORS, len(made), refused.unanswered)
 
     def _write(self, write: Callable[[str], object], name: str) -> Callable[[], None]:
         def request() -> None:
@@ -149,48 +162,26 @@ class Probe:
         self._names[name] = None
         return name
 
-    def _once(self, request: Callable[[], object], what: str) -> None:
+    def _make_folder(self) -> None:
         try:
-            request()
+            self._storage.make_folder(self._folder)
         except (Refused, Unanswered) as error:
             raise CannotProbe(
-                f"{self._storage.shown} cannot be probed, {what} failed: {error}. Check that it is there, and the "
-                "permission to write to it"
+                f"{self._storage.shown} cannot be probed, making a folder failed: {error}. Check that it is there, and "
+                "the permission to write to it"
             ) from error
 
-    def _removed(self) -> Series:
-        """Delete every object, and take the time that it takes."""
-        names = list(self._names)
-        try:
-            series = self._measuring.each(DELETE, [partial(self._storage.delete, name) for name in names])
-        finally:
-            self._remove()
-        return series
-
     def _remove(self) -> None:
-        """Delete what is there still; what cannot be deleted is named in `left_behind`."""
-        # If this is interrupted, all of it may be there.
+        # After an interrupt everything may remain.
         self.left_behind = [self._shown(self._folder)]
         self.left_behind = [self._shown(name) for name in removed_folder(self._storage, self._folder)]
-
-    def _report(self, series: list[Series], exclusive: Exclusiveness, earlier: list[str]) -> Report:
-        times = {one.kind: one.seconds for one in series}
-        return Report(
-            self._storage.shown,
-            self._plan,
-            series,
-            exclusive,
-            saved(times[PUT], times.get(CREATE) or times[PUT], times[ASK], self._plan.shape),
-            earlier,
-            sorted(self._shown(name) for name in self._unanswered_writes),
-        )
 
     def _shown(self, name: str) -> str:
         return f"{self._storage.shown.rstrip('/')}/{name}"
 
 
 def earlier_folders(storage: ProbedStorage) -> list[str]:
-    """Return the folders that earlier probes have left in a place, or that another is using now."""
+    """Return the folders of earlier probes in a place, or of one that runs."""
     try:
         return [folder for folder in storage.folders() if _FOLDER.fullmatch(folder)]
     except (Refused, Unanswered) as error:
@@ -211,6 +202,6 @@ def removed_folder(storage: ProbedStorage, folder: str) -> list[str]:
         if not left:
             storage.delete_folder(folder)
     except (Refused, Unanswered):
-        # It is unknown whether there is anything.
+        # It is unknown whether anything remains.
         left.append(folder)
     return left

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects of S3, and of servers that speak its protocol.
 
-boto3 rather than pyarrow, which cannot ask for an object to be written only where there is none (`If-None-Match: *`),
-and which retries by itself, so that the time of one attempt is unknown.
+The client is boto3: pyarrow cannot create exclusively (`If-None-Match: *`), and it retries, which hides the time of one
+attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from spark_dstl.checkpoint.locate import StorageOptions, server_of
 from spark_dstl.dependencies import PROBE, needed
 from spark_dstl.probing.storage import PURPOSE, Refused, Unanswered
 
-# What a server sends that has not made up its mind: it says nothing about whether the request takes effect.
+# With these answers the outcome of the request is unknown.
 _NOT_DEFINITE = (408, 409, 429, 499)
 _EXISTS = 412
 _NOT_IMPLEMENTED = 501
@@ -31,65 +31,33 @@ class S3Objects:
     def __init__(self, shown: str, path: str, options: StorageOptions, timeout_seconds: float) -> None:
         """`path` is the bucket, and the prefix after a slash; a request may be silent for `timeout_seconds`."""
         needed("boto3", PURPOSE, PROBE)
-        self._shown = shown
+        self.shown = shown
         self._bucket, _, self._prefix = path.partition("/")
         self._library = needed("botocore.exceptions", PURPOSE, PROBE)
         self._client = _client(options, timeout_seconds)
 
-    @property
-    def shown(self) -> str:
-        """The URI."""
-        return self._shown
-
     def make_folder(self, folder: str) -> None:
-        """Do nothing: there are no folders."""
+        """Do nothing: S3 has no folders."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Write an object."""
-        with self._errors():
-            self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=content)
+        self._unless(None, self._client.put_object, name, Body=content)
 
     def get(self, name: str) -> bytes | None:
-        """Read an object."""
+        found = self._unless(_MISSING, self._client.get_object, name)
         with self._errors():
-            try:
-                found = self._client.get_object(Bucket=self._bucket, Key=self._key(name))
-                content: bytes = found["Body"].read()
-                return content
-            except self._library.ClientError as error:
-                if _status(error) == _MISSING:
-                    return None
-                raise
+            return None if found is None else bytes(found["Body"].read())
 
     def exists(self, name: str) -> bool:
-        """Ask for its head."""
-        with self._errors():
-            try:
-                self._client.head_object(Bucket=self._bucket, Key=self._key(name))
-            except self._library.ClientError as error:
-                if _status(error) == _MISSING:
-                    return False
-                raise
-            return True
+        return self._unless(_MISSING, self._client.head_object, name) is not None
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write an object on the condition that there is none."""
-        with self._errors():
-            try:
-                self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=content, IfNoneMatch="*")
-            except self._library.ClientError as error:
-                if _status(error) == _EXISTS:
-                    return False
-                raise
-            return True
+        return self._unless(_EXISTS, self._client.put_object, name, Body=content, IfNoneMatch="*") is not None
 
     def objects(self, folder: str) -> list[str]:
-        """List a prefix; a request for each 1,000 objects."""
         start = len(self._key(""))
         return [found["Key"][start:] for page in self._pages(f"{folder}/") for found in page.get("Contents", ())]
 
     def folders(self) -> list[str]:
-        """List what prefixes there are up to the next slash."""
         start = len(self._key(""))
         return [
             found["Prefix"][start:].rstrip("/")
@@ -98,15 +66,23 @@ class S3Objects:
         ]
 
     def delete(self, name: str) -> None:
-        """Delete an object."""
-        with self._errors():
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(name))
+        self._unless(None, self._client.delete_object, name)
 
     def delete_folder(self, folder: str) -> None:
-        """Do nothing: there are no folders."""
+        """Do nothing: S3 has no folders."""
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
+
+    def _unless(self, status: int | None, request: Callable[..., Any], name: str, **more: object) -> Any:
+        """Send a request about an object; None if the answer has this status."""
+        with self._errors():
+            try:
+                return request(Bucket=self._bucket, Key=self._key(name), **more)
+            except self._library.ClientError as error:
+                if _status(error) == status:
+                    return None
+                raise
 
     def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
         pages = self._client.get_paginator("list_objects_v2")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage as a probe needs it: one attempt at one request, which is answered, refused, or not answered.
+"""The storage that a probe writes to.
 
-Names are relative to the place that is probed, and all begin with the probe's own folder.
+Names are relative to the probed place, and begin with the folder of the probe.
 """
 
 from typing import Protocol
@@ -10,47 +10,47 @@ PURPOSE = "Probing this storage"
 
 
 class Refused(Exception):
-    """Storage's own answer is no: the request has had no effect and never will."""
+    """Storage rejected the request, which has no effect, now or later."""
 
 
 class Unanswered(Exception):
-    """The request ended without an answer: what it asked for may have been done, or may be done yet."""
+    """The request ended without an answer: it may have taken effect, or may do so later."""
 
 
 class ProbedStorage(Protocol):
-    """A place that objects are written to. Each method is one attempt, and raises `Refused` or `Unanswered`."""
+    """A place that objects are written to. Each method makes one attempt, and raises `Refused` or `Unanswered`."""
 
     @property
     def shown(self) -> str:
-        """What messages call the place."""
+        """The name of the place in messages."""
 
     @property
     def not_exclusive_because(self) -> str | None:
         """Why this client cannot create an object exclusively; None if it can."""
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder, where there are any; the place itself must be there."""
+        """Make a folder, where storage has folders; the place itself must exist."""
 
     def put(self, name: str, content: bytes) -> None:
         """Write an object, which appears as a whole."""
 
     def get(self, name: str) -> bytes | None:
-        """Return an object; None if it is not there."""
+        """Return an object; None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write an object unless there is one of that name; says whether it was written."""
+        """Write an object unless one of that name exists; return whether it was written."""
 
     def objects(self, folder: str) -> list[str]:
-        """Return the names of the objects in a folder; none if there is no such folder."""
+        """Return the names of the objects in a folder; none if the folder does not exist."""
 
     def folders(self) -> list[str]:
         """Return the names of the folders in the place."""
 
     def delete(self, name: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object, if it exists."""
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder whose objects are deleted, on storage where folders are objects."""
+        """Delete an empty folder, where storage has folders."""
