@@ -9,7 +9,7 @@ TYPES = {"boolean": bool, "bytes": Size, "duration": Duration, "int": int, "path
 
 
 def type_of(option: Option) -> object:
-    return Literal[option.values] if option.values else TYPES[option.type]
+    return Literal[tuple(option.values)] if option.values else TYPES[option.type]
 
 
 def test_the_typed_keywords_are_the_options_of_the_log() -> None:

@@ -43,14 +43,14 @@ def test_operators_are_added_up() -> None:
     assert (found.log_bytes, found.back_pressure_ms) == (9000, 5)
 
 
-def test_what_nobody_reports_is_none_and_not_0() -> None:
+def test_figures_that_are_not_reported_are_none() -> None:
     for stateless in (progress(7), progress(7, operator())):
         found = QueryMetrics.from_progress(stateless)
         assert found.log_bytes is found.barrier_wait_ms is found.replayed_bytes is None
     assert QueryMetrics.from_progress(progress(name=None)).name is None
 
 
-def test_a_progress_is_read_as_spark_3_5_tells_it() -> None:
+def test_the_progress_of_spark_3_5_is_read() -> None:
     """As an object that is no mapping, without the batch's duration."""
     parsed = json.loads(json.dumps(progress(), default=str))
     del parsed["batchDuration"]
@@ -80,7 +80,7 @@ def test_anything_else_is_refused_in_one_short_line(wrong: str) -> None:
     assert len(str(error.value)) < 200
 
 
-def test_a_query_tells_of_its_newest_batch_if_there_is_one() -> None:
+def test_metrics_returns_the_newest_batch_or_none() -> None:
     assert metrics(cast(Any, SimpleNamespace(lastProgress=None))) is None
     found = metrics(cast(Any, SimpleNamespace(lastProgress=StreamingQueryProgress.fromJson(progress(3)))))
     assert found is not None
@@ -123,7 +123,7 @@ def test_an_empty_history_is_a_table_too() -> None:
     assert MetricsListener().table().num_rows == 0
 
 
-def test_progress_goes_to_a_file_as_well_a_line_each(tmp_path: Path) -> None:
+def test_a_progress_file_gets_a_line_for_each_batch(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     listener = MetricsListener(limit=1, progress_file=file)
     told(listener, progress(0), progress(1, operator(10, dstlLogBytes=9000)))
@@ -151,7 +151,7 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
         (b"PAR1 and no more", "not the history of a MetricsListener"),
     ],
 )
-def test_a_file_that_is_something_else_is_refused_with_the_place(content: bytes, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_with_the_place(content: bytes, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(content)
     with pytest.raises(InvalidProgress) as error:
@@ -160,14 +160,14 @@ def test_a_file_that_is_something_else_is_refused_with_the_place(content: bytes,
     assert problem in str(error.value)
 
 
-def test_parquet_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_other_parquet_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), file)
     with pytest.raises(InvalidProgress, match="not the history of a MetricsListener"):
         read_history(file)
 
 
-def test_without_pyarrow_a_listener_keeps_and_says_what_a_table_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_a_listener_keeps_figures_and_a_table_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     listener = MetricsListener()
@@ -177,6 +177,6 @@ def test_without_pyarrow_a_listener_keeps_and_says_what_a_table_needs(monkeypatc
         listener.table()
 
 
-def test_a_name_that_there_is_not_is_an_error_as_of_any_module() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Metrics'"):
         _ = spark_dstl.Metrics  # type: ignore[attr-defined]

@@ -61,7 +61,7 @@ def test_it_sets_everything_that_a_session_needs(jar: Path) -> None:
     }
 
 
-def test_charts_that_are_asked_for_already_stay_and_none_is_named_twice() -> None:
+def test_charts_of_the_builder_stay_and_none_is_named_twice() -> None:
     builder = SparkSession.builder.config(CHARTS, "rocksdbSstFileSize, DSTLLOGBYTES")
     configure(configure(builder))
     names = options_of(builder)[CHARTS].split(",")
@@ -115,7 +115,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("loaded")
-def test_a_running_session_is_told_everything_but_what_spark_reads_when_it_starts() -> None:
+def test_a_running_session_gets_all_settings_but_those_that_spark_reads_at_its_start() -> None:
     session = RunningSession()
     assert configure_session(cast(Any, session), commit_timeout="5min") is cast(Any, session)
     expected = conf(jar=False, commit_timeout="5min")
@@ -214,7 +214,7 @@ def test_a_refused_option_leaves_the_builder_as_it_was() -> None:
     assert options_of(builder) == {"spark.app.name": "orders"}
 
 
-def test_an_option_that_there_is_not_is_no_keyword() -> None:
+def test_an_unknown_option_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="comit_timeout"):
         configure(SparkSession.builder, comit_timeout="5min")  # type: ignore[call-arg]
 

@@ -98,7 +98,7 @@ def test_a_file_of_progress_is_followed_batch_by_batch(tmp_path: Path) -> None:
     assert batches() == [7]
 
 
-def test_a_driver_is_asked_for_all_that_its_operations_come_to() -> None:
+def test_a_sample_of_a_driver_sums_over_operations() -> None:
     with serving(200, servlet(GAUGES)) as address:
         for place in (address, f"{address}/", f"{address}/metrics/json/", f"{address}/proxy/app-1"):
             (sample,) = MetricsServlet(place, lambda: AT).poll()
@@ -118,7 +118,7 @@ def test_a_driver_is_asked_for_all_that_its_operations_come_to() -> None:
         (200, servlet({"app-1.driver.jvm.heap.used": 1}), "no metrics of the log"),
     ],
 )
-def test_who_does_not_answer_as_a_driver_does_is_named_in_one_line(status: int, body: bytes, problem: str) -> None:
+def test_another_server_is_an_error_in_one_line_with_its_address(status: int, body: bytes, problem: str) -> None:
     with serving(status, body) as address:
         result = dstl(address)
     assert result.exit_code == 1
@@ -128,7 +128,7 @@ def test_who_does_not_answer_as_a_driver_does_is_named_in_one_line(status: int, 
 
 
 @pytest.mark.parametrize("address", ["ftp://localhost:4040", "http://", "file:///etc/passwd"])
-def test_an_address_that_is_none_of_a_ui_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     assert dstl(address).output == f"Error: {address} is not the address of a UI, such as http://localhost:4040\n"
 
 
@@ -138,7 +138,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
     assert "secret" not in result.output
 
 
-def test_piped_it_is_a_line_for_each_batch(tmp_path: Path) -> None:
+def test_a_pipe_gets_a_line_for_each_batch(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
     lines = dstl("--once", file).output.splitlines()
@@ -163,7 +163,7 @@ class Scripted:
         return [Sample("a", AT, {"batch": 1})]
 
 
-def test_who_has_answered_before_may_fail_to_for_a_while_and_others_may_not() -> None:
+def test_a_source_may_fail_three_times_after_an_answer_and_never_before() -> None:
     waited: list[float] = []
     rounds = polled(Scripted("+---+----"), 2.5, waited.append, once=False)
     assert [len(next(rounds)) for _ in range(8)] == [1, 0, 0, 0, 1, 0, 0, 0]
@@ -174,7 +174,7 @@ def test_who_has_answered_before_may_fail_to_for_a_while_and_others_may_not() ->
         next(polled(Scripted("-"), 2.5, waited.append, once=False))
 
 
-def test_the_live_view_shows_what_is_and_what_was() -> None:
+def test_the_live_view_shows_current_and_past_values() -> None:
     board = Board()
     for number, size in enumerate((0, 500_000, 1_000_000)):
         board.add(Sample("clicks", AT, {"batch": number, "log_bytes": size, "barrier_wait_ms": None}))
@@ -187,19 +187,19 @@ def test_the_live_view_shows_what_is_and_what_was() -> None:
     assert "barrier wait time" in text
 
 
-def test_the_live_view_needs_rich_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rich_the_error_names_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
     with pytest.raises(MissingPackage, match="A live view needs the package rich"):
         Board()
 
 
-def test_numbers_are_written_with_their_units() -> None:
+def test_figures_have_their_units() -> None:
     assert [readable_bytes(of) for of in (0, 999, 1000, 1_234_567)] == ["0 bytes", "999 bytes", "1.0 kB", "1.2 MB"]
     assert (readable("barrier_wait_ms", 1200), readable("commits", 1200)) == ("1,200 ms", "1,200")
     assert readable("log_bytes", None) == "-"
 
 
-def test_a_sparkline_ends_with_the_newest_and_shows_what_is_more_than_nothing() -> None:
+def test_a_sparkline_ends_with_the_newest_value_and_distinguishes_small_ones_from_zero() -> None:
     assert sparkline([9, 0, 1, None, 100], 4) == "▁▂ █"
     assert sparkline([0, 0], 4) == "▁▁"
     assert sparkline([0, 50, 100], 4) == "▁▅█"
@@ -210,7 +210,7 @@ def _as_on_a_terminal() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_on_a_terminal_it_is_a_view_that_ends_well_when_interrupted(tmp_path: Path) -> None:
+def test_a_terminal_gets_a_view_that_an_interrupt_ends_with_exit_code_0(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
     leader, follower = pty.openpty()
@@ -233,7 +233,7 @@ def test_on_a_terminal_it_is_a_view_that_ends_well_when_interrupted(tmp_path: Pa
     assert "█" in shown.decode()
 
 
-def test_a_reader_who_has_seen_enough_ends_it_without_a_word(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_it_without_a_message(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, *range(1000))
     command = [sys.executable, "-m", "spark_dstl", "watch", "--once", str(file)]

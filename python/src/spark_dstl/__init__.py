@@ -45,40 +45,12 @@ if TYPE_CHECKING:
     from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
-    "CannotConvert",
-    "CannotExport",
-    "CannotProbe",
-    "CannotRollBack",
-    "Checkpoint",
-    "CheckpointNotFound",
-    "DamagedLog",
-    "DstlError",
-    "InvalidOption",
-    "InvalidProgress",
-    "JarNotFound",
-    "JarNotLoaded",
-    "JvmFailed",
-    "JvmOptions",
-    "MetricsListener",
-    "MissingLogObject",
-    "MissingPackage",
-    "NotWatchable",
-    "QueryMetrics",
-    "QuerySeemsToRun",
-    "Selection",
-    "StorageOptions",
-    "UnreadableState",
-    "UnreadableStorage",
-    "UnsupportedLog",
-    "UnsupportedSpark",
-    "__version__",
-    "conf",
-    "configure",
-    "configure_session",
-    "jar_path",
-    "metrics",
-    "open",
-]
+    "CannotConvert", "CannotExport", "CannotProbe", "CannotRollBack", "Checkpoint", "CheckpointNotFound", "DamagedLog",
+    "DstlError", "InvalidOption", "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions",
+    "MetricsListener", "MissingLogObject", "MissingPackage", "NotWatchable", "QueryMetrics", "QuerySeemsToRun",
+    "Selection", "StorageOptions", "UnreadableState", "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark",
+    "__version__", "conf", "configure", "configure_session", "jar_path", "metrics", "open",
+]  # fmt: skip
 
 if not TYPE_CHECKING:
 

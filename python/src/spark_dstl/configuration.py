@@ -25,10 +25,7 @@ _STATE = "org.apache.spark.sql.execution.streaming.state"
 
 
 class LogOptions(TypedDict, total=False):
-    """The options of the log as keywords. An option that is missing or None is not set.
-
-    `options.json` has the meaning, the limits and the default of each; a test compares both.
-    """
+    """The options of the log as keywords; None sets nothing. A test compares them with `options.json`."""
 
     enabled: bool | None
     storage: Literal["filesystem", "memory"] | None
@@ -69,21 +66,21 @@ def configure(
     spark = spark_dstl.configure(SparkSession.builder.appName("orders"), commit_timeout="5min").getOrCreate()
     ```
 
-    Call it before Spark starts: it adds the jar to `spark.jars`, which Spark reads when it starts its JVM. If a JVM
-    runs already (in a notebook, under `spark-submit`), that JVM must have been started with the jar, and `spark.jars`
-    is not changed. A Spark Connect server (`sc://`) is not checked; `configure_session` checks it.
+    Call it before Spark starts: it adds the jar to `spark.jars`, which Spark reads when it starts its JVM. A JVM that
+    already runs (in a notebook, under `spark-submit`) must have been started with the jar; `spark.jars` then does not
+    change. A Spark Connect server (`sc://`) is not checked; `configure_session` checks it.
 
     Spark's UI shows charts of the log on the page of each query, after those that
-    `spark.sql.streaming.ui.enabledCustomMetricList` of the builder names. A list of jars or charts in
-    `spark-defaults.conf` is replaced by the list of the builder: name these on the builder as well.
+    `spark.sql.streaming.ui.enabledCustomMetricList` of the builder names. The builder's lists of jars and charts
+    replace those in `spark-defaults.conf`: name these on the builder as well.
 
     `transform_with_state` is required for queries with `transformWithState` or `transformWithStateInPandas`. Spark
     accepts only its own provider for them; the settings name that provider, and the log works below it. All other
     stateful operators work too, without the metrics `dstl...` in the query's progress.
 
     `options` are the options of the log: `commit_timeout` is the option `commit.timeout` of docs/configuration.md, and
-    `dstl config --help` describes each of them. An option that is not given, or is None, is not set; Spark's
-    configuration or the default then decides.
+    `dstl config --help` describes each. An omitted option, or None, leaves the value to Spark's configuration or the
+    default.
 
     Raises `InvalidOption` for an invalid value; `UnsupportedSpark` if Spark is missing or this release does not support
     it; `JarNotLoaded` if a JVM runs without the jar; `JarNotFound`; `TypeError` for a session in place of a builder.
@@ -127,7 +124,7 @@ def configure_session(
     installed_line()
     settings = _session_settings(transform_with_state, options)
     line_of(session.version, "Spark", "is what this session runs on")
-    # A session of Spark Connect has no sparkContext.
+    # A session of Spark Connect has no `sparkContext`.
     if hasattr(session, "sparkContext"):
         check_jvm(running_jvm())
     else:
@@ -170,7 +167,7 @@ def conf(
 
 
 def _session_settings(transform_with_state: bool, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of a session; all of them can be changed while it runs."""
+    """Return the settings that can be changed in a running session."""
     provider = "RocksDBStateStoreProvider" if transform_with_state else "dstl.DstlStateStoreProvider"
     return {
         "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.{provider}",
@@ -181,18 +178,18 @@ def _session_settings(transform_with_state: bool, options: Mapping[str, Any]) ->
 
 
 def _options_of(builder: SparkSession.Builder) -> dict[str, Any]:
-    # Neither Spark's builder nor that of Spark Connect has a public way to ask what has been set.
+    # The builders of Spark and of Spark Connect have no public way to read settings.
     return dict(getattr(builder, "_options", {}))
 
 
 def _uses_connect_server(builder: SparkSession.Builder) -> bool:
-    """Say whether the session's JVM is a Spark Connect server somewhere else, not one that this process starts."""
+    """Whether the session's JVM is a Spark Connect server that this process does not start."""
     remote = _options_of(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(remote).startswith("sc://") or getattr(builder, "_channel_builder", None) is not None
 
 
 def _with_jar(jars: str, jar: str) -> str:
-    """Return the list `jars` with `jar` in it, which Spark must not be about to overlook."""
+    """Return the list `jars` with `jar` in it. Raises `JarNotLoaded` if Spark would ignore the list."""
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     preferred = [value for flag, value in pairwise(arguments) if flag == "--jars"]
     if preferred and Path(jar).name not in {PurePosixPath(entry).name for entry in preferred[-1].split(",")}:

@@ -12,7 +12,7 @@ PROBE = "probe"
 
 
 def needed(module: str, purpose: str, extra: str = INSPECT) -> Any:
-    """Return the module. If it is not there, raise `MissingPackage`, which names the extra to install."""
+    """Return the module. Raises `MissingPackage`, which names the extra to install, if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -7,23 +7,23 @@ class DstlError(Exception):
 
 
 class InvalidOption(DstlError, ValueError):
-    """An option has a value that it cannot take; the message names the option, the value and what is allowed."""
+    """An option has an invalid value; the message names the option, the value and the allowed values."""
 
 
 class UnsupportedSpark(DstlError, RuntimeError):
-    """Spark is missing, or not one that this release works with; the message names what was found and where."""
+    """Spark is missing, or this release does not support it; the message names the found version and its place."""
 
 
 class JarNotFound(DstlError, FileNotFoundError):
-    """The jar is not where it should be."""
+    """The jar is missing; the message names its path."""
 
 
 class InvalidProgress(DstlError, ValueError):
-    """What should be the progress of a streaming query is not; the message names the place and shows its beginning."""
+    """The input is not the progress of a streaming query; the message names its place and quotes its beginning."""
 
 
 class MissingPackage(DstlError, ImportError):
-    """A Python package that only some functions need is not installed; the message says how to get it."""
+    """An optional Python package is not installed; the message has the command that installs it."""
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(
@@ -32,25 +32,25 @@ class MissingPackage(DstlError, ImportError):
 
 
 class NotWatchable(DstlError, RuntimeError):
-    """What is to be watched is not there, or not what it should be; the message names the place."""
+    """The file or address to watch cannot be read, or is not one of a query; the message names it."""
 
 
 class JarNotLoaded(DstlError, RuntimeError):
-    """Spark runs already, and was started without the jar or with that of another release."""
+    """The running Spark was started without the jar, or with the jar of another release."""
 
 
 class CheckpointNotFound(DstlError, FileNotFoundError):
-    """There is no checkpoint of a query at the path; the message names what was looked for."""
+    """The path has no checkpoint of a query; the message names the missing object."""
 
 
 class UnreadableStorage(DstlError, OSError):
-    """Storage did not answer, or refused; the message names the place and what storage said."""
+    """Storage did not answer, or rejected the request; the message names the place and has the answer."""
 
 
 class DamagedLog(DstlError):
-    """A stored object is not what was written. Nothing of it is used.
+    """A stored object is damaged. Nothing of it is used.
 
-    `file` and `offset` (bytes from the object's start) say where, `damage` what is wrong.
+    `file` and `offset` (in bytes) are the place, `damage` the description.
     """
 
     def __init__(self, file: str, offset: int, damage: str) -> None:
@@ -64,36 +64,36 @@ class DamagedLog(DstlError):
 
 
 class UnsupportedLog(DstlError):
-    """A later release wrote the object, or it is larger than anything that is written; it is not damaged."""
+    """A later release wrote the object, or it is larger than the limit; it is not damaged."""
 
 
 class MissingLogObject(DstlError, FileNotFoundError):
-    """An object that another one names is not there."""
+    """An object that another object names does not exist."""
 
 
 class JvmFailed(DstlError):
-    """The Java process that reads state did not start, or ended too early; the message says what it last said."""
+    """The Java process that reads state did not start, or ended early; the message has its last output."""
 
 
 class UnreadableState(DstlError):
-    """Spark's classes could not read the state, or do not know what was asked for; the message has what they say."""
+    """Spark's classes could not read the state, or the selection does not exist; the message has their error."""
 
 
 class QuerySeemsToRun(DstlError):
-    """A query seems to be at work on a checkpoint that was to be changed; the message says what that rests on."""
+    """A query seems to run on a checkpoint that a command would change; the message names the sign."""
 
 
 class CannotRollBack(DstlError):
-    """The query cannot be rolled back to the batch; the message says why, and to which it can be."""
+    """The query cannot be rolled back to the batch; the message says why, and names another batch."""
 
 
 class CannotExport(DstlError):
-    """The checkpoint cannot be exported, or not to that place; the message says why, and what to do."""
+    """The checkpoint cannot be exported to that place; the message says why, and what to do."""
 
 
 class CannotProbe(DstlError, OSError):
-    """Storage refused, or did not answer, what a probe asked of it; the message names the place and what it said."""
+    """Storage rejected or did not answer requests of a probe; the message names the place and has the answer."""
 
 
 class CannotConvert(DstlError):
-    """The checkpoint cannot be converted, or not to that place; the message says why, and what to do."""
+    """The checkpoint cannot be converted to that place; the message says why, and what to do."""

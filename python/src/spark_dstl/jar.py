@@ -25,8 +25,8 @@ def jar_path(spark: str | None = None) -> Path:
     `spark` is that Spark's version, such as `4.2` or `4.2.1`; by default that of the installed PySpark.
 
     If the package is in an archive, such as a wheel given with `--py-files`, the jar is unpacked once into the user's
-    cache, `~/.cache/spark-dstl` or below `XDG_CACHE_HOME`; where nothing can be written there, into a temporary
-    directory that stays.
+    cache, `~/.cache/spark-dstl` or below `XDG_CACHE_HOME`; if that is not writable, into a temporary directory that
+    stays.
 
     The environment variable `SPARK_DSTL_JAR` names another jar, such as a build of your own, which must be for that
     Spark. Raises `JarNotFound` if there is no file at that place, and `UnsupportedSpark` if there is no jar for that
@@ -53,7 +53,7 @@ def _package() -> "Traversable":
 
 
 def _unpacked(shipped: "Traversable") -> Path:
-    """Return a copy of `shipped` on disk; its directory is named after its content, so that it is never another's."""
+    """Return a copy of `shipped` on disk, in a directory that is named by its content."""
     content = shipped.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     try:
@@ -75,7 +75,7 @@ def _temporary(name: str, content: bytes) -> Path:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write a file in one step, so that another process sees all of it or nothing."""
+    """Write a file that appears as a whole."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as temporary:
         temporary.write(content)

@@ -20,18 +20,18 @@ def running_jvm() -> Any:
     """Return py4j's view of the JVM of this process's Spark, or None if none is running."""
     from pyspark import util
 
-    # Before 4.0 there was no PySpark without a JVM.
+    # Since 4.0 there is a PySpark without a JVM.
     if hasattr(util, "is_remote_only") and util.is_remote_only():
         return None
     from pyspark import SparkContext
 
     if _under_spark_submit():
-        # The JVM is there before Python. Asking it anything connects to it; before 4.0 it could not be asked anything.
+        # The JVM runs before Python. A call connects to it; before 4.0 there is no such call.
         if hasattr(SparkContext, "getSystemProperty"):
             SparkContext.getSystemProperty("java.version")
         else:
             SparkContext._ensure_initialized()
-    # A session would be a public way to it, but a JVM may run without one: before the first, and after `stop`.
+    # A session is the public way to the JVM, but a JVM may run without one: before the first, and after `stop`.
     return SparkContext._jvm
 
 
@@ -40,10 +40,10 @@ def check_jvm(jvm: Any) -> None:
     from py4j.java_gateway import JavaPackage
 
     release = getattr(jvm, f"{_PACKAGE}.DstlRelease")
-    # py4j takes the name of a class that it does not find for that of a package.
+    # py4j returns a package for the name of a class that does not exist.
     found = None if isinstance(release, JavaPackage) else release.version()
     if found == __version__:
-        # Some other line's, perhaps, of the same release.
+        # It may be the jar for another Spark.
         mismatch = release.mismatch()
         if mismatch is None:
             return
@@ -53,16 +53,13 @@ def check_jvm(jvm: Any) -> None:
 
 
 def check_connect_server(session: "SparkSession") -> None:
-    """Raise `JarNotLoaded` unless the server of this Spark Connect session has the jar.
-
-    Its release is not asked for: that would take a job.
-    """
+    """Raise `JarNotLoaded` unless the server of this Spark Connect session has the jar, of any release."""
     from pyspark.errors import AnalysisException
 
     try:
         _ = session.sql(f"SELECT java_method('{_PACKAGE}.DstlRelease', 'version')").schema
     except AnalysisException as error:
-        # Before 4.0 it was called that of an error's class.
+        # `getErrorClass` is the name before 4.0.
         condition = error.getCondition() if hasattr(error, "getCondition") else error.getErrorClass()
         if condition != _NOT_FOUND:
             raise
@@ -82,7 +79,7 @@ def _way_out() -> str:
 
 
 def _under_spark_submit() -> bool:
-    """Say whether `spark-submit`, `pyspark` or a notebook's kernel started the JVM and then this process."""
+    """Whether `spark-submit`, `pyspark` or a notebook's kernel started the JVM and then this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

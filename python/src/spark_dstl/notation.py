@@ -13,12 +13,12 @@ _LARGEST = 2**63 - 1
 
 
 def milliseconds(text: str) -> int | None:
-    """Return how long `text` is, such as `10min` or `500ms`; None if it is not a duration. A plain number counts ms."""
+    """Return the duration `text`, such as `10min` or `500ms`; None if it is none. A plain number is milliseconds."""
     return _scaled(text, _MILLISECONDS)
 
 
 def size_in_bytes(text: str) -> int | None:
-    """Return how much `text` is, such as `64k` or `100m`; None if it is not a size. A plain number counts bytes."""
+    """Return the size `text`, such as `64k` or `100m`; None if it is none. A plain number is bytes."""
     return _scaled(text, _BYTES)
 
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of the log: what they are called in Python, and which values they take.
 
-The list itself is `options.json`, which is generated from the options class of the JVM side, so that one place says
-what an option is called, what it defaults to and what it accepts.
+`options.json` lists them; it is generated from the options class of the JVM side.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -47,14 +46,15 @@ def spark_settings(given: Mapping[str, Any]) -> dict[str, str]:
 def all_options() -> tuple["Option", ...]:
     """Return every option there is, in the order of the reference."""
     entries = json.loads(resources.files("spark_dstl").joinpath("options.json").read_text(encoding="utf-8"))
-    return tuple(Option.from_json(entry) for entry in entries)
+    renamed = {"defaultText": "default_text", "min": "minimum", "max": "maximum"}
+    return tuple(Option(**{renamed.get(name, name): value for name, value in entry.items()}) for entry in entries)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One entry of `options.json`; `default`, `minimum` and `maximum` are written as a value would be.
+    """One entry of `options.json`; `default`, `minimum` and `maximum` are in the notation of a value.
 
-    Where `default` is None it is not a constant, and `default_text` says in words how it comes about.
+    If `default` is None it is not a constant, and `default_text` describes it.
     """
 
     key: str
@@ -64,21 +64,7 @@ class Option:
     default_text: str = ""
     minimum: str | None = None
     maximum: str | None = None
-    values: tuple[str, ...] = ()
-
-    @staticmethod
-    def from_json(entry: Mapping[str, Any]) -> "Option":
-        """Return the option that one object of `options.json` describes."""
-        return Option(
-            key=entry["key"],
-            type=entry["type"],
-            doc=entry["doc"],
-            default=entry["default"],
-            default_text=entry["defaultText"],
-            minimum=entry.get("min"),
-            maximum=entry.get("max"),
-            values=tuple(entry.get("values") or ()),
-        )
+    values: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -86,14 +72,14 @@ class Option:
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.key).replace(".", "_").lower()
 
     def convert(self, value: object) -> str:
-        """Return `value` as Spark is to be given it, or raise `InvalidOption`."""
+        """Return `value` in Spark's notation, or raise `InvalidOption`."""
         text = _text(value, _KINDS[self.type].python_types)
         if text is None or not self._takes(text):
             raise InvalidOption(f"{self.name} cannot be {value!r}: it must be {self.allowed()}")
         return text
 
     def allowed(self) -> str:
-        """Say in a few words which values are allowed."""
+        """Return in words which values are allowed."""
         if self.values:
             return "one of " + ", ".join(self.values)
         limits = {"at least": self.minimum, "at most": self.maximum}
@@ -103,15 +89,11 @@ class Option:
     def _takes(self, text: str) -> bool:
         if self.values:
             return text.lower() in self.values
-        number_of = _KINDS[self.type].number
-        if number_of is None:
-            return _KINDS[self.type].takes(text)
-        number, low, high = (None if t is None else number_of(t) for t in (text, self.minimum, self.maximum))
+        kind = _KINDS[self.type]
+        if kind.number is None:
+            return kind.takes(text)
+        number, low, high = (None if t is None else kind.number(t) for t in (text, self.minimum, self.maximum))
         return number is not None and (low is None or low <= number) and (high is None or number <= high)
-
-
-def _boolean(text: str) -> bool:
-    return text.lower() in ("true", "false")
 
 
 def _integer(text: str) -> int | None:
@@ -119,7 +101,7 @@ def _integer(text: str) -> int | None:
 
 
 def _absolute_directory(text: str) -> bool:
-    """Say whether Hadoop's `Path` makes an absolute path of `text`, one that does not climb out of the root."""
+    """Whether Hadoop's `Path` makes an absolute path of `text`, without `..` that leave the root."""
     path = re.sub(r"^[^:/]+:", "", text)
     path = re.sub(r"^//[^/]+", "", path)
     steps = [{"": 0, ".": 0, "..": -1}.get(name, 1) for name in path.split("/")]
@@ -128,7 +110,7 @@ def _absolute_directory(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What the values of a type look like: in words, as Python objects other than strings, and as a number."""
+    """The values of a type: in words, as Python types other than `str`, and as a number."""
 
     description: str
     python_types: tuple[type, ...] = ()
@@ -137,7 +119,7 @@ class _Kind:
 
 
 _KINDS = {
-    "boolean": _Kind("true or false", (bool,), takes=_boolean),
+    "boolean": _Kind("true or false", (bool,), takes=lambda text: text.lower() in ("true", "false")),
     "bytes": _Kind("a size such as 512k, 100m or 1g, or a number of bytes", (int,), notation.size_in_bytes),
     "duration": _Kind(
         "a duration such as 500ms, 10s or 5min, or a number of milliseconds", (int, timedelta), notation.milliseconds

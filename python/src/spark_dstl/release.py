@@ -12,11 +12,11 @@ from spark_dstl.version import __version__
 
 @dataclass(frozen=True)
 class SparkLine:
-    """A minor release of Spark that there is a jar for.
+    """A minor release of Spark with a jar.
 
-    `name` is that of the release, such as `4.2`; `version` the patch release that the jar was compiled against and
-    tested with; `scala` the Scala that this comes with. `reads` says whether its classes can read a state outside of a
-    query, and `converts` whether they can write one anew, as conversion does.
+    `name` is the release, such as `4.2`; `version` the patch release that the jar is compiled against and tested with;
+    `scala` its Scala. `reads` is whether its classes can read state outside of a query, and `converts` whether they can
+    write it.
     """
 
     name: str
@@ -27,11 +27,11 @@ class SparkLine:
 
     @property
     def jar(self) -> str:
-        """The name of the jar for it."""
+        """The name of its jar."""
         return f"spark-dstl-spark{self.name}_{self.scala}-{__version__}.jar"
 
     def has(self, version: str) -> bool:
-        """Say whether a version of Spark is of this line."""
+        """Whether a version of Spark is of this line."""
         return version == self.name or version.startswith(f"{self.name}.")
 
 
@@ -53,7 +53,7 @@ _CORE = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<spark>.+)\.jar")
 def installed_line() -> SparkLine:
     """Return the line of the Spark that PySpark would start.
 
-    Raises `UnsupportedSpark` unless PySpark is there, and it and that Spark are of one line, which has a jar.
+    Raises `UnsupportedSpark` unless PySpark and that Spark are of one line with a jar.
     """
     try:
         import pyspark
@@ -71,9 +71,9 @@ def installed_line() -> SparkLine:
 
 
 def spark_in(jars: Path, where: str) -> SparkLine | None:
-    """Return the line of the Spark whose jars are in that directory, None if there is none.
+    """Return the line of the Spark whose jars are in a directory; None if there is none.
 
-    Raises `UnsupportedSpark` if it has no jar, with `where` as the end of the sentence that names it.
+    Raises `UnsupportedSpark`, which ends in `where`, if there is no jar for it.
     """
     found = [match for jar in jars.glob("spark-core_*.jar") if (match := _CORE.fullmatch(jar.name))]
     if not found:
@@ -88,9 +88,9 @@ def spark_in(jars: Path, where: str) -> SparkLine | None:
 
 
 def line_of(version: str, what: str, where: str) -> SparkLine:
-    """Return the line that a version of Spark is of.
+    """Return the line of a version of Spark.
 
-    Raises `UnsupportedSpark` if it has no jar, with `what` and `where` around the version.
+    Raises `UnsupportedSpark`, with `what` and `where` around the version, if there is no jar for it.
     """
     for line in LINES:
         if line.has(version):

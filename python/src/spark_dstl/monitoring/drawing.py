@@ -6,10 +6,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from spark_dstl.dependencies import MONITORING, needed
-from spark_dstl.monitoring.query_metrics import QueryMetrics
 from spark_dstl.monitoring.readable import readable_bytes
 from spark_dstl.monitoring.summary import PARTS, TIMES, Run, grouped, mean
 
@@ -27,7 +27,7 @@ _COLOURS = {
 }
 _LOG, _SNAPSHOTS, _WAITS, _REPLAY = "#4c78a8", "#d1495b", "#e0a458", "#54a24b"
 _SIZE = (9.0, 3.6)
-# As many as can be told apart; more are shown as means of neighbours.
+# More bars than these cannot be distinguished: each is then a mean of neighbours.
 _MOST_BARS = 180
 _TEXT = {
     "font.family": "sans-serif",
@@ -39,15 +39,15 @@ _TEXT = {
 
 
 def batch_times(run: Run) -> str:
-    """Draw what each batch took, in parts one on the other."""
+    """Draw the time of each batch, as a bar of its parts."""
 
     def draw(axes: Axes) -> None:
         groups = grouped(run, _MOST_BARS)
         places = [group[0].batch for group in groups]
         width = max(1, len(groups[0]))
         below = [0.0] * len(groups)
-        parts: dict[str, list[float]] = {name: [mean(group, _field(name)) for group in groups] for name in PARTS}
-        whole = [mean(group, _field("batch_ms")) for group in groups]
+        parts: dict[str, list[float]] = {name: [mean(group, attrgetter(name)) for group in groups] for name in PARTS}
+        whole = [mean(group, attrgetter("batch_ms")) for group in groups]
         parts["rest"] = [max(0.0, all_ - sum(of)) for all_, *of in zip(whole, *parts.values(), strict=True)]
         for name, heights in parts.items():
             words = TIMES.get(name, "rest")
@@ -63,7 +63,7 @@ def batch_times(run: Run) -> str:
 
 
 def distributions(run: Run) -> str:
-    """Draw which share of batches took longer than a time, for batches and for what they consist of."""
+    """Draw the share of batches that took longer than a time, for batches and their parts."""
 
     def draw(axes: Axes) -> None:
         for name in ("batch_ms", "tasks_ms", "commit_ms", "planning_ms", "offsets_write_ms"):
@@ -83,7 +83,7 @@ def distributions(run: Run) -> str:
 
 
 def log_size(run: Run) -> str:
-    """Draw how large the log was, and what was written for snapshots."""
+    """Draw the size of the log, and the bytes written for snapshots."""
 
     def draw(axes: Axes, below: Axes) -> None:
         reported = [batch for batch in run.batches if batch.log_bytes is not None]
@@ -107,7 +107,7 @@ def log_size(run: Run) -> str:
 
 
 def waits_and_replay(run: Run) -> str:
-    """Draw how long tasks waited for memory, and what was read to rebuild stores."""
+    """Draw the back-pressure on tasks, and the bytes read to rebuild stores."""
 
     def draw(axes: Axes) -> None:
         waited = {batch.batch: batch.back_pressure_ms for batch in run.batches if batch.back_pressure_ms}
@@ -127,14 +127,6 @@ def waits_and_replay(run: Run) -> str:
     return _svg(draw, f"waits {run.query_id}")
 
 
-def _field(name: str) -> Callable[[QueryMetrics], int | None]:
-    def value(batch: QueryMetrics) -> int | None:
-        found: int | None = getattr(batch, name)
-        return found
-
-    return value
-
-
 def _legend(axes: Axes, *others: Axes) -> None:
     drawn = [each.get_legend_handles_labels() for each in (axes, *others)]
     handles = [handle for found, _ in drawn for handle in found]
@@ -143,12 +135,10 @@ def _legend(axes: Axes, *others: Axes) -> None:
 
 
 def _svg(draw: Callable[..., None], salt: str, panels: tuple[int, ...] = (1,)) -> str:
-    """Return an SVG element whose names clash with those of no other that has another salt.
-
-    `panels` are the heights of the charts in it, one below the other, as shares of the whole.
-    """
-    matplotlib, figure_type = _matplotlib()
-    # What is the same for all is drawn the same for the same figures, whatever a user has configured.
+    """Return an SVG element. `salt` makes its names unique in a page; `panels` are the heights of its charts."""
+    matplotlib = needed("matplotlib", "A report", MONITORING)
+    figure_type = needed("matplotlib.figure", "A report", MONITORING).Figure
+    # The configuration of a user does not change the drawing.
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_TEXT, "svg.hashsalt": salt}):
         figure = figure_type(figsize=_SIZE, layout="constrained")
         draw(*figure.subplots(len(panels), sharex=True, squeeze=False, height_ratios=panels)[:, 0])
@@ -156,12 +146,7 @@ def _svg(draw: Callable[..., None], salt: str, panels: tuple[int, ...] = (1,)) -
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     element = text[text.index("<svg") :]
-    # No link refers to these, and they are the same in each chart.
+    # No link refers to these ids, and each chart has them.
     element = re.sub(r' id="[A-Za-z]+[A-Za-z0-9.]*_\d+"', "", element)
-    # The page says how large it is.
+    # The page sets the size.
     return re.sub(r' (?:width|height)="[\d.]+pt"', "", element, count=2)
-
-
-def _matplotlib() -> tuple[Any, Any]:
-    figure = needed("matplotlib.figure", "A report", MONITORING).Figure
-    return needed("matplotlib", "A report", MONITORING), figure

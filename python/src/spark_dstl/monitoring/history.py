@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LONGEST_LINE = 16 * 1024 * 1024
-"""The progress of a batch is some kilobytes; a line that is longer than this, in bytes, is something else."""
+"""In bytes. The progress of a batch has some kilobytes."""
 
 _PARQUET_MAGIC = b"PAR1"
 
@@ -37,7 +37,7 @@ def table_of(metrics: Iterable[QueryMetrics]) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write a table to a file, which is replaced as a whole if it is there."""
+    """Write a table to a file, and replace an existing file in one step."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         _pyarrow().parquet.write_table(table, partial)
@@ -47,24 +47,23 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def read_history(path: Path) -> list[QueryMetrics]:
-    """Return the batches that a file tells of: lines of progress in JSON, or Parquet of `MetricsListener`.
+    """Return the batches in a file: lines of progress in JSON, or Parquet of `MetricsListener`.
 
-    A last line without an end is left out, as somebody may be writing it. Raises `InvalidProgress` with the place if
-    the file holds anything else, `MissingPackage` if it is Parquet and pyarrow is not installed, and `OSError` if it
-    cannot be read.
+    A last line without an end is ignored: it may be incomplete. Raises `InvalidProgress` with the place if the file
+    holds anything else, `MissingPackage` if it is Parquet and pyarrow is not installed, and `OSError` if it cannot be
+    read.
     """
     with path.open("rb") as file:
-        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
-    if is_parquet:
-        return _read_parquet(path)
-    with path.open("rb") as file:
+        if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            return _read_parquet(path)
+        file.seek(0)
         return [batch for _, _, batch in progress_lines(file, path)]
 
 
 def progress_lines(file: typing.BinaryIO, path: Path, before: int = 0) -> Iterator[tuple[int, int, QueryMetrics]]:
-    """Yield the batches from where `file` is on until its last whole line, as `(place, lines, batch)`.
+    """Yield `(offset, lines, batch)` for each whole line from the position of `file` on.
 
-    `place` is where the batch ends, in bytes, and `lines` how many lines end there, `before` of which were read before.
+    `offset` is the end of the line in bytes, and `lines` its number, of which `before` were read earlier.
     """
     number = before
     while line := file.readline(LONGEST_LINE):

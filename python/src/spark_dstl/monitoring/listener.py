@@ -33,14 +33,14 @@ class MetricsListener(StreamingQueryListener):
     spark.streams.addListener(listener)
     ```
 
-    It can be asked at any time, from any thread, and works in sessions with a JVM and in those of Spark Connect. Spark
-    tells a listener late when it is busy, and drops what it cannot keep: the history may have gaps.
+    It is thread-safe, and works in sessions with a JVM and of Spark Connect. A busy Spark calls listeners late and
+    drops events, so the history may have gaps.
 
-    `limit` is how many batches are kept; older ones go. With `progress_file`, the whole progress of each batch is
-    appended there as well, a line of JSON each, for `dstl watch` and `dstl report`; the file only grows.
+    `limit` is the number of batches that are kept, the newest. With `progress_file`, the listener also appends the
+    whole progress of each batch to that file, one line of JSON each, for `dstl watch` and `dstl report`.
 
-    Raises `InvalidOption` for a limit below 1, and `OSError` if the file cannot be appended to. What goes wrong with it
-    later is logged by Spark, and the query continues.
+    Raises `InvalidOption` for a limit below 1, and `OSError` if the file cannot be appended to. Spark logs a later
+    error of the file, and the query continues.
     """
 
     def __init__(self, *, limit: int = 10_000, progress_file: str | os.PathLike[str] | None = None) -> None:
@@ -54,29 +54,29 @@ class MetricsListener(StreamingQueryListener):
 
     @property
     def metrics(self) -> tuple[QueryMetrics, ...]:
-        """The batches that are kept, the oldest first."""
+        """The kept batches, the oldest first."""
         with self._lock:
             return tuple(self._kept)
 
     def table(self) -> pa.Table:
-        """Return the batches that are kept as a table, a column for each field of `QueryMetrics`.
+        """Return the kept batches as a table, with a column for each field of `QueryMetrics`.
 
         Raises `MissingPackage` if pyarrow is not installed.
         """
         return table_of(self.metrics)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write that table to a Parquet file at `path`, which `dstl report` reads. One that is there is replaced.
+        """Write the table to a Parquet file at `path`, which `dstl report` reads; replace an existing file.
 
         Raises `MissingPackage` if pyarrow is not installed, and `OSError` if the file cannot be written.
         """
         write_parquet(self.table(), Path(path))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Spark starts a query: nothing is to be kept of it yet."""
+        """Do nothing when a query starts."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Keep what Spark tells of a batch."""
+        """Keep the figures of a batch."""
         progress = event.progress
         found = QueryMetrics.from_progress(progress)
         with self._lock:
@@ -86,7 +86,7 @@ class MetricsListener(StreamingQueryListener):
                     lines.write(f"{' '.join(progress.json.split())}\n")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Spark has found nothing to do."""
+        """Do nothing for an idle trigger."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Spark has ended a query; what it did is kept."""
+        """Keep the batches of a query that ends."""

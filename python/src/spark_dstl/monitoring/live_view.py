@@ -20,7 +20,7 @@ _LINE_WIDTH = 40
 
 
 class Board:
-    """Remembers the newest samples of each query or process, and shows them as tables.
+    """Keeps the newest samples of each query or process, and shows them as tables.
 
     Raises `MissingPackage` if rich is not installed.
     """
@@ -30,11 +30,11 @@ class Board:
         self._kept: dict[str, deque[Sample]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
 
     def add(self, sample: Sample) -> None:
-        """Remember a sample; the oldest of its query goes when there are many."""
+        """Keep a sample, and drop the oldest of its query above a limit."""
         self._kept[sample.of].append(sample)
 
     def show(self) -> Group:
-        """Return what a console of rich prints: a table for each query or process."""
+        """Return what rich prints: a table for each query or process."""
         from rich.console import Group
         from rich.text import Text
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """The figures of one batch. Times are in milliseconds, sizes in bytes; what to make of them is in docs/metrics.md.
+    """The figures of one batch. Times are in milliseconds, sizes in bytes; docs/metrics.md explains them.
 
-    The figures of the log are None where they are not reported: without stateful operators, and where the log is below
-    the name of Spark's own provider. Those from `barrier_wait_ms` on are about the batch before, or the one before
-    that, as the barrier comes after the tasks that report.
+    The figures of the log are None for a query without stateful operators, and for one with the name of Spark's own
+    provider. The figures from `barrier_wait_ms` on are of the previous batch or the one before it, because the barrier
+    follows the tasks that report.
     """
 
     query_id: str
@@ -30,7 +30,7 @@ class QueryMetrics:
     run_id: str
     """Of this start of the query."""
     name: str | None
-    """The query's name, if it was given one."""
+    """The query's name; None without one."""
     batch: int
     """The number of the batch."""
     started_at: datetime
@@ -41,34 +41,34 @@ class QueryMetrics:
     batch_ms: int
     """The whole batch, from trigger to end."""
     source_ms: int
-    """Asking the sources what is new."""
+    """Getting the new offsets of the sources."""
     planning_ms: int
     """Planning the batch's query."""
     offsets_write_ms: int
     """Writing the entry `offsets/N`."""
     tasks_ms: int
-    """Running the batch: its jobs, with all that the sink does."""
+    """Running the batch: its jobs, with the writes of the sink."""
     commit_ms: int
     """The commit: the barrier, and writing the entry `commits/N`."""
 
     state_rows: int
     """Rows in the state of all operators."""
     state_memory_bytes: int
-    """What the state's stores take in the executors' memory."""
+    """Memory of the state's stores in executors."""
 
     seal_ms: int | None
-    """What tasks took at their end to hand over what they wrote, added up over tasks."""
+    """Sealing at the end of tasks, summed over tasks."""
     back_pressure_ms: int | None
-    """How long tasks waited because too much was on its way to storage, added up over tasks."""
+    """The wait of tasks for uploads in flight, summed over tasks."""
     replayed_segments: int | None
     """Changelogs read from the log to rebuild stores."""
     replayed_bytes: int | None
-    """The bytes of these."""
+    """Bytes of these changelogs."""
     replayed_records: int | None
-    """Change records that stores replayed when they were loaded."""
+    """Change records that stores replayed while loading."""
 
     barrier_wait_ms: int | None
-    """The barrier's wait until everything was durable."""
+    """The barrier's wait until all changes were durable."""
     commit_entry_write_ms: int | None
     """Writing the commit entry, hedged attempts included."""
     commit_entry_bytes: int | None
@@ -78,33 +78,33 @@ class QueryMetrics:
     uploaded_bytes: int | None
     """Bytes of the batch's changes in data files."""
     segments: int | None
-    """Stores' changelogs of the batch, and what else belongs to their versions."""
+    """Segments of the batch: changelogs, and other parts of the stores' versions."""
     log_bytes: int | None
-    """The size of the log: the commit entries that stand, and the changes that they name in data files."""
+    """The size of the log: retained commit entries, and the changes that they name in data files."""
     snapshots: int | None
-    """Snapshots of stores that the commit entry is the first to hold."""
+    """Snapshots of stores that are new in the commit entry."""
     snapshot_bytes: int | None
     """Bytes written for these snapshots."""
 
     @staticmethod
     def from_progress(progress: Mapping[str, Any] | str) -> QueryMetrics:
-        """Read a `StreamingQueryProgress`: `progress` is the object itself, its JSON, or what was parsed of that.
+        """Read a `StreamingQueryProgress`: `progress` is the object, its JSON, or the parsed JSON.
 
-        Raises `InvalidProgress` if it is something else.
+        Raises `InvalidProgress` for anything else.
         """
         try:
             if isinstance(progress, Mapping):
                 return _read(progress)
-            # That of a listener's event in PySpark 3.5 is no mapping, but has its JSON.
+            # In PySpark 3.5 the progress of a listener's event is no mapping, but has its JSON.
             return _read(json.loads(progress if isinstance(progress, str) else progress.json))
         except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise InvalidProgress(f"not the progress of a streaming query: {_short(progress)}") from error
 
 
 def metrics(query: StreamingQuery | ConnectQuery) -> QueryMetrics | None:
-    """Return the figures of the newest batch that `query` has ended, or None if it has not ended any yet.
+    """Return the figures of the newest finished batch of `query`; None before the end of its first batch.
 
-    Works for queries of a session with a JVM and for those of Spark Connect, and costs one question to the driver.
+    Works for queries of a session with a JVM and of Spark Connect, with one request to the driver.
 
     ```python
     newest = spark_dstl.metrics(query)
@@ -127,7 +127,7 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
 
     def reported(name: str) -> int | None:
         values = [operator["customMetrics"][name] for operator in operators if name in operator["customMetrics"]]
-        # What belongs to the whole query is reported by one operator alone.
+        # One operator alone reports the figures of the whole query.
         return sum(map(int, values)) if values else None
 
     name = progress.get("name")
@@ -137,9 +137,9 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         name=None if name is None else str(name),
         batch=int(progress["batchId"]),
         started_at=datetime.fromisoformat(str(progress["timestamp"]).replace("Z", "+00:00")),
-        # For a query of Spark Connect they are not added up.
+        # Spark Connect has no sum.
         input_rows=sum(int(source["numInputRows"]) for source in progress["sources"]),
-        # The same as `triggerExecution` of the durations, where Spark now and then leaves that out; 3.5 has that alone.
+        # Spark 3.5 has `triggerExecution` alone; later releases sometimes omit it, and repeat it as `batchDuration`.
         batch_ms=int(progress["batchDuration"] if "batchDuration" in progress else durations["triggerExecution"]),
         source_ms=took("latestOffset", "getOffset", "getBatch"),
         planning_ms=took("queryPlanning"),

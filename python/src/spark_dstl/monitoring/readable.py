@@ -8,7 +8,7 @@ _STEPS = " ▁▂▃▄▅▆▇█"
 
 
 def readable(name: str, value: int | None) -> str:
-    """Return the value of a figure with its unit, in which its name ends; a dash if there is none."""
+    """Return the value of a figure with the unit that ends its name; a dash for None."""
     if value is None:
         return "-"
     if name.endswith("_bytes"):
@@ -19,7 +19,7 @@ def readable(name: str, value: int | None) -> str:
 
 
 def readable_bytes(value: float) -> str:
-    """Return so many bytes in the unit in which they are a number below 1,000."""
+    """Return a number of bytes in the unit that makes it less than 1,000."""
     power = 0
     while abs(value) >= 1000 and power < len(_BYTES) - 1:
         value, power = value / 1000, power + 1
@@ -27,17 +27,17 @@ def readable_bytes(value: float) -> str:
 
 
 def label(name: str) -> str:
-    """Return the name of a figure in words, with what it is in place of its unit."""
+    """Return the name of a figure in words."""
     return re.sub("_ms$", " time", re.sub("_bytes$", " size", name)).replace("_", " ")
 
 
 def sparkline(values: list[int | None], width: int) -> str:
-    """Draw the newest values, a character each, from nothing to the largest of them; a blank where there is none."""
+    """Draw the newest values, one character each, from 0 to the largest; a blank for None."""
     shown = values[-width:]
     largest = max((value for value in shown if value is not None), default=0)
     return "".join(" " if value is None else _STEPS[_level(value, largest)] for value in shown)
 
 
 def _level(value: int, largest: int) -> int:
-    # However little it is beside the largest, it is more than nothing.
+    # A small value does not look like 0.
     return 1 if largest <= 0 or value <= 0 else max(2, 1 + round(value / largest * (len(_STEPS) - 2)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -21,17 +21,17 @@ from spark_dstl.monitoring.query_metrics import QueryMetrics
 
 _SERVLET = "/metrics/json"
 _ANSWER_SECONDS = 10
-# That of a driver with hundreds of queries is smaller.
+# An answer of a driver with hundreds of queries is smaller.
 _LONGEST_ANSWER = 16 * 1024 * 1024
 _OURS = ".dstl."
 
 Figures = Mapping[str, int | None]
-"""By name; the name ends in the unit, `_ms` or `_bytes`, or is a number of something."""
+"""By name, which ends in the unit, `_ms` or `_bytes`; other figures are counts."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What somebody or something did, as of a moment."""
+    """The figures of a query or a process at one time."""
 
     of: str
     """The query, or the process."""
@@ -41,10 +41,10 @@ class Sample:
 
 
 class Source(Protocol):
-    """What can be asked again and again."""
+    """A source of samples."""
 
     def poll(self) -> list[Sample]:
-        """Return what is new since the last time, the oldest first."""
+        """Return the samples since the previous call, the oldest first."""
 
 
 class ProgressFile:
@@ -59,30 +59,29 @@ class ProgressFile:
         self._read_lines = 0
 
     def poll(self) -> list[Sample]:
-        """Return a sample for each line that was not there the last time.
+        """Return a sample for each new line.
 
-        Raises `NotWatchable` if the file cannot be read, and `InvalidProgress` with the line that is something else.
+        Raises `NotWatchable` if the file cannot be read, and `InvalidProgress` with the number of an invalid line.
         """
+        samples = []
         try:
             with self._path.open("rb") as file:
-                return list(self._new(file))
+                if file.seek(0, 2) < self._read_bytes:
+                    self._read_bytes = self._read_lines = 0
+                file.seek(self._read_bytes)
+                for offset, lines, batch in progress_lines(file, self._path, self._read_lines):
+                    self._read_bytes, self._read_lines = offset, lines
+                    samples.append(sample_of(batch))
         except OSError as error:
             raise NotWatchable(f"{self._path}: {error.strerror or error}") from error
-
-    def _new(self, file: BinaryIO) -> Iterator[Sample]:
-        if file.seek(0, 2) < self._read_bytes:
-            self._read_bytes = self._read_lines = 0
-        file.seek(self._read_bytes)
-        for place, lines, batch in progress_lines(file, self._path, self._read_lines):
-            self._read_bytes, self._read_lines = place, lines
-            yield sample_of(batch)
+        return samples
 
 
 class MetricsServlet:
-    """The UI of a driver, whose servlet `/metrics/json` tells what the source `dstl` of the process has.
+    """The servlet `/metrics/json` in the UI of a driver, with the figures of its source `dstl`.
 
-    `address` is that of the UI, such as `http://localhost:4040`; behind a proxy, with the path that leads to it.
-    Raises `NotWatchable` if it is none.
+    `address` is that of the UI, such as `http://localhost:4040`, with a path if a proxy needs one. Raises
+    `NotWatchable` for another address.
     """
 
     def __init__(self, address: str, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
@@ -96,10 +95,7 @@ class MetricsServlet:
         self._now = now
 
     def poll(self) -> list[Sample]:
-        """Return a sample for the process.
-
-        Raises `NotWatchable` if no process answers, or another one, or if the process has not used the log yet.
-        """
+        """Return a sample of the process. Raises `NotWatchable` if no driver with metrics of the log answers."""
         gauges = self._gauges()
         prefixes = {name.partition(_OURS)[0] for name in gauges if _OURS in name}
         if not prefixes:
@@ -127,7 +123,7 @@ class MetricsServlet:
 
 
 def source_of(place: str) -> Source:
-    """Return the source at an address, or else at a path."""
+    """Return the source at an address or a path."""
     return MetricsServlet(place) if "://" in place else ProgressFile(Path(place))
 
 
@@ -139,7 +135,7 @@ def sample_of(batch: QueryMetrics) -> Sample:
 
 
 def _figures(gauges: Mapping[str, int], prefix: str) -> Figures:
-    """Pick what tells how a process is."""
+    """Return the figures of a process."""
 
     def one(name: str) -> int | None:
         return gauges.get(prefix + name)

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 SETTING = "spark.sql.streaming.ui.enabledCustomMetricList"
-"""Read once, when Spark starts."""
+"""Spark reads it once, at its start."""
 
 CHARTS = (
     "dstlBarrierWaitMs",
@@ -18,13 +18,13 @@ CHARTS = (
 
 
 def chart_settings(transform_with_state: bool, given: Mapping[str, object]) -> dict[str, str]:
-    """Return the setting that makes Spark draw the charts, beside those that the settings `given` name already.
+    """Return the setting for the charts, after the charts that the settings `given` name.
 
-    Nothing is to be set for queries under the name of Spark's own provider, which has no such figures.
+    With the name of Spark's own provider there is no setting, because its queries do not report these figures.
     """
     if transform_with_state:
         return {}
     own = [name.strip() for name in str(given.get(SETTING) or "").split(",") if name.strip()]
-    # Spark does not look at the case of names.
+    # Names are case-insensitive in Spark.
     missing = [name for name in CHARTS if name.lower() not in {named.lower() for named in own}]
     return {SETTING: ",".join([*own, *missing])}
