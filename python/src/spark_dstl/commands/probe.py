@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl probe`: what storage is like for the log of a query."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator

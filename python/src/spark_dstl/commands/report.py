@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl report`: shows what queries did, once they have done it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

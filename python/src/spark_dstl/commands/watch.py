@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl watch`: shows what a query or a driver does, while it does it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report on queries, in one self-contained HTML file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the figures come from that `dstl watch` shows: a file of progress, or the UI of a driver."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Mapping

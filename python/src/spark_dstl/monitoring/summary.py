@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What many batches of a query come to: percentiles, and curves that are short enough to be drawn."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

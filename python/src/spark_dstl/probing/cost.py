@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a batch and a month of a query cost on a storage, by formulas."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

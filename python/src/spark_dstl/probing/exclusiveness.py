@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether storage creates exclusively: of several creators of one object one succeeds, and the others fail."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests made, some at once, each with the time that it took and what came of it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The storage at a path: local disks, and storage that pyarrow or Hadoop has a client for. S3 is in another module."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

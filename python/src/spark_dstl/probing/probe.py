@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One probe of a place: it writes, checks, reads, creates, lists and deletes objects, and removes everything."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import time
@@ -113,7 +111,7 @@ class Probe:
         puts = [self._name(PUT, number) for number in range(count)]
         missing = [f"{self._folder}/missing-{number}" for number in range(count)]
         series = [
-            self._measuring.each(PUT, [self._write(lambda name: storage.put(name, content), name) for name in puts]),
+            self._measuring.each(PUT, [partial(self._write, storage.put, name, content) for name in puts]),
             self._measuring.each(ASK, [partial(storage.exists, name) for name in missing]),
             self._measuring.each(GET, [partial(storage.get, name) for name in puts]),
             self._measuring.each(LIST, [partial(storage.objects, self._folder)] * count),
@@ -127,18 +125,16 @@ class Probe:
         except Unanswered:
             self._unanswered_writes.append(self._name("trial", 0))
         creates = [self._name(CREATE, number) for number in range(count)]
-        fresh = self._measuring.each(
-            CREATE, [self._write(lambda name: storage.create(name, content), name) for name in creates]
-        )
+        fresh = self._measuring.each(CREATE, [partial(self._write, storage.create, name, content) for name in creates])
         made: list[str] = []
 
-        def again(name: str) -> None:
+        def again(name: str, content: bytes) -> None:
             if storage.create(name, content):
                 made.append(name)
 
         # These exist for certain.
         there = [name for name in puts if name not in self._unanswered_writes]
-        refused = self._measuring.each(CREATE_REFUSED, [self._write(again, name) for name in there])
+        refused = self._measuring.each(CREATE_REFUSED, [partial(self._write, again, name, content) for name in there])
         races = []
         for number in range(RACES):
             name = self._name("race", number)
@@ -147,15 +143,12 @@ class Probe:
             self._progress("races", number + 1, RACES)
         return [*series, fresh, refused], judged(races, CREATORS, len(made), refused.unanswered)
 
-    def _write(self, write: Callable[[str], object], name: str) -> Callable[[], None]:
-        def request() -> None:
-            try:
-                write(name)
-            except Unanswered:
-                self._unanswered_writes.append(name)
-                raise
-
-        return request
+    def _write(self, write: Callable[[str, bytes], object], name: str, content: bytes) -> None:
+        try:
+            write(name, content)
+        except Unanswered:
+            self._unanswered_writes.append(name)
+            raise
 
     def _name(self, kind: str, number: int) -> str:
         name = f"{self._folder}/{kind}-{number}"

@@ -5,8 +5,6 @@ The client is boto3: pyarrow cannot create exclusively (`If-None-Match: *`), and
 attempt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
