@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only some functions need, imported when they first need it: the package works without it."""
+"""Imports of optional packages, at their first use."""
 
 from importlib import import_module
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that this package raises on purpose."""
+"""The errors of this package."""
 
 
 class DstlError(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the jar is that a Spark application needs."""
+"""The path of the jar for a Spark application."""
 
 import hashlib
 import os

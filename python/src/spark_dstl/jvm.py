@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the Spark that is running already has the jar."""
+"""Checks that the running Spark has the jar."""
 
 import os
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notation of durations and sizes, as the options of the JVM side are read: Spark's, in whole milliseconds."""
+"""Spark's notation of durations and sizes, as the JVM side reads options: in whole milliseconds and bytes."""
 
 import re
 from datetime import timedelta

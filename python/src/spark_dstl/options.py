@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the log: what they are called in Python, and which values they take.
+"""The options of the log: their names in Python, and their values.
 
 `options.json` lists them; it is generated from the options class of the JVM side.
 """

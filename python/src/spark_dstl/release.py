@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Sparks this release works with, and which of them is there."""
+"""The releases of Spark that this release supports, and the installed one."""
 
 import os
 import re

@@ -25,10 +25,10 @@ _DEBUG = f"{__name__}.debug"
 
 
 class Program(click.Group):
-    """A group whose commands end with one line on stderr and exit code 1 when something goes wrong."""
+    """A group whose commands end with one line on stderr and an exit code after an error."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; the traceback of an error is for those who ask for it."""
+        """Run the command; only --debug shows the traceback of an error."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -39,18 +39,18 @@ class Program(click.Group):
             raise failure(error) from None
 
 
-# To click a backspace, alone in its line, begins a paragraph whose lines stay as they are.
-_HELP = """Look after Spark Structured Streaming queries whose state is in the log.
+# click does not wrap a paragraph after a line with a backspace alone.
+_HELP = """Operate Spark Structured Streaming queries whose state is in the log.
 
 \b
 Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
-4 refused, because a query seems to run, 5 storage was not seen to create exclusively.
+4 refused, because a query seems to run, 5 no exclusive create was observed on storage.
 """
 
 
 @click.group(cls=Program, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dstl", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show where in the program an error comes from.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def main(context: click.Context, debug: bool) -> None:
     """Keep the options of the program."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl config`: what to set so that Spark keeps state in the log."""
+"""`dstl config`: the Spark settings that keep state in the log."""
 
 import json
 import shlex
@@ -53,18 +53,18 @@ Examples:
     help="Lines for spark-defaults.conf, an object in JSON, or flags for spark-submit in one line.",
 )
 @click.option(
-    "--jar", metavar="PLACE", help="Path or URI of the jar, for Spark to read. By default that of this package."
+    "--jar", metavar="PLACE", help="Path or URI of the jar that Spark reads. By default that of this package."
 )
 @click.option(
     "--spark",
     metavar="VERSION",
     help="Version of the Spark for which this package has the jar, such as 4.2. By default that of PySpark here.",
 )
-@click.option("--no-jar", is_flag=True, help="Leave the jar out, for a Spark that has it from elsewhere.")
+@click.option("--no-jar", is_flag=True, help="Omit the jar, for a Spark that has it already.")
 @click.option(
     "--transform-with-state",
     is_flag=True,
-    help="For queries with transformWithState, for which Spark accepts no provider but its own.",
+    help="For queries with transformWithState, which Spark runs with its own provider only.",
 )
 @_every_option
 def config(

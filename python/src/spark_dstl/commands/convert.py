@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl convert`: a checkpoint for the log, of one of Spark's default provider."""
+"""`dstl convert`: convert a checkpoint of Spark's default provider to one for the log."""
 
 from collections.abc import Iterator
 
@@ -11,19 +11,19 @@ from spark_dstl.commands.console.printing import print_report
 
 
 @click.command(
-    help="""Write a checkpoint to TARGET whose state can go to the log, of the one at PATH of Spark's default provider.
+    help="""Convert the checkpoint at PATH, of Spark's default provider, to one at TARGET for the log.
 
-PATH is of the HDFS-backed provider, which Spark uses unless another is set and pins in the checkpoint; its query is
+PATH is of the HDFS-backed provider, which is Spark's default and is pinned in the checkpoint; its query is
 stopped. TARGET gets a snapshot of each store as of the newest committed batch, the offsets and the commit entry from
 which Spark continues, the progress of sources, and the query's id; it names DstlStateStoreProvider as its provider.
-A batch that was interrupted in its tasks runs again from TARGET, with the same input. Earlier batches stay behind. PATH
-is only read. Afterwards start the same query with TARGET as its checkpointLocation and with the log configured
-(spark_dstl.configure), and never again with PATH.
+A batch that was interrupted in its tasks runs again from TARGET, with the same input. Earlier batches are not
+converted. PATH does not change. Then start the same query with TARGET as its checkpointLocation and with the log
+configured (spark_dstl.configure), and never again with PATH.
 
-State is read and written by Spark's own classes, in a Java process without a Spark application, one store at a time. A
-store of the HDFS-backed provider is held in memory as a whole: --memory. Storage other than local disks needs its jars:
---jars. At the end all is read again and compared, the state row by row. Interrupted at any point it can be done again,
-and continues where it was.
+Spark's own classes read and write the state, in a Java process without a Spark application, one store at a time. The
+process holds a whole store of the HDFS-backed provider in memory: --memory. Storage other than local disks needs its
+jars: --jars. At the end all objects are read again and compared, the state row by row. An interrupted conversion can be
+repeated, and continues.
 
 \b
 Converted are aggregations, session windows, stream-stream joins, dropDuplicates,
@@ -31,8 +31,8 @@ dropDuplicatesWithinWatermark, mapGroupsWithState, flatMapGroupsWithState,
 applyInPandasWithState and limits: all that Spark 4.2 keeps with that provider.
 Not needed for a checkpoint of Spark's RocksDB provider: docs/operations.md.
 
-Refused with exit code 1 for other checkpoints, if all tasks of a batch were done and it is not committed (its sink may
-have it: let the query commit it first), if something is missing or damaged, or if something else is at TARGET; and with
+Refused with exit code 1 for other checkpoints, if a batch has finished all tasks and is not committed (its sink may
+have it: let the query commit it first), if an object is missing or damaged, or if TARGET has other objects; and with
 4 if a query seems to run.
 """,
     epilog="""\b
@@ -43,7 +43,7 @@ Examples:
 )
 @located
 @click.argument("target")
-@click.option("--dry-run", is_flag=True, help="Only say what would be converted. Nothing is written.")
+@click.option("--dry-run", is_flag=True, help="Only print what a conversion would do.")
 @java_process
 @stopped_option
 @report_option

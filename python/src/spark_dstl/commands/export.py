@@ -11,25 +11,24 @@ from spark_dstl.commands.console.printing import print_report, size
 
 
 @click.command(
-    help="""Write a checkpoint to TARGET that stock Spark continues, of the one at PATH, whose query is stopped.
+    help="""Export the checkpoint at PATH, whose query is stopped, to one at TARGET that stock Spark continues.
 
 Changelogs and snapshots become plain files in Spark's layout, commit entries lose their log, and the provider that the
-checkpoint names is Spark's own RocksDB provider. Everything that is retained comes along, so TARGET takes as much room
-as the log and the snapshots in it. The checkpoint at PATH is only read. Afterwards start the query with TARGET as its
-checkpointLocation, without provider class and file manager of this package, and with
+checkpoint names is Spark's own RocksDB provider. All retained batches are exported, so TARGET is as large as the log
+and its snapshots. The checkpoint at PATH does not change. Then start the query with TARGET as its checkpointLocation,
+without provider class and file manager of this package, and with
 spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true.
 
-An interrupted export continues where it was when it is run again. At the end every object of TARGET is read again and
-compared with what it should be.
+An interrupted export can be repeated, and continues. At the end every object of TARGET is read again and compared.
 
 \b
 It is not needed
 - to use another release of this package, or to move the checkpoint: copy it;
 - for a query that began with Spark's own provider, if it may run some batches
-  more with the log off before it goes: docs/operations.md says how.
+  more with the log off before the switch: see docs/operations.md.
 It is needed for a query that began with DstlStateStoreProvider, which Spark pins.
 
-Refused with exit code 1 if the newest batch cannot be rebuilt or something else is at TARGET, and with 4 if a query
+Refused with exit code 1 if the newest batch cannot be rebuilt or TARGET has other objects, and with 4 if a query
 seems to run.
 """,
     epilog="""\b

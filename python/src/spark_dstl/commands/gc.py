@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl gc`: remove what a stopped query has left behind."""
+"""`dstl gc`: delete the leftovers of a stopped query."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl log`: what commit entries carry."""
+"""`dstl log`: the commit entries and their segments."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -31,9 +31,9 @@ Examples:
 @click.option("--segments", is_flag=True, help="A row for each segment instead of each entry.")
 @rows_options
 def log(at: Location, batch: int | None, segments: bool, form: str) -> None:
-    """Show what the commit entries of the checkpoint at PATH carry.
+    """Show the commit entries of the checkpoint at PATH.
 
-    A row for each entry: when it was written and by whom, and how much of changes and snapshots it names. The row of a
+    A row for each entry has its time, its run, and the size of the changes and snapshots that it names. The row of a
     damaged entry describes the damage, and the exit code is 3; --segments ends there. Nothing is written, and the query
     may run.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl ls`: what there is in a checkpoint."""
+"""`dstl ls`: the tables of a checkpoint."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -44,7 +44,7 @@ Examples:
 @click.argument("table", type=click.Choice(list(SHOWN)), required=False)
 @rows_options
 def ls(at: Location, table: str | None, form: str) -> None:
-    """List what there is in the checkpoint at PATH: in the log, in snapshots, and in plain files.
+    """List the content of the checkpoint at PATH: the log, snapshots, and plain files.
 
     TABLE is queries, operators, stores, versions, snapshots, claims or objects; by default stores, or queries if PATH
     is a directory of checkpoints. Batch N makes version N+1. Nothing is written, and the query may run.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl probe`: what storage is like for the log of a query."""
+"""`dstl probe`: measure storage for the log of a query."""
 
 import dataclasses
 from collections import defaultdict

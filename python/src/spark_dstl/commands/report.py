@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl report`: shows what queries did, once they have done it."""
+"""`dstl report`: a report on the past batches of queries."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ package is missing; 2 the command line is wrong.
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
-    help="Where to write the report; - is standard output. A file that is there is replaced.",
+    help="Where to write the report; - is standard output. An existing file is replaced.",
 )
 def report(history: Path, output: Path) -> None:
     """Write a report on HISTORY: one self-contained HTML file with charts.

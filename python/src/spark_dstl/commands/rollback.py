@@ -22,28 +22,27 @@ Examples:
     help=f"""Roll back to batch M in the checkpoint at PATH, whose query is stopped.
 
 Without --apply it only lists what a rollback deletes: the entries of commits/ and offsets/ above M, the newest first,
-and plain snapshots of later versions that Spark would take for new ones. It can be interrupted at any point: the
-checkpoint still starts, and the command can be repeated. When the query is started it runs the batches after M again,
-and its sink gets their output again. Data files that only the deleted entries name are left over: the query's next run
-deletes them, or dstl gc.
+and plain snapshots of later versions that Spark would read as new ones. After an interrupt at any point the checkpoint
+still starts, and the command can be repeated. The query, when started, runs the batches after M again, and its sink
+gets their output again. Its next run, or dstl gc, deletes data files that only the deleted entries name.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
-seems to run. That rests on when something was last written: within {_QUIET} minutes, or while this looks for
-{activity.LOOK_SECONDS:.0f} seconds, unless the newest run has marked its end since. A query that waits for input is not
-seen, so make sure yourself that it is stopped.
+seems to run: if an object was written in the last {_QUIET} minutes or is written during {activity.LOOK_SECONDS:.0f}
+seconds, unless the newest run has since marked its end. A query that waits for input is not detected, so make sure that
+it is stopped.
 """,
 )
 @located
 @click.option("--to", type=NUMBER, required=True, metavar="M", help="The batch to roll back to.")
-@click.option("--apply", is_flag=True, help="Do it.")
-@click.option("--deep", is_flag=True, help="Read and check all data before, as dstl verify --deep does.")
+@click.option("--apply", is_flag=True, help="Delete these objects.")
+@click.option("--deep", is_flag=True, help="Read and check all data before, as dstl verify --deep.")
 @stopped_option
 @report_option
 def rollback(at: Location, to: int, apply: bool, deep: bool, stopped: bool, output: str) -> None:
     """Roll back; the help is above."""
     with at.opened() as checkpoint:
         if apply:
-            # Before anything is read, which may take long.
+            # Reading may take long.
             activity.refuse_if_seen(checkpoint, stopped)
         planned = checkpoint.plan_rollback(to, deep)
         done = checkpoint.apply_rollback(planned, stopped) if apply else planned

@@ -22,8 +22,8 @@ Example:
 def show(at: Location, output: str) -> None:
     """Show the checkpoint at PATH on one screen.
 
-    Its sizes and objects, its last commit, who has claimed it, its oldest snapshot, and what a restart would read. The
-    owner is the run that began last; whether it still runs cannot be seen. Nothing is written, and the query may run.
+    Its sizes and objects, its last commit, its owner, its oldest snapshot, and the reads of a restart. The owner is the
+    run that started last; it may have ended. Nothing is written, and the query may run.
     """
     with at.opened() as checkpoint:
         found = checkpoint.summary()

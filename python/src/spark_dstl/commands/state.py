@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl state`, `dstl changes` and `dstl diff`: the rows of state, what a batch changed, and what differs."""
+"""`dstl state`, `dstl changes` and `dstl diff`: rows of state, changes of a batch, and differences of batches."""
 
 import functools
 from typing import Any
@@ -18,20 +18,20 @@ from spark_dstl.commands.console.options import (
 )
 from spark_dstl.commands.console.printing import print_rows
 
-# Part of each command's help. To click a backspace, alone in its line, begins a paragraph whose lines stay as they are.
+# Part of each command's help. click does not wrap a paragraph after a line with a backspace alone.
 _HELP = """\b
 Key and value are structs, with the types that Spark's state reader gives them.
-If what is asked for has several schemas they are JSON: choose with --operator,
---store and --column-family, which dstl ls PATH operators shows. A state variable
-of transformWithState is a column family.
+If the selection has several schemas they are JSON: choose with --operator, --store
+and --column-family, which dstl ls PATH operators shows. A state variable of
+transformWithState is a column family.
 
-A Java process with Spark's classes is started for it, without a Spark application, and ended. Nothing is written to the
-checkpoint, and the query may run. Storage other than local disks needs its jars: --jars.
+A Java process with Spark's classes reads the state, without a Spark application. Nothing is written to the checkpoint,
+and the query may run. Storage other than local disks needs its jars: --jars.
 """
 
 
 def _selecting(command: Command) -> Command:
-    """Give a command the options which rows it shows, and in which form; it gets `selection` and `form`."""
+    """Give a command the options for its rows and their form; it gets `selection` and `form`."""
 
     @functools.wraps(command)
     def run(
@@ -48,7 +48,7 @@ def _selecting(command: Command) -> Command:
     return with_options(
         java_process(rows_options(run)),
         click.option("--operator", type=NUMBER, metavar="ID", help="Only of this operator."),
-        click.option("--store", metavar="NAME", help='Only the store of this name; "" is the one without.'),
+        click.option("--store", metavar="NAME", help='Only the store of this name; "" is the store without a name.'),
         click.option("--column-family", metavar="NAME", help="Only this column family or state variable."),
         click.option("--partition", type=NUMBER, metavar="P", help="Only of this partition."),
         click.option(
@@ -81,10 +81,10 @@ def state(at: Location, batch: int | None, selection: Selection, form: str) -> N
 
 
 @click.command(
-    help=f"""Show what batch N changed in the state in the checkpoint at PATH.
+    help=f"""Show the changes of batch N to the state in the checkpoint at PATH.
 
-A row for each change record: update for a value that was put, append for one that was added to those of its key (a
-merge), delete. There may be several for a key.
+A row for each change record: update for a put value, append for a merge into the values of its key, delete. A key may
+have several.
 
 {_HELP}
 """,
@@ -103,10 +103,10 @@ def changes(at: Location, batch: int, selection: Selection, form: str) -> None:
 
 
 @click.command(
-    help=f"""Show in which rows the state as of batch M differs from that as of batch N, in the checkpoint at PATH.
+    help=f"""Show the differences between the states as of batches N and M in the checkpoint at PATH.
 
-A row for each key that was added, removed or changed, with its value before and after. Both states are rebuilt on local
-disk meanwhile, one partition at a time.
+A row for each added, removed or changed key, with its value before and after. The command rebuilds both states on local
+disk, one partition at a time.
 
 {_HELP}
 """,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl verify`: whether a checkpoint is what it must be."""
+"""`dstl verify`: check a checkpoint."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -25,19 +25,19 @@ Examples:
 @click.option("--deep", is_flag=True, help="Read and check every byte that a commit entry names.")
 @report_option
 def verify(at: Location, deep: bool, output: str) -> None:
-    """Check the checkpoint at PATH, and say which batch is intact.
+    """Check the checkpoint at PATH, and print the newest intact batch.
 
-    Checked are the checksums of commit entries and data files (header, index, trailer), that entries are built on one
-    another, that all they name is there and long enough, the zips of snapshots and the list of files in each, and that
-    each batch whose state Spark retains can be rebuilt: from a snapshot, and an unbroken chain of changelogs after it.
+    The command checks the checksums of commit entries and data files (header, index, trailer), the chain of entries,
+    the existence and length of all objects that they name, the zips of snapshots with their lists of files, and that
+    each retained batch can be rebuilt: from a snapshot and an unbroken chain of changelogs after it.
 
-    --deep reads all data as well: the checksum of every segment, in entries and data files; all that is in snapshots'
-    zips; plain files for which Spark keeps a checksum; offsets/. Neither opens a store: whether RocksDB accepts an SST
-    file, and whether a changelog can be decoded, is not checked, nor are sources/ and the schemas in state/.
+    --deep also reads all data: every segment, in entries and data files; the content of snapshots' zips; plain files
+    with a checksum of Spark; offsets/. No store is opened: the content of SST files, the encoding of changelogs,
+    sources/ and the schemas in state/ are not checked.
 
-    Exits with 3 if there is damage; then it names each, the newest batch that is intact, and the command that rolls
-    back to it. Leftovers, which nothing names, are no damage. Nothing is written. The query may run: what it deletes
-    meanwhile is no damage, and what seems to be left over may be what it is about to name.
+    Exits with 3 if there is damage; then it prints each damage, the newest intact batch, and the command that rolls
+    back to it. Leftovers, which no entry names, are no damage. Nothing is written. The query may run: an object that it
+    deletes meanwhile is no damage, and a leftover may be an object that it is about to name.
     """
     with at.opened() as checkpoint:
         found = checkpoint.verify(deep)
@@ -56,7 +56,7 @@ def _lines(found: Verification, at: Location, back: str | None) -> Iterator[str]
     yield from _findings("left over", found.leftovers)
     if found.leftovers:
         running = f"A query seems to run ({found.running}): it may be about to name them." if found.running else None
-        yield running or f"Once the query is stopped, dstl gc {at} --dry-run says what can go."
+        yield running or f"Once the query is stopped, dstl gc {at} --dry-run lists what it would delete."
     yield from _findings("note", found.notes)
     counts = found.counts
     checked = f", {size(counts.checked_bytes)} of data" if found.deep else ""
@@ -73,7 +73,7 @@ def _verdict(found: Verification, back: str | None) -> Iterator[str]:
     elif found.is_intact:
         yield f"Intact. The newest batch is {found.newest_batch}."
     elif found.newest_intact is None:
-        yield "DAMAGED. No batch can be gone on from: restore the checkpoint from a backup or older object versions."
+        yield "DAMAGED. No batch is intact: restore the checkpoint from a backup or older object versions."
     elif back is None:
         yield f"DAMAGED. The newest batch, {found.newest_batch}, is intact: the query can continue from it."
     else:

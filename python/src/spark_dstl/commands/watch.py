@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dstl watch`: shows what a query or a driver does, while it does it."""
+"""`dstl watch`: the figures of running queries."""
 
 import json
 import os
@@ -26,8 +26,8 @@ Examples:
   dstl watch --once --output json http://localhost:4040 | jq .figures.log_bytes
 
 \b
-Exit codes: 0 interrupted, or done with --once; 1 PLACE does not answer, or is
-something else; 2 the command line is wrong.
+Exit codes: 0 interrupted, or done with --once; 1 PLACE does not answer, or has no
+figures of queries; 2 the command line is wrong.
 """
 )
 @click.argument("place")
@@ -44,9 +44,9 @@ something else; 2 the command line is wrong.
     default=2,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait before looking again.",
+    help="The time between two samples.",
 )
-@click.option("--once", is_flag=True, help="Look once, print what there is, and end.")
+@click.option("--once", is_flag=True, help="Print the current samples, and end.")
 def watch(place: str, output: str, interval: float, once: bool) -> None:
     """Show the figures of queries with the log, from PLACE, until interrupted.
 
@@ -66,7 +66,7 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
-        # The reader has closed the pipe. Python would report it again when it closes its output.
+        # Python would report the closed pipe again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log and its queries do, for those who look after them."""
+"""The figures of queries and the log: listener, live view, and report."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A listener that keeps what the batches of queries did."""
+"""A listener that keeps the figures of batches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch of a query and the log did, as Spark's progress tells it."""
+"""The figures of a batch, from Spark's progress."""
 
 from __future__ import annotations
 

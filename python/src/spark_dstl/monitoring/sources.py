@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the figures come from that `dstl watch` shows: a file of progress, or the UI of a driver."""
+"""The sources of `dstl watch`: a file of progress, or the UI of a driver."""
 
 import dataclasses
 import json

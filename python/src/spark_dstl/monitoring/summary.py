@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many batches of a query come to: percentiles, and curves that are short enough to be drawn."""
+"""The batches of a query, grouped for tables and charts."""
 
 import math
 from collections.abc import Callable, Sequence

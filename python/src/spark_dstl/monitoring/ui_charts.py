@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the log's figures Spark's UI draws as charts, on the page of a query below "Structured Streaming"."""
+"""The figures of the log that Spark's UI draws as charts, on the page of a query below "Structured Streaming"."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ CHARTS = (
     "dstlSnapshotBytes",
     "dstlReplayedBytes",
 )
-"""The barrier, back-pressure, the log and its snapshots, and recovery; docs/metrics.md says what each means."""
+"""The barrier, back-pressure, the log and its snapshots, and recovery; see docs/metrics.md."""
 
 
 def chart_settings(transform_with_state: bool, given: Mapping[str, object]) -> dict[str, str]:

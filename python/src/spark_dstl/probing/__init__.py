@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring a storage for the log of a query, with small objects that are removed again.
+"""Measuring storage for the log of a query, with small objects that are removed again.
 
 This package writes to storage. `spark_dstl.checkpoint` does not import it.
 """

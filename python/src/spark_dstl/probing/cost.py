@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch and a month of a query cost on a storage, by formulas."""
+"""The cost of a batch and a month of a query, by formulas."""
 
 import statistics
 from collections.abc import Sequence

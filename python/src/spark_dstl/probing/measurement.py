@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests made, some at once, each with the time that it took and what came of it."""
+"""Concurrent requests, with the time and outcome of each."""
 
 import threading
 from collections.abc import Callable, Sequence

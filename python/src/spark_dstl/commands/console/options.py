@@ -25,12 +25,12 @@ report_option = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="For people, or an object.",
+    help="Text, or an object in JSON.",
 )
 stopped_option = click.option(
     "--stopped",
     is_flag=True,
-    help="You have made sure that the query is stopped: what was written lately is no sign.",
+    help="The query is certainly stopped: do not check for recent writes.",
 )
 
 
@@ -102,13 +102,13 @@ def reached(command: Command) -> Command:
         ),
         click.option("--anonymous", is_flag=True, help="Send no credentials, for public buckets."),
         click.option(
-            "--jars", metavar="JARS", help="Jars of Hadoop's client for the storage, such as hadoop-aws: with commas."
+            "--jars", metavar="JARS", help="Jars of Hadoop's client for the storage, such as hadoop-aws, with commas."
         ),
         click.option(
             "--conf",
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting of Spark for what Hadoop's client opens, such as spark.hadoop.fs...",
+            help="A setting of Spark for Hadoop's client, such as spark.hadoop.fs...",
         ),
     )
 
@@ -116,7 +116,7 @@ def reached(command: Command) -> Command:
 def located(command: Command) -> Command:
     """Give a command the PATH of a checkpoint and the options for access to it; it gets `at`, a `Location`."""
     base = click.option(
-        "--base-path", metavar="PLACE", help="Where data files are, if not where the newest commit entry says."
+        "--base-path", metavar="PLACE", help="The directory of data files, if not the one in the newest commit entry."
     )
     return base(reached(command))
 

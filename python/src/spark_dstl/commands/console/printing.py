@@ -89,7 +89,7 @@ def _until_the_reader_goes() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe. What Python flushes at its end is dropped.
+        # Python's flush at its exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(_PIPE_CLOSED) from None
 
