@@ -41,8 +41,8 @@ pytestmark = pytest.mark.usefixtures("short_looks")
 RUN_BY = {
     ("README.md", "python"): "tests/pages/test_readme.py",
     ("docs/cookbook.md", "sh"): "tests/pages/recipe.py",
-    ("docs/inspect.md", "python"): "python/tests/test_command_reference.py",
-    ("docs/inspect.md", "sh"): "python/tests/test_command_reference.py",
+    ("docs/inspect.md", "python"): "python/tests/commands/test_command_reference.py",
+    ("docs/inspect.md", "sh"): "python/tests/commands/test_command_reference.py",
     ("docs/monitoring.md", "python"): "tests/tools/test_monitoring.py",
     ("docs/monitoring.md", "sh"): "tests/tools/test_monitoring.py",
     ("docs/operations.md", "python"): "tests/pages/test_doc_examples.py",

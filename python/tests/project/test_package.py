@@ -14,7 +14,7 @@ import pytest
 import spark_dstl
 from spark_dstl.release import LINES, SparkLine
 
-PYTHON_ROOT = Path(__file__).resolve().parents[1]
+PYTHON_ROOT = Path(__file__).resolve().parents[2]
 BUILD_DEFINITION = PYTHON_ROOT.parent / "build.sbt"
 
 

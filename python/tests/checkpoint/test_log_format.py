@@ -13,7 +13,7 @@ from spark_dstl.checkpoint.format.checksum import crc32c, of_part
 from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Plain, Tail
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
-GOLDEN = Path(__file__).resolve().parents[2] / "jvm/log/src/test/resources/golden/v2"
+GOLDEN = Path(__file__).resolve().parents[3] / "jvm/log/src/test/resources/golden/v2"
 DATA = f"data/4-{written.RUN}/1-0-5eed.log"
 ENTRIES = {"no-segment": 0, "one-segment": 3, "optional": 3, "snapshots": 7, "with-ids": 7, "without-ids": 7}
 

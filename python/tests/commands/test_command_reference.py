@@ -14,7 +14,7 @@ from written_checkpoint import WrittenCheckpoint, aged
 from spark_dstl.checkpoint import activity
 from spark_dstl.commands import main
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "inspect.md"
 
 in_a_checkout = pytest.mark.skipif(not PAGE.exists(), reason="only in a checkout of the whole project")

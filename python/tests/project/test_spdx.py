@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2] / "project"
+PROJECT = Path(__file__).resolve().parents[3] / "project"
 if not (PROJECT / "check_spdx.py").exists():
     pytest.skip("only in a checkout of the whole project", allow_module_level=True)
 sys.path.insert(0, str(PROJECT))

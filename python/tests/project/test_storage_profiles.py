@@ -10,7 +10,7 @@ import pytest
 
 from spark_dstl.options import PREFIX, all_options
 
-PROFILES = sorted((Path(__file__).parents[2] / "conf" / "storage").glob("*.conf"))
+PROFILES = sorted((Path(__file__).parents[3] / "conf" / "storage").glob("*.conf"))
 
 
 def settings(profile: Path) -> dict[str, str]:
