@@ -17,15 +17,7 @@ from spark_dstl.percentiles import PERCENTILES, percentile
 from spark_dstl.probing import exclusiveness
 from spark_dstl.probing.cost import Shape
 from spark_dstl.probing.places import storage_at
-from spark_dstl.probing.probe import (
-    LARGEST_OBJECT,
-    MOST_OBJECTS,
-    Plan,
-    Probe,
-    Report,
-    earlier_folders,
-    removed_folder,
-)
+from spark_dstl.probing.probe import LARGEST_OBJECT, MOST_OBJECTS, Plan, Probe, Report, earlier_folders, removed_folder
 from spark_dstl.probing.storage import ProbedStorage
 
 _NAMED_ONE_BY_ONE = 5

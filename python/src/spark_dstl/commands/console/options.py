@@ -28,9 +28,7 @@ report_option = click.option(
     help="Text, or an object in JSON.",
 )
 stopped_option = click.option(
-    "--stopped",
-    is_flag=True,
-    help="The query is certainly stopped: do not check for recent writes.",
+    "--stopped", is_flag=True, help="The query is certainly stopped: do not check for recent writes."
 )
 
 

@@ -27,8 +27,9 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
     """Print the rows of a `RecordBatchReader` or a `Table`. For people only the columns `shown`, by default all."""
     batches = table.to_reader() if hasattr(table, "to_reader") else table
     if form in _TEXT:
+        columns = shown if shown and form == "table" else batches.schema.names
         with _until_the_reader_goes():
-            _TEXT[form]((batch.to_pylist() for batch in batches), batches.schema.names, shown or batches.schema.names)
+            _TEXT[form]((batch.to_pylist() for batch in batches), columns)
         return
     if is_terminal(sys.stdout):
         raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
@@ -119,15 +120,15 @@ def _flat(column: str, value: Any) -> Any:
     return json.dumps(plain, ensure_ascii=False) if isinstance(plain, dict | list) else plain
 
 
-def _write_table(batches: Rows, _columns: Sequence[str], shown: Sequence[str]) -> None:
-    titles = {column: column.replace("_", " ") for column in shown}
-    widths = {column: len(column) for column in shown}
+def _write_table(batches: Rows, columns: Sequence[str]) -> None:
+    titles = {column: column.replace("_", " ") for column in columns}
+    widths = {column: len(column) for column in columns}
     headed = False
     for rows in batches:
-        cells = [{column: cell(column, row[column]) for column in shown} for row in rows]
-        for column in shown:
+        cells = [{column: cell(column, row[column]) for column in columns} for row in rows]
+        for column in columns:
             widths[column] = max(widths[column], *(len(row[column]) for row in cells), 0)
-        numbers = {column for column in shown if rows and isinstance(rows[0][column], int)}
+        numbers = {column for column in columns if rows and isinstance(rows[0][column], int)}
         for row in cells if headed else [titles, *cells]:
             click.echo(_line(row, widths, numbers))
         headed = True
@@ -142,13 +143,13 @@ def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]
     ).rstrip()
 
 
-def _write_json_lines(batches: Rows, _columns: Sequence[str], _shown: Sequence[str]) -> None:
+def _write_json_lines(batches: Rows, _columns: Sequence[str]) -> None:
     for rows in batches:
         for row in rows:
             click.echo(json.dumps(_plain(row)))
 
 
-def _write_csv(batches: Rows, columns: Sequence[str], _shown: Sequence[str]) -> None:
+def _write_csv(batches: Rows, columns: Sequence[str]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for rows in batches:
@@ -163,10 +164,6 @@ def _parquet_writer(schema: Any) -> Any:
     return needed("pyarrow.parquet", PURPOSE).ParquetWriter(sys.stdout.buffer, schema)
 
 
-_TEXT: Mapping[str, Callable[[Rows, Sequence[str], Sequence[str]], None]] = {
-    "table": _write_table,
-    "jsonl": _write_json_lines,
-    "csv": _write_csv,
-}
-_BINARY: Mapping[str, Callable[[Any], Any]] = {"arrow": _arrow_writer, "parquet": _parquet_writer}
+_TEXT = {"table": _write_table, "jsonl": _write_json_lines, "csv": _write_csv}
+_BINARY = {"arrow": _arrow_writer, "parquet": _parquet_writer}
 FORMATS = sorted([*_TEXT, *_BINARY])
