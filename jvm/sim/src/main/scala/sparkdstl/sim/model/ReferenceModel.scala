@@ -32,6 +32,7 @@ final class ReferenceModel(
   private var userActs = false
   // The last batch whose entry a run replaced, where storage does not create exclusively.
   private var replaced = Option.empty[Long]
+  private val late = new LateEntries(objects, reader)
   private val epochs = new EpochOracle(config, verdict, reach)
   private val leftovers = new LeftoverOracle(config, reader, verdict)
   private val purgers = mutable.Set.empty[SimProcess]
@@ -238,6 +239,10 @@ final class ReferenceModel(
       verdict.note(s"a run that began on an entry that is written over deletes what that entry made needless: $path")
       undecidable = true
     }
+    if (change.after.isEmpty && late.name(path)) {
+      verdict.note(s"a deletion from before a rollback takes a file of an entry from before it: $path")
+      undecidable = true
+    }
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
@@ -365,7 +370,9 @@ final class ReferenceModel(
       case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
         verdict.note(s"an entry for batch $batch from before a rollback")
         undecidable = true
-      case None => record(batch, intent)
+      case None =>
+        if (intent.madeAtNanos <= userActedAt) late.add(batch)
+        record(batch, intent)
     }
 
   /** Whether Spark finds the same state as if the entry had been written before the rollback. */
