@@ -9,8 +9,8 @@ from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.java.hadoop import shared_gateway
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.reading import EntryReader
-from spark_dstl.checkpoint.storage import Readers, Storage
-from spark_dstl.checkpoint.survey import Progress, Survey, entries_of, look, silent
+from spark_dstl.checkpoint.storage import Progress, Readers, Storage, silent
+from spark_dstl.checkpoint.survey import Survey, entries_of, look
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 
@@ -31,7 +31,7 @@ class CheckpointAccess:
         self.progress = progress
         self.storage_options = options or StorageOptions()
         self.jvm_options = jvm or JvmOptions()
-        self.readers = Readers()
+        self.readers = Readers(progress)
         self._base_path = base_path
         self._survey: Survey | None = None
         self._gateway: Gateway | None = None
@@ -51,7 +51,7 @@ class CheckpointAccess:
     def survey(self) -> Survey:
         """Return one survey of the checkpoint. The first call reads every commit entry, later calls read nothing."""
         if self._survey is None:
-            self._survey = look(self.storage, self.readers, self.progress)
+            self._survey = look(self.storage, self.readers)
         return self._survey
 
     def look_again(self) -> Survey:

@@ -19,9 +19,8 @@ from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.leftovers import Leftovers, delete_leftovers, find_leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.rollback import Rollback, apply_rollback, plan_rollback
-from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
-from spark_dstl.checkpoint.survey import Progress, silent
 from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.checkpoint.verification.verify import verify
 

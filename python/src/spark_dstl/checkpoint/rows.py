@@ -149,8 +149,7 @@ def newest_snapshot(
     newest = max(versions)
     for (version, _), held in facts.held.items():
         if version == newest:
-            entry = survey.entries.get(held.batch)
-            return newest, held.length, entry.modified if entry else None
+            return newest, held.length, survey.entries[held.batch].stored.modified
     stored = next(stored for (version, _), stored in facts.zips.items() if version == newest)
     return newest, stored.size, stored.modified
 
@@ -184,10 +183,10 @@ def of_versions(survey: Survey) -> Iterator[Row]:
         yield {
             "batch": version - 1,
             "version": version,
-            "committed_at": entry.modified if entry else None,
+            "committed_at": entry.stored.modified if entry else None,
             "retained": version - 1 in retained,
             "damage": str(entry.error) if entry and entry.error else None,
-            "entry_bytes": entry.size if entry else None,
+            "entry_bytes": entry.stored.size if entry else None,
             **{column: sums.get(version, {}).get(column, 0) for column in counted},
         }
 
@@ -198,10 +197,9 @@ def of_snapshots(survey: Survey) -> Iterator[Row]:
         facts = survey.stores[store]
         found: list[tuple[int, Row]] = []
         for (version, unique), held in facts.held.items():
-            entry = survey.entries.get(held.batch)
             more = {
                 "batch": held.batch,
-                "written_at": entry.modified if entry else None,
+                "written_at": survey.entries[held.batch].stored.modified,
                 "bytes": held.length,
                 "files": len(held.files),
             }

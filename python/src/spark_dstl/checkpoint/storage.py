@@ -8,7 +8,7 @@ not an error, because queries delete objects.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,12 @@ PIECE = 4 * 1024 * 1024
 _LISTINGS = 5
 T = TypeVar("T")
 R = TypeVar("R")
+# Is called with a description, the count so far and the total.
+Progress = Callable[[str, int, int], None]
+
+
+def silent(_what: str, _done: int, _of: int) -> None:
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +165,19 @@ def _read(file: Any, offset: int, length: int) -> bytes:
 class Readers:
     """Threads that read ahead while earlier results are processed."""
 
-    def __init__(self, threads: int = 16) -> None:
+    def __init__(self, progress: Progress = silent, threads: int = 16) -> None:
+        self._progress = progress
         self._ahead = 2 * threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="dstl-read")
 
-    def each(self, question: Callable[[T], R], about: Iterable[T]) -> Iterator[tuple[T, R]]:
+    def each(self, question: Callable[[T], R], about: Collection[T], what: str = "") -> Iterator[tuple[T, R]]:
+        """Yield each item with its result, in order, and report `what` as progress. See `stream`."""
+        for done, answer in enumerate(self.stream(question, about), start=1):
+            if what:
+                self._progress(what, done, len(about))
+            yield answer
+
+    def stream(self, question: Callable[[T], R], about: Iterable[T]) -> Iterator[tuple[T, R]]:
         """Yield each item with its result, in order; memory has only a few results ahead of the caller."""
         waiting: deque[tuple[T, Future[R]]] = deque()
         try:
@@ -182,3 +196,15 @@ class Readers:
     def close(self) -> None:
         """Stop the threads and cancel the waiting reads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def caught(question: Callable[[T], R], *errors: type[Exception]) -> Callable[[T], R | Exception]:
+    """Return a function that returns these errors of the function."""
+
+    def asked(item: T) -> R | Exception:
+        try:
+            return question(item)
+        except errors as error:
+            return error
+
+    return asked

@@ -103,7 +103,7 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
     offsets = sparkfiles.offsets(checkpoint.storage, begun) if begun is not None else {}
     settings = offsets.get("conf")
     provider = settings.get("spark.sql.streaming.stateStore.providerClass") if isinstance(settings, dict) else None
-    writer = newest.writer if newest else None
+    writer = newest.index.writer if newest and newest.index else None
     return Summary(
         path=checkpoint.path,
         query=checkpoint.query,
@@ -114,7 +114,7 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
         newest_batch=survey.newest,
         begun_batch=begun,
         oldest_retained_batch=min(survey.retained, default=None),
-        committed_at=newest.modified if newest else None,
+        committed_at=newest.stored.modified if newest else None,
         committed_by=f"{writer.run} on {writer.host}, epoch {writer.epoch}" if writer else None,
         owner_epoch=owner.epoch if owner else None,
         owner_run=owner.run if owner else None,
@@ -165,7 +165,7 @@ def _sizes(checkpoint: CheckpointAccess) -> dict[str, Size]:
 
     survey = checkpoint.survey()
     for entry in survey.entries.values():
-        add("commit entry", entry.size)
+        add("commit entry", entry.stored.size)
     for stored in survey.offsets.values():
         add("offsets", stored.size)
     for stored in survey.state.values():

@@ -1,55 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One look at a checkpoint: all its commit entries, and what lies beside them.
+"""One survey of a checkpoint: all its commit entries, and the objects besides them.
 
-A query may run meanwhile. So entries are listed first, and everything that they name afterwards; an entry that has
-gone when its turn comes was deleted by the query, and is left out.
+A query may run. So entries are listed first, and everything that they name afterwards; an entry that the query deletes
+before it is read is left out.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
-from spark_dstl.checkpoint.format.model import Part, Segment, SnapshotList, Writer
-from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, SNAPSHOT_FILE, PlainFile, Store
+from spark_dstl.checkpoint.format.model import Index, Part, Segment
+from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, SNAPSHOT_FILE, Store
 from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
-from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject
+from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject, caught
 from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
-
-Progress = Callable[[str, int, int], None]
-
-
-def silent(_what: str, _done: int, _of: int) -> None:
-    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class EntryFacts:
-    """A commit entry without its segments. With an `error`, all other facts are unknown.
+    """A commit entry; its index, if it has one, without segments. With an `error`, all other facts are unknown.
 
     `strange` are contradictions in it, `ids` the state store checkpoint ids of Spark's second line.
     """
 
-    batch: int
-    size: int
-    modified: datetime | None
-    error: DamagedLog | UnsupportedLog | None = None
-    writer: Writer | None = None
-    entry: str | None = None
-    previous: str | None = None
-    base: str | None = None
+    stored: StoredObject
+    error: Exception | None = None
+    index: Index | None = None
     ids: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     changelogs: int = 0
     is_spark: bool = True
     strange: tuple[str, ...] = ()
-    listed: SnapshotList | None = None
-
-    @property
-    def has_log(self) -> bool:
-        """Whether it has a log, even an empty one."""
-        return self.writer is not None
 
 
 @dataclass(frozen=True)
@@ -89,15 +71,13 @@ class NamedPart:
 class Survey:
     """The objects of a checkpoint at one time.
 
-    `vanished` are entries that were deleted during the survey, `committed_since` is the newest committed batch after
-    the listing of `offsets`. `fences` are batches whose entries outlive retention to fence a stopped driver; `fenced`
-    are those of them that such a driver has begun since.
+    `committed_since` is the newest committed batch after the listing of `offsets`. `fences` are batches whose entries
+    outlive retention to fence a stopped driver; `fenced` are those of them that such a driver has begun since.
     """
 
     entries: dict[int, EntryFacts] = field(default_factory=dict)
     stores: dict[Store, StoreFacts] = field(default_factory=dict)
     parts: dict[str, list[NamedPart]] = field(default_factory=dict)
-    vanished: set[int] = field(default_factory=set)
     offsets: dict[int, StoredObject] = field(default_factory=dict)
     fences: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
@@ -138,38 +118,30 @@ def numbered(stored: list[StoredObject]) -> dict[int, StoredObject]:
     return dict(sorted((number, one) for number, one in found if number is not None))
 
 
-def look(storage: Storage, readers: Readers, progress: Progress = silent, with_state: bool = True) -> Survey:
-    """Read all commit entries, then list `offsets/` and, with `with_state`, `state/`. Damage is noted, not raised."""
+def look(storage: Storage, readers: Readers) -> Survey:
+    """Read all commit entries, then list `offsets/` and `state/`. Damage is noted, not raised."""
     survey = Survey()
-    reader = EntryReader(storage)
     there = entries_of(storage)
-
-    def read(stored: tuple[int, StoredObject]) -> LoadedEntry | DamagedLog | UnsupportedLog | None:
-        try:
-            return reader.read(stored[0])
-        except (DamagedLog, UnsupportedLog) as error:
-            return error
-
-    for done, ((batch, stored), found) in enumerate(readers.each(read, there.items()), start=1):
-        if found is None:
-            survey.vanished.add(batch)
-        elif isinstance(found, LoadedEntry):
-            _note(survey, found, stored)
-        else:
-            survey.entries[batch] = EntryFacts(batch, stored.size, stored.modified, error=found)
-        progress("Reading commit entries", done, len(there))
-    logged = [entry for entry in survey.entries.values() if entry.has_log]
-    survey.base = logged[-1].base if logged else None
+    read = caught(EntryReader(storage).read, DamagedLog, UnsupportedLog)
+    for batch, found in readers.each(read, there, "Reading commit entries"):
+        if isinstance(found, LoadedEntry):
+            _note(survey, found, there[batch])
+        elif found is not None:
+            survey.entries[batch] = EntryFacts(there[batch], error=found)
+    survey.base = next((entry.index.base for entry in reversed(survey.entries.values()) if entry.index), None)
     survey.offsets = numbered(storage.objects("offsets"))
     _note_fences(survey, storage, readers)
     survey.committed_since = max(entries_of(storage), default=None)
-    if with_state:
-        _note_state(survey, storage)
+    for stored in storage.objects("state", recursive=True):
+        path = stored.name.removeprefix("state/")
+        survey.state[path] = stored
+        if plain := names.plain_file(path):
+            facts = survey.of(plain.store)
+            (facts.plain if plain.kind == CHANGELOG else facts.zips)[plain.version, plain.id] = stored
     return survey
 
 
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
-    index = entry.index
     changelogs = 0
     ids = {
         (operator, partition): frozenset(stores)
@@ -200,18 +172,12 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         held = HeldZip(entry.batch, packed, files.get(packed.store, {}))
         survey.of(packed.store).held[packed.version, packed.qualifier] = held
     survey.entries[entry.batch] = EntryFacts(
-        entry.batch,
-        entry.size,
-        stored.modified,
-        writer=index.writer if index else None,
-        entry=index.entry if index else None,
-        previous=index.previous if index else None,
-        base=index.base if index else None,
+        stored,
+        index=replace(entry.index, files=(), segments=()) if entry.index else None,
         ids=ids,
-        strange=tuple(strange),
         changelogs=changelogs,
         is_spark=entry.metadata is not None,
-        listed=index.snapshots if index else None,
+        strange=tuple(strange),
     )
 
 
@@ -229,13 +195,3 @@ def _note_fences(survey: Survey, storage: Storage, readers: Readers) -> None:
 
 def _before_gaps(batches: Iterable[int]) -> list[int]:
     return [before for before, after in pairwise(sorted(batches)) if after > before + 1]
-
-
-def _note_state(survey: Survey, storage: Storage) -> None:
-    for stored in storage.objects("state", recursive=True):
-        path = stored.name.removeprefix("state/")
-        survey.state[path] = stored
-        plain: PlainFile | None = names.plain_file(path)
-        if plain is not None:
-            facts = survey.of(plain.store)
-            (facts.plain if plain.kind == CHANGELOG else facts.zips)[plain.version, plain.id] = stored

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from spark_dstl.checkpoint.survey import Progress
+from spark_dstl.checkpoint.storage import Progress
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.storage import Refused, Unanswered
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from spark_dstl.checkpoint.survey import Progress, silent
+from spark_dstl.checkpoint.storage import Progress, silent
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.cost import Saved, Shape, saved
 from spark_dstl.probing.exclusiveness import NOT_ASKED, NOT_EXCLUSIVE, Exclusiveness, judged, race

@@ -32,7 +32,6 @@ _CONVERTIBLE = frozenset(
         "globalLimit",
     }
 )
-_MAX_PARTITIONS = 100_000
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,7 @@ def _numbers(checkpoint: CheckpointAccess, directory: str) -> list[int]:
 
 def _check_partitions(checkpoint: CheckpointAccess, operator: Operator) -> None:
     there = set(_numbers(checkpoint, f"state/{operator.id}"))
-    # The number is read from a file, so it is bounded.
-    noted = min(max(operator.stores.values(), default=0), _MAX_PARTITIONS)
+    noted = min(max(operator.stores.values(), default=0), sparkfiles.MAX_PARTITIONS)
     for partition in sorted(there ^ set(range(noted))):
         place = checkpoint.storage.shown(f"state/{operator.id}/{partition}")
         problem = "should not be there" if partition in there else "is missing"

@@ -115,7 +115,7 @@ def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
     entries = EntryReader(checkpoint.storage)
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
     # The newest first. A file that several snapshots name is the same in each.
-    for batch in [batch for batch, facts in reversed(survey.entries.items()) if facts.has_log]:
+    for batch in [batch for batch, facts in reversed(survey.entries.items()) if facts.index]:
         entry = entries.read(batch)
         if entry is None:
             continue

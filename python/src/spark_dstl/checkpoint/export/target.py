@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject
-from spark_dstl.checkpoint.survey import Progress
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError, MissingLogObject, UnreadableStorage
 
@@ -49,7 +48,7 @@ class Target(Storage):
         if place.is_inside(checkpoint.storage.place) or checkpoint.storage.place.is_inside(place):
             raise refusal(f"{place.shown} and {checkpoint.path} are not apart: name a separate directory")
         super().__init__(place)
-        self._progress: Progress = checkpoint.progress
+        self._progress = checkpoint.progress
         self._made: set[str] = set()
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:

@@ -5,20 +5,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.format.names import CHANGELOG, Store
-from spark_dstl.checkpoint.sparkfiles import Operator
-from spark_dstl.checkpoint.survey import EntryFacts, StoreFacts, Survey
-from spark_dstl.checkpoint.verification.findings import Found, key_of
+from spark_dstl.checkpoint.sparkfiles import MAX_PARTITIONS, Operator
+from spark_dstl.checkpoint.survey import StoreFacts, Survey
+from spark_dstl.checkpoint.verification.findings import Look, key_of
 
-# Batches before and after all that there are: of what no entry holds, and of what nothing holds.
+# Batches before and after all existing ones: of plain snapshots, and of missing ones.
 _ALWAYS = -1
 _NEVER = 1 << 62
+# Changelogs in the log that cannot be used, by store and version, with the reason.
+Bad = dict[tuple[Store, int], str]
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """One store: which versions cannot be rebuilt and why, and the lowest version of which anything is needed.
+    """One store: the versions that cannot be rebuilt, with reasons, and the lowest version that is needed.
 
-    `held_above` are those that can be rebuilt now, and could not once the entries above theirs were deleted.
+    `held_above` are those that can be rebuilt now, but not after the entries above theirs are deleted.
     """
 
     lost: dict[int, str]
@@ -26,13 +28,9 @@ class Rebuilt:
     lowest_needed: int
 
 
-# Changelogs in the log that cannot be used, by store and version, with the reason.
-Bad = dict[tuple[Store, int], str]
-
-
-def bad_changelogs(found: Found) -> Bad:
+def bad_changelogs(look: Look) -> Bad:
     """Return the changelogs in the log that cannot be used."""
-    return {(key[1], key[2]): why for key, why in found.unusable.items() if key[3] == CHANGELOG}
+    return {(key[1], key[2]): why for key, why in look.unusable.items() if key[3] == CHANGELOG}
 
 
 def broken_links(survey: Survey) -> dict[int, str]:
@@ -40,9 +38,9 @@ def broken_links(survey: Survey) -> dict[int, str]:
     broken = {}
     for batch, entry in survey.entries.items():
         before = survey.entries.get(batch - 1)
-        if before is None or entry.error or before.error:
+        if before is None or before.index is None or entry.index is None or entry.index.previous is None:
             continue
-        if entry.previous is not None and before.entry is not None and entry.previous != before.entry:
+        if entry.index.previous != before.index.entry:
             broken[batch] = (
                 f"it was built on another entry of batch {batch - 1} than the existing one; one of the two was "
                 "restored, or written late by a fenced driver"
@@ -51,40 +49,37 @@ def broken_links(survey: Survey) -> dict[int, str]:
 
 
 def expected_stores(survey: Survey, operators: Iterable[Operator]) -> list[Store]:
-    """Return all stores that there must be: those that are seen, and all partitions of these that Spark noted."""
-    expected = {
-        store for store, facts in survey.stores.items() if facts.logged or facts.held or facts.plain or facts.zips
-    }
+    """Return all stores that must exist: those with objects, and the other partitions of these in Spark's metadata."""
+    expected = set(survey.stores)
     seen = {(store.operator, store.name) for store in expected}
     for operator in operators:
         for name, partitions in operator.stores.items():
-            # The number comes from a file: one that is out of proportion is not Spark's.
-            if (operator.id, name) in seen and partitions <= 100_000:
+            if (operator.id, name) in seen and partitions <= MAX_PARTITIONS:
                 expected.update(Store(operator.id, partition, name) for partition in range(partitions))
     return sorted(expected)
 
 
-def rebuild(store: Store, survey: Survey, found: Found, bad: Bad, links: dict[int, str]) -> Rebuilt:
-    """Follow one store's versions upwards."""
+def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
+    """Follow the versions of one store in ascending order."""
+    survey = look.survey
     facts = survey.stores.get(store, StoreFacts())
-    snapshots = _snapshots(store, facts, survey, found)
-    plain: dict[int, set[str | None]] = {}
-    for version, unique in facts.plain:
-        plain.setdefault(version, set()).add(unique)
-    versions = {batch + 1 for batch in survey.entries} | facts.logged.keys() | plain.keys() | snapshots.keys()
-    upto = max((batch + 1 for batch in survey.entries), default=0)
+    snapshots = _snapshots(store, facts, look)
+    committed = {batch + 1 for batch in survey.entries}
+    plain = {version for version, unique in facts.plain if _counts(store, version, unique, survey)}
+    versions = committed | facts.logged.keys() | {version for version, _ in facts.plain} | snapshots.keys()
+    upto = max(committed, default=0)
     lost: dict[int, str] = {}
     held_above: dict[int, str] = {}
     bases: dict[int, int] = {}
     reason: str | None = None
     base, last = 0, 0
-    # Of the snapshots from which the version is rebuilt by changelogs alone: the first batch whose entry holds one.
+    # Of the snapshots from which changelogs alone rebuild the version: the first batch whose entry has one.
     first_held = _ALWAYS
     for version in sorted(one for one in versions if 0 < one <= upto):
         if version != last + 1:
             why: str | None = f"nothing of version {version - 1} is there, and no snapshot of version {version}"
         else:
-            why = _no_changelog(store, version, facts, plain.get(version, set()), survey, bad, links)
+            why = _no_changelog(store, version, facts, plain, look, bad)
             why = f"version {version}: {why}" if why else None
         if reason is not None or why is not None:
             first_held = _NEVER
@@ -103,47 +98,37 @@ def rebuild(store: Store, survey: Survey, found: Found, bad: Bad, links: dict[in
     return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0))
 
 
-def _snapshots(store: Store, facts: StoreFacts, survey: Survey, found: Found) -> dict[int, int]:
-    """Return the versions of which there is a good snapshot, with the first batch whose entry holds it."""
+def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:
+    """Return the versions with a good snapshot, with the first batch whose entry has it."""
     good: dict[int, int] = {}
     for (version, _), held in facts.held.items():
-        if key_of(held.batch, held.zip) not in found.unusable:
+        if key_of(held.batch, held.zip) not in look.unusable:
             good[version] = min(held.batch, good.get(version, _NEVER))
     for version, unique in facts.zips:
-        if (store, version, unique) not in found.unusable_zips and counts(store, version, unique, survey):
+        if (store, version, unique) not in look.unusable_zips and _counts(store, version, unique, look.survey):
             good[version] = _ALWAYS
     return good
 
 
-def counts(store: Store, version: int, unique: str | None, survey: Survey) -> bool:
-    """Whether a plain file with that id is one that a commit entry names, as far as there is one that says."""
+def _counts(store: Store, version: int, unique: str | None, survey: Survey) -> bool:
+    """Whether the commit entry names a plain file with that id, or names no ids."""
     entry = survey.entries.get(version - 1)
     ids = entry.ids.get((store.operator, store.partition)) if entry else None
     return ids is None or unique in ids
 
 
-def _no_changelog(
-    store: Store,
-    version: int,
-    facts: StoreFacts,
-    plain: set[str | None],
-    survey: Survey,
-    bad: Bad,
-    links: dict[int, str],
-) -> str | None:
+def _no_changelog(store: Store, version: int, facts: StoreFacts, plain: set[int], look: Look, bad: Bad) -> str | None:
     """Return why the changelog of a version cannot be used; None if it can."""
     batch = version - 1
-    entry: EntryFacts | None = survey.entries.get(batch)
+    entry = look.survey.entries.get(batch)
     if entry is not None and entry.error is not None:
         return f"commits/{batch} cannot be read"
     if entry is not None and entry.changelogs:
-        if batch in links:
+        if batch in look.links:
             return f"commits/{batch} was built on another entry"
         if version not in facts.logged:
             return f"commits/{batch} has changelogs of other stores, and none of this one"
         return bad.get((store, version))
-    if any(counts(store, version, unique, survey) for unique in plain):
+    if version in plain:
         return None
-    if entry is None:
-        return f"commits/{batch} is missing, and there is no plain changelog"
-    return f"commits/{batch} has no log, and there is no plain changelog"
+    return f"commits/{batch} {'is missing' if entry is None else 'has no log'}, and there is no plain changelog"
