@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `dstl convert` refuses before it starts a Java process; tests/test_convert.py has what it does."""
+"""`dstl convert` refuses checkpoints and targets without a Java process; tests/test_convert.py converts."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ QUERY = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
 class Default:
-    """A checkpoint of Spark's default provider with batches 0 to 2, as far as it is read without Java."""
+    """A checkpoint of Spark's default provider with batches 0 to 2, without the content of its state."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -71,7 +71,7 @@ def dstl(*arguments: str) -> Result:
 
 
 def refusal(written: Default, target: Path | None = None) -> str:
-    """What the command says when it refuses, having written nothing."""
+    """Return the output of a refused command, after checking that it has written nothing."""
     before = sorted(written.root.parent.rglob("*"))
     chosen = target or written.root.parent / "target"
     result = dstl("convert", str(written.root), str(chosen), "--stopped")
@@ -88,12 +88,12 @@ def found(written: Default) -> point.Point:
         return point.find_point(checkpoint)
 
 
-def test_a_committed_batch_is_gone_on_from(written: Default) -> None:
+def test_a_conversion_continues_after_the_newest_committed_batch(written: Default) -> None:
     at = found(written)
     assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, None, [1, 2])
 
 
-def test_a_batch_that_was_begun_stays_begun(written: Default) -> None:
+def test_a_batch_that_was_begun_is_noted(written: Default) -> None:
     written.offsets(3)
     at = found(written)
     assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, 3, [2, 3])
@@ -104,7 +104,7 @@ def test_the_first_batch_has_none_before_it(written: Default) -> None:
     assert [one.batch for one in found(written).offsets] == [0]
 
 
-def test_of_what_is_pinned_only_what_must_change_does(written: Default) -> None:
+def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None:
     written.offsets(2, name="ü")
     content = found(written).committed.content()
     version, line, rest = content.decode().split("\n")
@@ -179,7 +179,7 @@ def test_entries_that_do_not_follow_each_other_are_refused(written: Default) -> 
         ("commits/2", "no version", "commits/2 is damaged at offset 0: it does not begin with Spark's version line"),
     ],
 )
-def test_what_spark_does_not_write_is_refused(written: Default, name: str, content: str, words: str) -> None:
+def test_damaged_offsets_and_entries_are_refused(written: Default, name: str, content: str, words: str) -> None:
     written.put(name, content)
     assert words in refusal(written)
 
@@ -191,7 +191,7 @@ def test_operators_without_metadata_are_refused(written: Default) -> None:
     assert "cannot be read" in refusal(written)
 
 
-def test_no_store_leads_out_of_its_directory(written: Default) -> None:
+def test_a_store_name_that_leads_out_of_its_directory_is_refused(written: Default) -> None:
     written.operator(0, "symmetricHashJoin", "../../../elsewhere")
     assert "state/0/_metadata/metadata is damaged: it names a store that is no directory" in refusal(written)
 
@@ -206,20 +206,12 @@ def test_partitions_that_are_missing_or_too_many_are_refused(written: Default) -
     assert "state/0/2 should not be there" in refusal(written)
 
 
-def test_what_is_not_grouped_has_one_partition(written: Default) -> None:
-    shutil.rmtree(written.root / "state/0/1")
-    written.put("state/0/0/_metadata/schema", '..v2..{"type":"struct","fields":[]}..{"type":"struct","fields":[{}]}')
-    assert [one.partitions for one in stores(written)] == [1]
-    written.put("state/0/0/_metadata/schema", '..v2..{"type":"struct","fields":[{}]}..{"type":"struct","fields":[]}')
-    assert "state/0/1 is missing" in refusal(written)
-
-
 def stores(written: Default) -> list[NamedStores]:
     with spark_dstl.open(str(written.root)) as checkpoint:
         return checkpoint.plan_conversion(str(written.root.parent / "target")).stores
 
 
-def test_a_batch_whose_tasks_were_done_is_let_finish_first(written: Default) -> None:
+def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: Default) -> None:
     written.offsets(3)
     written.put("state/0/0/4.delta", "")
     assert [one.operator for one in stores(written)] == [0]
@@ -237,7 +229,7 @@ def test_a_query_that_seems_to_run_is_refused(written: Default, tmp_path: Path) 
     assert not (tmp_path / "target").exists()
 
 
-def test_what_is_at_the_target_is_never_written_over(written: Default, tmp_path: Path) -> None:
+def test_objects_at_the_target_are_never_overwritten(written: Default, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     (target / "theirs").write_text("theirs")
@@ -252,7 +244,7 @@ def test_what_is_at_the_target_is_never_written_over(written: Default, tmp_path:
     assert "is of another conversion, or of this query at another batch than now: 2" in refusal(written, target)
 
 
-def test_what_a_query_has_continued_is_never_touched_again(written: Default, tmp_path: Path) -> None:
+def test_a_target_that_a_query_has_continued_is_refused(written: Default, tmp_path: Path) -> None:
     target = tmp_path / "target"
     with spark_dstl.open(str(written.root)) as checkpoint:
         note = note_of(checkpoint, found(written))
@@ -264,7 +256,7 @@ def test_what_a_query_has_continued_is_never_touched_again(written: Default, tmp
     )
 
 
-def test_source_and_target_are_apart(written: Default) -> None:
+def test_source_and_target_must_be_apart(written: Default) -> None:
     assert "are not apart" in refusal(written, written.root / "inside")
     assert "are not apart" in refusal(written, written.root.parent)
     assert "are not apart" in refusal(written, written.root)
@@ -278,11 +270,11 @@ def test_a_target_that_cannot_be_written_is_named(written: Default, tmp_path: Pa
     assert f"{tmp_path}/file/target/{NOTE} could not be written" in result.output
 
 
-def test_what_changes_meanwhile_is_not_made_a_checkpoint(
+def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
     written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Running:
-        """A conversion while which the query begins a batch."""
+        """A conversion during which the query begins a batch."""
 
         def __init__(self, *_: object) -> None:
             written.offsets(3)
@@ -294,12 +286,12 @@ def test_what_changes_meanwhile_is_not_made_a_checkpoint(
     monkeypatch.setattr(conversion, "StoreConversion", Running)
     result = dstl("convert", str(written.root), str(tmp_path / "target"), "--stopped")
     assert result.exit_code == 4
-    assert "has changed meanwhile" in result.output
+    assert "has changed during the conversion" in result.output
     assert not (tmp_path / "target/metadata").exists()
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], ["--stopped"]])
-def test_a_spark_that_cannot_write_states_is_refused_before_anything_is_written(
+def test_a_spark_that_cannot_write_states_is_refused(
     written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     jars = tmp_path / "spark" / "jars"

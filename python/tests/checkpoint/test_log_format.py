@@ -9,8 +9,8 @@ import written_checkpoint as written
 from written_checkpoint import Held, Listed, Written
 
 from spark_dstl.checkpoint.format import logfile, names
-from spark_dstl.checkpoint.format.checksum import crc32c, of_part
-from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Plain, Tail
+from spark_dstl.checkpoint.format.checksum import before_part, crc32c
+from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Tail
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 GOLDEN = Path(__file__).resolve().parents[3] / "jvm/log/src/test/resources/golden/v2"
@@ -34,7 +34,7 @@ def one_segment() -> bytes:
 
 def test_the_checksum_is_crc32c() -> None:
     assert crc32c(b"1234", b"56789") == 0xE3069283
-    assert of_part("0/1/4.changelog", b"a change") == 0xC73E4723
+    assert crc32c(b"a change", start=before_part("0/1/4.changelog")) == 0xC73E4723
 
 
 @in_a_checkout
@@ -48,7 +48,7 @@ def test_golden_entries_are_read_and_hold_their_segments(file: str, batch: int) 
             if part.file in (None, DATA):
                 source, start = (content, log.start) if part.file is None else (data, 0)
                 piece = source[start + part.offset : start + part.offset + part.length]
-                assert of_part(segment.name, piece) == part.crc
+                assert crc32c(piece, start=before_part(segment.name)) == part.crc
 
 
 @in_a_checkout
@@ -98,7 +98,7 @@ def test_no_flipped_bit_and_no_truncation_of_a_golden_file_passes(file: str) -> 
             read("file", name, Tail(content[:length], length))
 
 
-def test_what_the_writer_of_the_tests_writes_is_what_is_read() -> None:
+def test_a_log_is_read_as_the_writer_of_the_tests_wrote_it() -> None:
     place = written.Place(DATA, 24, 9, 7)
     segments = [
         Written(3, 2, 8, b"x", store="left", qualifier="d0d0d0d0-0000-4000-8000-00000000000a", attempt=-5),
@@ -116,7 +116,7 @@ def test_what_the_writer_of_the_tests_writes_is_what_is_read() -> None:
     assert index.snapshots.held[0].files == (DATA,)
 
 
-def test_a_tail_that_is_too_short_says_how_much_is_needed() -> None:
+def test_a_short_tail_returns_the_needed_length() -> None:
     content = one_segment()
     needed = logfile.read_entry("file", "3", Tail(content[-68:], len(content)))
     assert isinstance(needed, NeedsTail)
@@ -126,7 +126,7 @@ def test_a_tail_that_is_too_short_says_how_much_is_needed() -> None:
 
 def test_an_entry_of_stock_spark_has_no_log_and_one_that_was_cut_off_is_damaged() -> None:
     stock = b'v1\n{"nextBatchWatermarkMs":0}'
-    assert isinstance(logfile.read_entry("file", "3", Tail(stock, len(stock))), Plain)
+    assert logfile.read_entry("file", "3", Tail(stock, len(stock))) is None
     for cut in (b'v1\n{}\n{"ds', one_segment()[:1000]):
         with pytest.raises(DamagedLog, match="cut off"):
             logfile.read_entry("file", "3", Tail(cut, len(cut)))
@@ -150,7 +150,7 @@ def test_an_entry_under_another_name_is_damaged() -> None:
 
 
 def with_index(sections: bytes, kind: int = 1) -> bytes:
-    """A log with that index, whatever it says, under right checksums."""
+    """Return a log with these sections as its index, and with right checksums."""
     header = struct.pack(">8sHHII", b"DSTLLOG\n", 2, kind, 0, 0)
     header += struct.pack(">I", google_crc32c.value(header))
     stored = zlib.compress(sections, 0)
@@ -206,12 +206,12 @@ def test_an_index_that_breaks_a_rule_is_damage(sections: bytes, damage: str) -> 
         entry(content)
 
 
-def test_a_section_that_nobody_may_skip_goes_before_all_other_rules() -> None:
+def test_an_unknown_mandatory_section_is_reported_before_other_damage() -> None:
     with pytest.raises(UnsupportedLog, match="written by x, cannot be read without understanding section 16"):
         entry(with_index(WRITER + written.section(16, b"")))
 
 
-def test_an_index_that_would_unpack_to_much_is_refused_before_memory_is_taken() -> None:
+def test_an_index_that_would_unpack_to_much_is_not_unpacked() -> None:
     content = bytearray(one_segment())
     for length, error, why in ((2**31, UnsupportedLog, "the limit is"), (10**6, DamagedLog, "would unpack to 1000000")):
         struct.pack_into(">I", content, len(content) - 68 + 20, length)
@@ -220,7 +220,7 @@ def test_an_index_that_would_unpack_to_much_is_refused_before_memory_is_taken() 
             entry(bytes(content))
 
 
-def test_names_are_accepted_only_as_they_are_given() -> None:
+def test_names_are_parsed_strictly() -> None:
     assert names.number("12") == 12
     assert [names.number(name) for name in ("012", "-1", "1.tmp", "", "٣", "1" * 19)] == [None] * 6
     assert names.data_file(DATA) == (4, written.RUN)

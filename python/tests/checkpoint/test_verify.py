@@ -7,7 +7,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 from click.testing import CliRunner, Result
-from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, crc_of, entry_id, zip_of
+from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.storage import StoredObject
@@ -54,14 +54,14 @@ def cut(path: Path, length: int) -> None:
 
 
 def purge(root: Path, upto: int) -> None:
-    """What Spark does with old batches: entries below a batch are deleted."""
+    """Delete the entries below a batch, as Spark does with old batches."""
     for batch in range(upto):
         entry(root, batch).unlink()
         (root / f"offsets/{batch}").unlink()
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_checkpoint_that_is_as_it_was_written_is_intact(written: WrittenCheckpoint, deep: bool) -> None:
+def test_an_undamaged_checkpoint_is_intact(written: WrittenCheckpoint, deep: bool) -> None:
     found = verified(written.root, deep)
     assert found.is_intact
     assert (found.newest_batch, found.newest_intact, found.way_back, found.running) == (9, 9, None, None)
@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_named_with_the_batch_to_roll_back_to(
     assert all(one.object.startswith(str(written.root)) for one in found.damages)
 
 
-def test_the_command_says_what_is_damaged_and_the_way_back(written: WrittenCheckpoint) -> None:
+def test_the_command_prints_the_damage_and_the_rollback_command(written: WrittenCheckpoint) -> None:
     flip(entry(written.root, 6), -70)
     result = dstl("verify", str(written.root))
     assert result.exit_code == console.DAMAGED
@@ -126,7 +126,7 @@ def test_the_command_says_what_is_damaged_and_the_way_back(written: WrittenCheck
     assert document["damages"][0]["offset"] > HEADER
 
 
-def test_the_way_back_names_the_same_place_again(written: WrittenCheckpoint, tmp_path: Path) -> None:
+def test_the_rollback_command_names_the_same_place(written: WrittenCheckpoint, tmp_path: Path) -> None:
     flip(entry(written.root, 6), -70)
     moved = written.root.rename(tmp_path / "a directory")
     base = moved / "dstl"
@@ -134,7 +134,7 @@ def test_the_way_back_names_the_same_place_again(written: WrittenCheckpoint, tmp
     assert result.output.endswith(f"  dstl rollback '{moved}' --base-path '{base}' --to 5\n")
 
 
-def test_a_flipped_bit_of_a_segment_is_found_by_reading_it(written: WrittenCheckpoint) -> None:
+def test_a_flipped_bit_of_a_segment_is_found_with_deep(written: WrittenCheckpoint) -> None:
     flip(entry(written.root, 6), HEADER + 30)
     assert verified(written.root).is_intact
     found = verified(written.root, deep=True)
@@ -176,11 +176,11 @@ def test_a_data_file_with_the_content_of_another_is_damage(written: WrittenCheck
     assert any("it is the data file" in one.what for one in verified(written.root).damages)
 
 
-def test_a_snapshot_that_cannot_be_loaded_loses_what_only_it_can_rebuild(written: WrittenCheckpoint) -> None:
+def test_a_damaged_snapshot_loses_the_batches_that_only_it_can_rebuild(written: WrittenCheckpoint) -> None:
     data(written.root, 2).unlink()
     found = verified(written.root)
     assert any("it is missing: commits/4 names it" in one.what for one in found.damages)
-    # All changelogs are still there.
+    # All changelogs exist.
     assert (found.lost, found.newest_intact) == ({}, 9)
     purge(written.root, 4)
     found = verified(written.root)
@@ -193,20 +193,20 @@ def test_without_the_snapshot_purged_batches_cannot_be_rebuilt(written: WrittenC
     flip(entry(written.root, 4), HEADER + 24 + 80 + 10)
     found = verified(written.root)
     assert any("0/0/5.zip have another checksum" in one.what for one in found.damages)
-    assert found.lost[9] == "state of 0/0: nothing of version 4 is there, and no snapshot of version 5"
+    assert found.lost[9] == "state of 0/0: version 4 is missing, and so is a snapshot of version 5"
     assert found.newest_intact is None
     assert "restore the checkpoint from a backup" in dstl("verify", str(written.root)).output
 
 
 def snapshot_of(written: WrittenCheckpoint, zipped: bytes) -> Verification:
-    """What is found where a commit entry holds this as a snapshot of the store 0/0."""
+    """Verify after a batch whose commit entry has this as a snapshot of the store 0/0."""
     held = Held(0, 0, 11, 10)
     packed = Written(0, 0, 11, zipped, kind=2)
     written.entry(10, [*written.changes(10), packed], listed=Listed(held=[*written.held, held]))
     return verified(written.root, deep=True)
 
 
-def test_what_a_snapshots_zip_names_must_be_there(written: WrittenCheckpoint) -> None:
+def test_the_files_that_a_snapshots_zip_names_must_exist(written: WrittenCheckpoint) -> None:
     found = snapshot_of(written, zip_of({"000008-x.sst": b"content"}))
     (damage,) = found.damages
     assert "0/0/11.zip cannot be loaded: 000008-x.sst is missing" in damage.what
@@ -226,7 +226,9 @@ def test_what_a_snapshots_zip_names_must_be_there(written: WrittenCheckpoint) ->
         "a cut zip": (zip_of({})[:-10], "it is not the zip of a snapshot"),
     }.values(),
 )
-def test_a_zip_that_is_none_is_damage(written: WrittenCheckpoint, zipped: bytes, what: str) -> None:
+def test_a_file_that_is_not_the_zip_of_a_snapshot_is_damage(
+    written: WrittenCheckpoint, zipped: bytes, what: str
+) -> None:
     found = snapshot_of(written, zipped)
     assert any(what in one.what for one in found.damages), found.damages
     # The state is rebuilt from the snapshot before.
@@ -257,7 +259,7 @@ def test_an_entry_that_lacks_a_store_is_damage(written: WrittenCheckpoint) -> No
     assert found.newest_intact == 5
 
 
-def test_ids_that_sparks_line_does_not_name_are_damage(written: WrittenCheckpoint) -> None:
+def test_a_changelog_whose_id_sparks_line_does_not_name_is_damage(written: WrittenCheckpoint) -> None:
     path = entry(written.root, 9)
     ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["a"], ["b"]]}}
     path.write_bytes(path.read_bytes().replace(b'{"nextBatchWatermarkMs":0}', json.dumps(ids).encode()))
@@ -265,7 +267,7 @@ def test_ids_that_sparks_line_does_not_name_are_damage(written: WrittenCheckpoin
     assert "Spark's second line names others" in found.damages[0].what
 
 
-def test_ids_that_are_no_list_name_nothing(written: WrittenCheckpoint) -> None:
+def test_ids_that_are_no_list_are_ignored(written: WrittenCheckpoint) -> None:
     path = written.root / "commits/3"
     ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [7, []]}}
     path.write_bytes(path.read_bytes().replace(b'{"nextBatchWatermarkMs":0}', json.dumps(ids).encode()))
@@ -273,13 +275,13 @@ def test_ids_that_are_no_list_name_nothing(written: WrittenCheckpoint) -> None:
         assert checkpoint.survey().entries[3].ids == {(0, 1): frozenset()}
 
 
-def test_a_snapshot_that_is_listed_and_not_held_is_damage(written: WrittenCheckpoint) -> None:
+def test_a_listed_snapshot_that_its_entry_lacks_is_damage(written: WrittenCheckpoint) -> None:
     written.entry(9, written.changes(9), listed=Listed(held=[Held(0, 0, 7, 6)]))
     found = verified(written.root)
     assert "it lists a snapshot of version 7 of 0/0 in commits/6, which has none" in found.damages[0].what
 
 
-def test_an_entry_of_a_later_release_is_told_from_damage(written: WrittenCheckpoint) -> None:
+def test_the_error_for_an_entry_of_a_later_release_names_its_version(written: WrittenCheckpoint) -> None:
     golden = Path(__file__).resolve().parents[3] / "jvm/log/src/test/resources/golden/v2/later-version.entry"
     if not golden.exists():
         pytest.skip("only in a checkout of the whole project")
@@ -298,14 +300,14 @@ def test_a_garbage_claim_is_damage_and_loses_nothing(written: WrittenCheckpoint,
 
 
 @pytest.mark.parametrize(("missing", "intact"), [(9, 8), (5, 9), (8, 7)])
-def test_offsets_that_are_missing_are_damage(written: WrittenCheckpoint, missing: int, intact: int) -> None:
+def test_missing_offsets_are_damage(written: WrittenCheckpoint, missing: int, intact: int) -> None:
     (written.root / f"offsets/{missing}").unlink()
     found = verified(written.root)
     assert any(f"offsets/{missing}" in one.object for one in found.damages)
     assert found.newest_intact == intact
 
 
-def test_offsets_that_are_no_text_are_found_by_reading_them(written: WrittenCheckpoint) -> None:
+def test_offsets_that_are_no_text_are_found_with_deep(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/3").write_bytes(b"\0\1")
     assert verified(written.root).is_intact
     assert "offsets/3" in verified(written.root, deep=True).damages[0].object
@@ -328,7 +330,7 @@ def test_a_plain_file_is_checked_against_sparks_checksum(tmp_path: Path) -> None
     assert found.newest_intact == 0
 
 
-def test_what_nothing_names_is_left_over_and_no_damage(written: WrittenCheckpoint) -> None:
+def test_objects_that_nothing_names_are_leftovers_and_not_damage(written: WrittenCheckpoint) -> None:
     written.data_file([Written(0, 0, 99, b"x")])
     run = written.root / f"dstl/data/1-{RUN}"
     (run / ".1-9-5eed.log.abc.tmp").write_bytes(b"")
@@ -359,8 +361,7 @@ def test_a_foreign_file_is_noted(written: WrittenCheckpoint, name: str) -> None:
     assert [one.object for one in found.notes] == [str(written.root / name)]
 
 
-def test_partitions_whose_directories_a_copy_has_dropped_are_noted(tmp_path: Path) -> None:
-    """Spark's state reader does not find them. The log has all that is in them."""
+def test_partitions_without_a_directory_are_noted(tmp_path: Path) -> None:
     checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=14).begin()
     checkpoint.batch(0)
     for partition in range(1, 14):
@@ -378,8 +379,8 @@ def test_checksum_files_of_hadoop_are_part_of_local_checkpoints(written: Written
     assert (found.is_intact, found.notes, found.leftovers) == (True, [], [])
 
 
-def test_what_a_running_query_lets_go_while_it_is_looked_at_is_no_damage(written: WrittenCheckpoint) -> None:
-    """Its data files go first, then the entry that names them."""
+def test_objects_that_a_query_deletes_between_the_looks_are_not_damage(written: WrittenCheckpoint) -> None:
+    """The query deletes data files before the entry that names them."""
     data(written.root, 1).unlink()
     assert not verified(written.root).is_intact
 
@@ -389,8 +390,8 @@ def test_what_a_running_query_lets_go_while_it_is_looked_at_is_no_damage(written
     assert verified(written.root, then=retention).is_intact
 
 
-def test_what_only_the_second_look_finds_is_no_damage_yet(written: WrittenCheckpoint) -> None:
-    """It may be deleted right now: a third look would show it."""
+def test_damage_that_only_the_second_look_finds_is_not_reported(written: WrittenCheckpoint) -> None:
+    """The query may delete the entries that name the object at that time."""
     data(written.root, 1).unlink()
 
     def later(_seconds: float) -> None:
@@ -400,8 +401,8 @@ def test_what_only_the_second_look_finds_is_no_damage_yet(written: WrittenCheckp
     assert [Path(one.object).name for one in found.damages] == [data(written.root, 1).name]
 
 
-def test_what_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:
-    """A deletion that was interrupted, and that the next run does again."""
+def test_a_data_file_that_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:
+    """A deletion was interrupted, and the next run repeats it."""
     purge(written.root, 2)
     for batch in (2, 3, 4):
         (written.root / f"offsets/{batch}").unlink()
@@ -412,8 +413,8 @@ def test_what_no_retained_version_needs_may_be_missing(written: WrittenCheckpoin
     assert "which no retained version needs" in found.notes[0].what
 
 
-def test_an_entry_that_keeps_out_a_stopped_driver_is_no_damage(tmp_path: Path) -> None:
-    """Retention has removed what follows it; that driver has begun its batch again before it was refused."""
+def test_an_entry_that_fences_a_stopped_driver_is_not_damage(tmp_path: Path) -> None:
+    """Retention has deleted the entries after it; the driver has begun its batch again before it was refused."""
     checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
     for batch in range(3):
         checkpoint.batch(batch)
@@ -432,16 +433,16 @@ def test_an_entry_that_keeps_out_a_stopped_driver_is_no_damage(tmp_path: Path) -
     found = verified(checkpoint.root)
     assert (found.is_intact, found.newest_intact) == (True, 11), (found.damages, found.lost)
     assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
-    # Without the claim it is not known why they are there.
+    # Without the claim the reason for these entries is unknown.
     (checkpoint.root / "dstl/epochs/2").unlink()
     assert not verified(checkpoint.root).is_intact
 
 
-def test_a_base_path_that_was_moved_can_be_named(written: WrittenCheckpoint, tmp_path: Path) -> None:
+def test_the_new_directory_of_a_moved_base_path_can_be_named(written: WrittenCheckpoint, tmp_path: Path) -> None:
     written.entry(9, written.changes(9), base=f"file:{tmp_path}/base")
     (written.root / "dstl/data").rename(tmp_path / "data")
     found = verified(written.root)
-    assert any("if it was moved, say where it is with --base-path" in one.what for one in found.damages)
+    assert any("if it was moved, name its directory with --base-path" in one.what for one in found.damages)
     result = dstl("verify", str(written.root), "--base-path", str(tmp_path))
     assert result.exit_code == 0, result.output
 
@@ -456,7 +457,7 @@ def test_a_checkpoint_on_s3_is_verified(written: WrittenCheckpoint, s3: Callable
     assert f"dstl rollback {uri} --to 5" in result.output
 
 
-def test_without_any_offsets_spark_does_not_go_on(written: WrittenCheckpoint) -> None:
+def test_a_checkpoint_without_offsets_is_damaged(written: WrittenCheckpoint) -> None:
     for path in (written.root / "offsets").iterdir():
         path.unlink()
     found = verified(written.root)
@@ -464,7 +465,7 @@ def test_without_any_offsets_spark_does_not_go_on(written: WrittenCheckpoint) ->
     assert found.newest_intact is None
 
 
-def test_batches_that_are_begun_and_committed_while_it_looks_are_no_damage(written: WrittenCheckpoint) -> None:
+def test_batches_that_are_begun_and_committed_during_a_look_are_not_damage(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         objects = checkpoint.storage.objects
 
@@ -476,11 +477,11 @@ def test_batches_that_are_begun_and_committed_while_it_looks_are_no_damage(writt
             return objects(directory, recursive)
 
         checkpoint.storage.objects = running  # type: ignore[method-assign]
-        found = verify.verify(checkpoint, wait=lambda _seconds: pytest.fail("it looked twice"))
+        found = verify.verify(checkpoint, wait=lambda _seconds: pytest.fail("a second look was made"))
     assert (found.is_intact, found.newest_batch) == (True, 9)
 
 
-def test_numbers_that_are_out_of_proportion_take_no_time(written: WrittenCheckpoint) -> None:
+def test_huge_batch_numbers_take_no_time(written: WrittenCheckpoint) -> None:
     entry(written.root, 9).rename(written.root / "commits/999999999999999999")
     (written.root / "offsets/999999999999999998").write_text("v1\n{}")
     found = verified(written.root)
@@ -490,11 +491,7 @@ def test_numbers_that_are_out_of_proportion_take_no_time(written: WrittenCheckpo
         assert dstl(command[0], str(written.root), *command[1:]).exit_code in (0, console.DAMAGED)
 
 
-def test_help_says_what_deep_does_not_check() -> None:
+def test_the_help_names_the_checks_that_are_not_made() -> None:
     text = " ".join(dstl("verify", "--help").output.split())
     assert "the content of SST files, the encoding of changelogs, sources/ and the schemas in state/ are not" in text
-
-
-def test_the_ids_of_the_writer_of_the_tests_are_those_of_one_lineage() -> None:
-    assert entry_id(3) != entry_id(3, 1)
-    assert crc_of("0/1/4.changelog", b"a change") == 0xC73E4723
+    assert "dstl verify s3a://bucket/checkpoints/clicks" in text

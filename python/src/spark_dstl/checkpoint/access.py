@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
+from spark_dstl.checkpoint.java.gateway import Gateway
 from spark_dstl.checkpoint.java.hadoop import shared_gateway
 from spark_dstl.checkpoint.locate import StorageOptions, locate
-from spark_dstl.checkpoint.reading import EntryReader
-from spark_dstl.checkpoint.storage import Progress, Readers, Storage, silent
+from spark_dstl.checkpoint.reading import read_entry
+from spark_dstl.checkpoint.storage import Progress, Readers, Storage
 from spark_dstl.checkpoint.survey import Survey, entries_of, look
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
@@ -18,19 +18,12 @@ class CheckpointAccess:
     """One checkpoint: its storage, the threads that read it, one survey of it, and a Java process if one is needed."""
 
     def __init__(
-        self,
-        storage: Storage,
-        query: str,
-        base_path: str | None = None,
-        options: StorageOptions | None = None,
-        progress: Progress = silent,
-        jvm: JvmOptions | None = None,
+        self, storage: Storage, query: str, base_path: str | None, options: StorageOptions, progress: Progress
     ) -> None:
         self.storage = storage
         self.query = query
         self.progress = progress
-        self.storage_options = options or StorageOptions()
-        self.jvm_options = jvm or JvmOptions()
+        self.storage_options = options
         self.readers = Readers(progress)
         self._base_path = base_path
         self._survey: Survey | None = None
@@ -59,6 +52,10 @@ class CheckpointAccess:
         self._survey = None
         return self.survey()
 
+    def newest_base(self) -> Storage:
+        """Return where data files are; reads the newest commit entries only."""
+        return self.base(self.named_base())
+
     def base(self, named: str | None) -> Storage:
         """Return where data files are, given the base path that the newest commit entry names."""
         wanted = self._base_path or named
@@ -68,26 +65,19 @@ class CheckpointAccess:
 
     def named_base(self) -> str | None:
         """Return the base path that was given or that the newest commit entry names; None if it is `dstl/`."""
-        return self._base_path or self._newest_named_base()
-
-    def newest_base(self) -> Storage:
-        """Return where data files are; reads the newest commit entries only."""
-        return self.base(self._newest_named_base())
-
-    def _newest_named_base(self) -> str | None:
-        reader = EntryReader(self.storage)
+        if self._base_path:
+            return self._base_path
         for batch in reversed(entries_of(self.storage)):
             with suppress(DamagedLog, UnsupportedLog):
-                entry = reader.read(batch)
+                entry = read_entry(self.storage, batch)
                 if entry is not None and entry.index is not None:
                     return entry.index.base
         return None
 
     def gateway(self) -> Gateway:
         """Return the Java process, started at the first call; the process that serves the storage, if there is one."""
-        shared = shared_gateway(self.jvm_options)
-        if shared is not None:
+        if (shared := shared_gateway(self.storage_options.jvm)) is not None:
             return shared
         if self._gateway is None:
-            self._gateway = Gateway(self.jvm_options)
+            self._gateway = Gateway(self.storage_options.jvm)
         return self._gateway

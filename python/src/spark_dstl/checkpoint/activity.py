@@ -8,7 +8,7 @@ mark counts as stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 from spark_dstl.checkpoint.access import CheckpointAccess
@@ -22,64 +22,18 @@ QUIET = timedelta(minutes=15)
 LOOK_SECONDS = 5.0
 
 
-def now() -> datetime:
-    """Return the time."""
-    return datetime.now(timezone.utc)
-
-
 def minutes(length: timedelta) -> int:
     """Return a length of time in minutes."""
     return int(length.total_seconds() // 60)
 
 
-def _watched(checkpoint: CheckpointAccess) -> list[StoredObject]:
-    return [*_written(checkpoint), *checkpoint.newest_base().objects("data", recursive=True)]
-
-
-def _written(checkpoint: CheckpointAccess) -> Iterator[StoredObject]:
-    for directory in ("commits", "offsets", "dstl/epochs", "sources"):
-        for stored in checkpoint.storage.objects(directory, recursive=directory == "sources"):
-            # Hadoop writes the checksum file of a local file together with the file.
-            if not stored.last_name.endswith(".crc"):
-                yield stored
-
-
-def signs(checkpoint: CheckpointAccess, at: datetime | None = None) -> str | None:
-    """Return the newest object and its age if it was written recently, else None.
-
-    Return None as well if the object is the end mark of the newest run.
-    """
-    written = _watched(checkpoint)
-    newest = _newest(written)
-    if newest is None or newest.modified is None or _is_end_mark(newest, written):
+def signs(checkpoint: CheckpointAccess) -> str | None:
+    """Return the newest object and its age if it was written recently and is not the end mark of the newest run."""
+    newest, has_ended = _newest(_written(checkpoint))
+    if newest is None or newest.modified is None or has_ended:
         return None
-    age = (at or now()) - newest.modified
-    if age >= QUIET:
-        return None
-    return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago"
-
-
-def _newest(written: Iterable[StoredObject]) -> StoredObject | None:
-    # Times may be whole seconds: of equal ones the end mark is the newest.
-    return max(
-        (stored for stored in written if stored.modified is not None),
-        key=lambda stored: (stored.modified, _ended(stored) is not None),
-        default=None,
-    )
-
-
-def _is_end_mark(newest: StoredObject, written: Iterable[StoredObject]) -> bool:
-    """Whether `newest` is the last object that the newest run writes."""
-    epochs = [epoch for stored in written if (epoch := _claimed(stored)) is not None]
-    return bool(epochs) and _ended(newest) == max(epochs)
-
-
-def _claimed(stored: StoredObject) -> int | None:
-    return names.number(stored.last_name) if stored.name.startswith("dstl/epochs/") else None
-
-
-def _ended(stored: StoredObject) -> int | None:
-    return names.end_of_epoch(stored.last_name) if stored.name.startswith("dstl/epochs/") else None
+    age = datetime.now(timezone.utc) - newest.modified
+    return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago" if age < QUIET else None
 
 
 def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> None:
@@ -97,13 +51,13 @@ def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, w
     With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
-    before = _state(_watched(checkpoint))
+    before = _written(checkpoint)
     wait(LOOK_SECONDS)
-    after = _watched(checkpoint)
-    changed = before ^ _state(after)
-    newest = _newest(after)
-    if changed and (newest is None or not _is_end_mark(newest, after)):
-        name = max(name for name, _, _ in changed)
+    after = _written(checkpoint)
+    changed = {*before} ^ {*after}
+    _, has_ended = _newest(after)
+    if changed and not has_ended:
+        name = max(stored.name for stored in changed)
         raise QuerySeemsToRun(
             f"a query runs on {checkpoint.path}: {name} changed within {LOOK_SECONDS:.0f} s. Stop it first"
         )
@@ -119,5 +73,24 @@ def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
         )
 
 
-def _state(written: Iterable[StoredObject]) -> set[tuple[str, int, datetime | None]]:
-    return {(stored.name, stored.size, stored.modified) for stored in written}
+def _written(checkpoint: CheckpointAccess) -> list[StoredObject]:
+    found = checkpoint.newest_base().objects("data", recursive=True)
+    for directory in ("commits", "offsets", "dstl/epochs", "sources"):
+        listed = checkpoint.storage.objects(directory, recursive=directory == "sources")
+        # Hadoop writes the checksum file of a local file together with the file.
+        found += [stored for stored in listed if not stored.last_name.endswith(".crc")]
+    return found
+
+
+def _newest(written: list[StoredObject]) -> tuple[StoredObject | None, bool]:
+    """Return the newest object, and whether it is the end mark of the newest run, which the run writes last."""
+    marks = [stored for stored in written if stored.name.startswith("dstl/epochs/")]
+    ends = {stored.name: epoch for stored in marks if (epoch := names.end_of_epoch(stored.last_name)) is not None}
+    epochs = [epoch for stored in marks if (epoch := names.number(stored.last_name)) is not None]
+    # Times may be whole seconds: of equal ones the end mark is the newest.
+    newest = max(
+        (stored for stored in written if stored.modified is not None),
+        key=lambda stored: (stored.modified, stored.name in ends),
+        default=None,
+    )
+    return newest, bool(newest and epochs and ends.get(newest.name) == max(epochs))

@@ -56,7 +56,7 @@ def open_checkpoint(
     if jvm is not None:
         options = replace(options, jvm=jvm)
     storage = Storage(locate(path, options))
-    return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress, jvm)
+    return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress)
 
 
 def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[str]:
@@ -183,14 +183,15 @@ class Checkpoint(CheckpointAccess):
         Raises `UnreadableState` if Spark cannot read the state, `JvmFailed` if the Java process fails, and
         `CheckpointNotFound` if the batch has no entry.
         """
-        return self._reader().state(batch, selection or Selection())
+        reader = self._reader()
+        return reader.read("state", [reader.newest() if batch is None else batch], selection)
 
     def changes(self, batch: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
         """Return the change records of `batch`: `change_type` is update, append or delete.
 
         `selection`, the other columns and the errors are those of `state`.
         """
-        return self._reader().changes(batch, selection or Selection())
+        return self._reader().read("changes", [batch], selection)
 
     def diff(self, before: int, after: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
         """Return the rows in which the states as of the batches `before` and `after` differ.
@@ -198,7 +199,7 @@ class Checkpoint(CheckpointAccess):
         The column `change` is added, removed or changed; further columns are the key and both values. `selection`, the
         other columns and the errors are those of `state`. Both states are on local disk, one partition at a time.
         """
-        return self._reader().diff(before, after, selection or Selection())
+        return self._reader().read("diff", [before, after], selection)
 
     def operators(self) -> pyarrow.Table:
         """Return a row for each store name of each stateful operator, from Spark's metadata."""

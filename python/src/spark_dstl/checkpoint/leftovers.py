@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.sparkfiles import json_object
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import DstlError
@@ -72,45 +72,36 @@ def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
 
 def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[StoredObject]) -> Iterator[Leftover]:
     """Yield the leftovers, given the objects below `data/` of the base path."""
+
+    def left(place: Storage, stored: StoredObject, why: str) -> Leftover:
+        return Leftover(stored.name, place.shown(stored.name), stored.size, why, in_base=place is base)
+
     for stored in listed:
         if names.is_unfinished(stored.name):
-            yield _leftover(base, stored, "it was never finished", in_base=True)
+            yield left(base, stored, "it was never finished")
         elif names.data_file(stored.name) and stored.name not in survey.parts:
-            yield _leftover(base, stored, "no commit entry names it", in_base=True)
-    for stored, why in _in_checkpoint(survey, storage):
-        yield _leftover(storage, stored, why, in_base=False)
-
-
-def _in_checkpoint(survey: Survey, storage: Storage) -> Iterator[tuple[StoredObject, str]]:
+            yield left(base, stored, "no commit entry names it")
     claims = storage.objects("dstl/epochs")
     # A claim fences the run before it, which may be paused; a later run deletes it.
     for stored in claims:
         if names.trial(stored.last_name) is not None:
-            yield stored, "left of a try how the storage creates"
+            yield left(storage, stored, "a check of exclusive creation has left it")
     for stored in (*claims, *storage.objects("commits"), *storage.objects("offsets")):
         if names.is_unfinished(stored.name):
-            yield stored, "it was never finished"
+            yield left(storage, stored, "it was never finished")
     newest = -1 if survey.newest is None else survey.newest
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
             if unique is None and version > newest + 1:
                 why = "which is not committed: Spark would take it for what a new batch makes"
-                yield stored, f"a snapshot of version {version}, {why}"
-
-
-def _leftover(storage: Storage, stored: StoredObject, why: str, in_base: bool) -> Leftover:
-    return Leftover(stored.name, storage.shown(stored.name), stored.size, why, in_base)
+                yield left(storage, stored, f"a snapshot of version {version}, {why}")
 
 
 def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
     """Raise unless the base path belongs to this query: inside its checkpoint, or marked with its id."""
     if base.place.is_inside(checkpoint.storage.place):
         return
-    content = base.read("owner.json", _MAX_OWNER)
-    try:
-        owner = json.loads(content or b"{}").get("query")
-    except (ValueError, AttributeError):
-        owner = None
+    owner = (json_object(base.read("owner.json", _MAX_OWNER)) or {}).get("query")
     if owner != checkpoint.query:
         raise DstlError(
             f"{base.place.shown} is not marked as the base path of query {checkpoint.query}: owner.json there names "

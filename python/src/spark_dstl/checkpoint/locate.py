@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps a path of Spark to a file system of pyarrow and a path on it."""
+"""Maps a path of Spark to a file system of pyarrow and a path on it, and options for storage to settings of Spark."""
 
 import os
 import re
@@ -18,6 +18,7 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOT
 _BY_ARROW = ("gs", "gcs", "abfs", "abfss")
 _CONNECT_SECONDS = 10.0
 _REQUEST_SECONDS = 60.0
+_S3A = "spark.hadoop.fs.s3a"
 PURPOSE = "Reading checkpoints"
 
 
@@ -67,22 +68,19 @@ def scheme_of(place: str) -> tuple[str | None, str]:
 def locate(place: str, options: StorageOptions | None = None) -> Place:
     """Return the place of a local path, or of a URI of S3 (`s3://`, `s3a://`) or of pyarrow's or Hadoop's clients."""
     scheme, rest = scheme_of(place)
-    if scheme is None:
-        path = str(Path(place).absolute())
-        return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
-    if scheme == "file":
+    options = options or StorageOptions()
+    if scheme is None or scheme == "file":
         # Hadoop writes file:/x as well as file:///x, and escapes nothing.
-        path = "/" + rest.lstrip("/")
+        path = "/" + rest.lstrip("/") if scheme else str(Path(place).absolute())
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
     if scheme in ("s3", "s3a", "s3n"):
         path = rest.strip("/")
-        return Place(_s3(path.split("/")[0], options or StorageOptions(), os.environ), path, f"{scheme}://{path}")
+        return Place(_s3(path.split("/")[0], options), path, f"{scheme}://{path}")
     if scheme in _BY_ARROW:
         return _by_uri(place)
-    jvm = (options or StorageOptions()).jvm
     try:
         authority, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
-        return Place(hadoop_files(f"{scheme}://{authority}/", jvm), f"/{path.lstrip('/')}", place)
+        return Place(hadoop_files(f"{scheme}://{authority}/", options.jvm), f"/{path.lstrip('/')}", place)
     except OSError as error:
         raise UnreadableStorage(
             f"{place} cannot be opened by Hadoop: {error}. Check the address; give the jars of its client with --jars "
@@ -100,9 +98,29 @@ def server_of(options: StorageOptions, environment: Mapping[str, str] = os.envir
     return endpoint or None, region or ("us-east-1" if endpoint else None)
 
 
-def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) -> Any:
+def hadoop_path(shown: str) -> str:
+    """Return a path as Hadoop writes it."""
+    scheme, separator, rest = shown.partition("://")
+    return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
+
+
+def hadoop_settings(options: StorageOptions) -> dict[str, str]:
+    """Return the access to storage as settings of Spark; the user's settings have precedence."""
+    settings: dict[str, str] = {}
+    # S3A reads neither from the environment.
+    endpoint, region = server_of(options)
+    if endpoint:
+        settings |= {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
+    if region:
+        settings[f"{_S3A}.endpoint.region"] = region
+    if options.anonymous:
+        settings[f"{_S3A}.aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
+    return {**settings, **options.jvm.conf}
+
+
+def _s3(bucket: str, options: StorageOptions) -> Any:
     filesystems = needed("pyarrow.fs", PURPOSE)
-    endpoint, region = server_of(options, environment)
+    endpoint, region = server_of(options)
     settings: dict[str, Any] = {
         "anonymous": options.anonymous,
         "connect_timeout": _CONNECT_SECONDS,
@@ -110,35 +128,23 @@ def _s3(bucket: str, options: StorageOptions, environment: Mapping[str, str]) ->
     }
     if endpoint:
         scheme, _, address = endpoint.rpartition("://")
-        settings |= {
-            "endpoint_override": address.rstrip("/"),
-            "scheme": scheme or "https",
-            "region": region,
-        }
-    elif region:
-        settings["region"] = region
-    else:
-        try:
-            settings["region"] = filesystems.resolve_s3_region(bucket)
-        except OSError as error:
-            raise UnreadableStorage(
-                f"the region of the bucket {bucket} could not be found out: {error}. Set AWS_REGION, or the endpoint "
-                "of your server"
-            ) from error
-    return filesystems.S3FileSystem(**settings)
+        settings |= {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
+    try:
+        return filesystems.S3FileSystem(region=region or filesystems.resolve_s3_region(bucket), **settings)
+    except OSError as error:
+        raise UnreadableStorage(
+            f"the region of the bucket {bucket} could not be found out: {error}. Set AWS_REGION, or the endpoint "
+            "of your server"
+        ) from error
 
 
 def _by_uri(place: str) -> Place:
-    filesystems = needed("pyarrow.fs", PURPOSE)
+    uri = place
+    if scheme_of(place)[0] in ("gs", "gcs") and "retry_limit_seconds=" not in place:
+        # The client of GCS retries for 15 minutes by default.
+        uri += f"{'&' if '?' in place else '?'}retry_limit_seconds={_REQUEST_SECONDS:.0f}"
     try:
-        files, path = filesystems.FileSystem.from_uri(_bounded(place))
+        files, path = needed("pyarrow.fs", PURPOSE).FileSystem.from_uri(uri)
     except (OSError, ValueError) as error:
         raise UnreadableStorage(f"{place} cannot be opened: {error}") from error
     return Place(files, path, place)
-
-
-def _bounded(place: str) -> str:
-    """Return the URI with a time limit for retries of the client of GCS, which is 15 minutes by default."""
-    if scheme_of(place)[0] not in ("gs", "gcs") or "retry_limit_seconds=" in place:
-        return place
-    return f"{place}{'&' if '?' in place else '?'}retry_limit_seconds={_REQUEST_SECONDS:.0f}"

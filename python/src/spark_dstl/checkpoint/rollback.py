@@ -12,12 +12,12 @@ snapshot is deleted before the commit entry of its batch: until then the state i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.survey import Survey, numbered
+from spark_dstl.checkpoint.survey import Survey, entries_of
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
 
@@ -41,10 +41,7 @@ class Rollback:
 def plan_rollback(
     checkpoint: CheckpointAccess, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False
 ) -> Rollback:
-    """Return what a rollback to a batch deletes. Raises `CannotRollBack` if its state cannot be rebuilt.
-
-    The checkpoint is verified first, with `deep` by reading all data.
-    """
+    """Return what a rollback to a batch deletes; see `Checkpoint.plan_rollback`."""
     found = verify(checkpoint, deep, wait)
     survey = checkpoint.survey()
     if survey.newest is None:
@@ -60,7 +57,7 @@ def plan_rollback(
     return Rollback(checkpoint.path, to, survey.newest, list(_deletions(checkpoint, survey, to)))
 
 
-def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> list[str]:
+def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterator[str]:
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
@@ -69,30 +66,20 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> list[st
     batches = {batch for batch in (*survey.entries, *survey.offsets, *zips) if batch > to}
     there = {stored.name for directory in ("commits", "offsets") for stored in checkpoint.storage.objects(directory)}
     there |= {f"state/{path}" for path in survey.state}
-    ordered: list[str] = []
     for batch in sorted(batches, reverse=True):
-        wanted = [*sorted(zips.get(batch, [])), f"commits/{batch}", f"offsets/{batch}"]
-        for name in wanted:
+        for name in (*sorted(zips.get(batch, [])), f"commits/{batch}", f"offsets/{batch}"):
+            directory, _, last = name.rpartition("/")
             if name in there:
-                # A checksum file is deleted before its file, which is readable without it.
-                ordered += [one for one in _beside(name) if one in there]
-                ordered.append(name)
-    return ordered
-
-
-def _beside(name: str) -> list[str]:
-    """Return the names of the checksum files of Hadoop on local disks, of Spark, and of Hadoop for Spark's."""
-    directory, _, last = name.rpartition("/")
-    return [f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc"]
+                # A checksum file of Hadoop or Spark is deleted before its file, which is readable without it.
+                checksums = (f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc")
+                yield from (one for one in checksums if one in there)
+                yield name
 
 
 def apply_rollback(
     checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
-    """Delete the planned objects. Raises `QuerySeemsToRun` if a query seems to run, or commits during the rollback.
-
-    `stopped` means that the caller has stopped the query. An interrupted rollback can be repeated.
-    """
+    """Delete the planned objects; see `Checkpoint.apply_rollback`. An interrupted rollback can be repeated."""
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, rollback.newest)
     deleted = 0
@@ -100,10 +87,10 @@ def apply_rollback(
         deleted += checkpoint.storage.delete(name)
         checkpoint.progress("Deleting", done, len(rollback.objects))
     checkpoint.look_again()
-    above = [batch for batch in numbered(checkpoint.storage.objects("commits")) if batch > rollback.to]
+    above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(
             f"commits/{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
             "on it. Stop it, and repeat the rollback"
         )
-    return Rollback(rollback.path, rollback.to, rollback.newest, rollback.objects, deleted)
+    return replace(rollback, deleted=deleted)

@@ -3,19 +3,21 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any, TypeVar
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG, KINDS, SNAPSHOT, SNAPSHOT_FILE, Store
-from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
-from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
+from spark_dstl.checkpoint.storage import StoredObject, caught
 from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, no_entry, numbered
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 Row = dict[str, Any]
 T = TypeVar("T")
+_COUNTED = ("log_changelogs", "log_bytes", "log_snapshots", "plain_changelogs", "plain_snapshots", "plain_bytes")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -37,8 +39,8 @@ def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
     """Yield the rows of `operators`."""
     for operator in sparkfiles.operators(checkpoint.storage):
         for name, partitions in operator.stores.items():
-            named = {"operator": operator.id, "operator_name": operator.name}
-            yield {**named, "store": name, "partitions": partitions}
+            named = {"operator": operator.id, "operator_name": operator.name, "store": name}
+            yield {**named, "partitions": partitions}
 
 
 def stores(survey: Survey) -> list[Row]:
@@ -49,47 +51,49 @@ def stores(survey: Survey) -> list[Row]:
 def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
     """Yield the rows of `claims`."""
     stored = numbered(checkpoint.storage.objects("dstl/epochs"))
-    for epoch, claim in checkpoint.readers.each(lambda one: sparkfiles.claim(checkpoint.storage, one), stored):
+    for epoch, claim in checkpoint.readers.each(partial(sparkfiles.claim, checkpoint.storage), stored):
         if claim is not None:
             yield {"epoch": epoch, "run": claim.run, "host": claim.host, "claimed_at": stored[epoch].modified}
 
 
 def entries(checkpoint: CheckpointAccess, batch: int | None) -> Iterator[Row]:
     """Yield the rows of `entries`, or that of one batch."""
-    there = entries_of(checkpoint.storage)
-    reader = EntryReader(checkpoint.storage)
-
-    def read(one: int) -> Row | None:
-        try:
-            found = reader.read(one)
-        except (DamagedLog, UnsupportedLog) as error:
-            stored = there[one]
-            return {"batch": one, "committed_at": stored.modified, "bytes": stored.size, "damage": str(error)}
-        return of_entry(found, there[one]) if found else None
-
-    yield from _read(checkpoint, read, _wanted(checkpoint, there, batch))
+    read = caught(partial(read_entry, checkpoint.storage), DamagedLog, UnsupportedLog)
+    for number, stored, entry in _read(checkpoint, read, batch):
+        row = {"batch": number, "committed_at": stored.modified, "bytes": stored.size}
+        yield row | (_facts(entry) if isinstance(entry, LoadedEntry) else {"damage": str(entry)})
 
 
 def segments(checkpoint: CheckpointAccess, batch: int | None) -> Iterator[Row]:
     """Yield the rows of `segments`, or those of one batch."""
-    wanted = _wanted(checkpoint, entries_of(checkpoint.storage), batch)
-    for entry in _read(checkpoint, EntryReader(checkpoint.storage).read, wanted):
-        yield from of_segments(entry)
+    for number, _, entry in _read(checkpoint, partial(read_entry, checkpoint.storage), batch):
+        for segment in entry.segments:
+            yield {
+                "batch": number,
+                "name": segment.name,
+                **_named(segment.store),
+                "version": segment.version,
+                "kind": KINDS[segment.kind],
+                "id": segment.qualifier,
+                "attempt": segment.attempt,
+                "bytes": segment.length,
+                "inline_bytes": sum(part.length for part in segment.parts if part.file is None),
+                "parts": len(segment.parts),
+                "files": sorted({part.file for part in segment.parts if part.file is not None}),
+            }
 
 
-def _wanted(checkpoint: CheckpointAccess, there: Iterable[int], batch: int | None) -> list[int]:
+def _read(
+    checkpoint: CheckpointAccess, read: Callable[[int], T | None], batch: int | None
+) -> Iterator[tuple[int, StoredObject, T]]:
+    there = entries_of(checkpoint.storage)
     wanted = [one for one in there if batch in (None, one)]
     if batch is not None and not wanted:
         raise no_entry(checkpoint.storage, batch)
-    return wanted
-
-
-def _read(checkpoint: CheckpointAccess, read: Callable[[int], T | None], wanted: list[int]) -> Iterator[T]:
-    for done, (_, found) in enumerate(checkpoint.readers.each(read, wanted), start=1):
-        checkpoint.progress("Reading commit entries", done, len(wanted))
+    for number, found in checkpoint.readers.each(read, wanted, "Reading commit entries"):
         # The query deletes entries that it does not need.
         if found is not None:
-            yield found
+            yield number, there[number], found
 
 
 def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:
@@ -108,9 +112,7 @@ def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
     base, base_bytes, base_at = newest_snapshot(facts, survey, version)
     replayed = [size for one, size in changelogs(facts).items() if (base or 0) < one <= (version or 0)]
     return {
-        "operator": store.operator,
-        "partition": store.partition,
-        "store": store.name,
+        **_named(store),
         "version": version,
         "log_changelogs": len(facts.logged),
         "log_bytes": sum(facts.logged.values()),
@@ -124,6 +126,10 @@ def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
         "replay_changelogs": len(replayed),
         "replay_bytes": sum(replayed),
     }
+
+
+def _named(store: Store) -> Row:
+    return {"operator": store.operator, "partition": store.partition, "store": store.name}
 
 
 def newest_version(survey: Survey) -> int | None:
@@ -143,10 +149,10 @@ def newest_snapshot(
 
     The bytes of a plain snapshot are those of its zip, which lists its other files.
     """
-    versions = {version for version, _ in (*facts.held, *facts.zips) if upto is None or version <= upto}
-    if not versions:
+    versions = (version for version, _ in (*facts.held, *facts.zips) if upto is None or version <= upto)
+    newest = max(versions, default=None)
+    if newest is None:
         return None, None, None
-    newest = max(versions)
     for (version, _), held in facts.held.items():
         if version == newest:
             return newest, held.length, survey.entries[held.batch].stored.modified
@@ -155,30 +161,25 @@ def newest_snapshot(
 
 
 def of_versions(survey: Survey) -> Iterator[Row]:
-    """Return the rows of `versions`, in ascending order."""
-    sums: dict[int, dict[str, int]] = {}
+    """Yield the rows of `versions`, in ascending order."""
+    sums = {batch + 1: dict.fromkeys(_COUNTED, 0) for batch in survey.entries}
 
-    def add(version: int, what: str, size: int | None) -> None:
-        into = sums.setdefault(version, {})
-        into[what] = into.get(what, 0) + 1
-        if size is not None:
-            bytes_of = f"{what.split('_')[0]}_bytes"
-            into[bytes_of] = into.get(bytes_of, 0) + size
+    def add(version: int, what: str, size: int = 0) -> None:
+        row = sums.setdefault(version, dict.fromkeys(_COUNTED, 0))
+        row[what] += 1
+        row["log_bytes" if what.startswith("log") else "plain_bytes"] += size
 
     for facts in survey.stores.values():
         for version, size in facts.logged.items():
             add(version, "log_changelogs", size)
         for version, _ in facts.held:
-            add(version, "log_snapshots", None)
+            add(version, "log_snapshots")
         for (version, _), stored in facts.plain.items():
             add(version, "plain_changelogs", stored.size)
         for (version, _), stored in facts.zips.items():
             add(version, "plain_snapshots", stored.size)
     retained = set(survey.retained)
-    counted = (
-        "log_changelogs", "log_bytes", "log_snapshots", "plain_changelogs", "plain_snapshots", "plain_bytes",
-    )  # fmt: skip
-    for version in sorted(sums.keys() | {batch + 1 for batch in survey.entries}):
+    for version, row in sorted(sums.items()):
         entry = survey.entries.get(version - 1)
         yield {
             "batch": version - 1,
@@ -187,52 +188,39 @@ def of_versions(survey: Survey) -> Iterator[Row]:
             "retained": version - 1 in retained,
             "damage": str(entry.error) if entry and entry.error else None,
             "entry_bytes": entry.stored.size if entry else None,
-            **{column: sums.get(version, {}).get(column, 0) for column in counted},
+            **row,
         }
 
 
 def of_snapshots(survey: Survey) -> Iterator[Row]:
-    """Return the rows of `snapshots`: of each store, in ascending order of versions."""
-    for store in sorted(survey.stores):
-        facts = survey.stores[store]
-        found: list[tuple[int, Row]] = []
+    """Yield the rows of `snapshots`: of each store, in ascending order of versions."""
+    for store, facts in sorted(survey.stores.items()):
+        found: list[Row] = []
         for (version, unique), held in facts.held.items():
-            more = {
-                "batch": held.batch,
-                "written_at": survey.entries[held.batch].stored.modified,
-                "bytes": held.length,
-                "files": len(held.files),
-            }
-            found.append((version, {"version": version, "id": unique, "place": "log", **more}))
+            row: Row = {"version": version, "id": unique, "place": "log", "batch": held.batch, "files": len(held.files)}
+            found.append({**row, "written_at": survey.entries[held.batch].stored.modified, "bytes": held.length})
         for (version, unique), stored in facts.zips.items():
-            more = {"written_at": stored.modified, "bytes": stored.size}
-            found.append((version, {"version": version, "id": unique, "place": "plain", **more}))
-        for _, row in sorted(found, key=lambda pair: (pair[0], pair[1]["place"])):
-            yield {"operator": store.operator, "partition": store.partition, "store": store.name, **row}
+            row = {"version": version, "id": unique, "place": "plain"}
+            found.append({**row, "written_at": stored.modified, "bytes": stored.size})
+        for row in sorted(found, key=lambda row: (row["version"], row["place"])):
+            yield {**_named(store), **row}
 
 
-def of_entry(entry: LoadedEntry, stored: StoredObject) -> Row:
-    """Return a row of `entries`."""
-    row: Row = {
-        "batch": entry.batch,
-        "committed_at": stored.modified,
-        "bytes": entry.size,
-        "has_log": entry.log is not None,
-        "watermark": _time((entry.metadata or {}).get("nextBatchWatermarkMs")),
-    }
-    index = entry.index
-    if index is None:
+def _facts(entry: LoadedEntry) -> Row:
+    watermark = _time((entry.metadata or {}).get("nextBatchWatermarkMs"))
+    row: Row = {"bytes": entry.size, "has_log": entry.log is not None, "watermark": watermark}
+    if (index := entry.index) is None:
         return row
+    writer, listed = index.writer, index.snapshots
     changelogs = [segment for segment in index.segments if segment.kind == CHANGELOG]
     snapshots = [segment for segment in index.segments if segment.kind in (SNAPSHOT, SNAPSHOT_FILE)]
     parts = [part for segment in index.segments for part in segment.parts]
-    listed = index.snapshots
     return row | {
-        "epoch": index.writer.epoch,
-        "run": index.writer.run,
-        "host": index.writer.host,
-        "application": index.writer.application,
-        "software": index.writer.software,
+        "epoch": writer.epoch,
+        "run": writer.run,
+        "host": writer.host,
+        "application": writer.application,
+        "software": writer.software,
         "entry": index.entry,
         "previous": index.previous,
         "base": index.base,
@@ -250,77 +238,11 @@ def of_entry(entry: LoadedEntry, stored: StoredObject) -> Row:
     }
 
 
-def of_segments(entry: LoadedEntry) -> Iterator[Row]:
-    """Return the rows of `segments` of an entry."""
-    for segment in entry.segments:
-        files = sorted({part.file for part in segment.parts if part.file is not None})
-        yield {
-            "batch": entry.batch,
-            "name": segment.name,
-            "operator": segment.store.operator,
-            "partition": segment.store.partition,
-            "store": segment.store.name,
-            "version": segment.version,
-            "kind": KINDS[segment.kind],
-            "id": segment.qualifier,
-            "attempt": segment.attempt,
-            "bytes": segment.length,
-            "inline_bytes": sum(part.length for part in segment.parts if part.file is None),
-            "parts": len(segment.parts),
-            "files": files,
-        }
-
-
 def of_objects(stored: Iterable[StoredObject], below: str = "") -> Iterator[Row]:
-    """Return rows of `objects`, with names below a directory."""
+    """Yield rows of `objects`, with names below a directory."""
     for one in stored:
-        kind = kind_of(one.name if not below else f"dstl/{one.name}")
+        kind = names.kind_of(f"dstl/{one.name}" if below else one.name)
         yield {"name": f"{below}{one.name}", "kind": kind, "bytes": one.size, "written_at": one.modified}
-
-
-def kind_of(name: str) -> str:
-    """Return the kind of an object of a checkpoint, by its name."""
-    directory, _, rest = name.partition("/")
-    last = name.rsplit("/", 1)[-1]
-    if names.is_unfinished(last):
-        return "unfinished"
-    if last.startswith(".") and last.endswith(".crc"):
-        return "checksum"
-    if name == "metadata":
-        return "metadata"
-    if directory in ("commits", "offsets") and names.number(rest) is not None:
-        return "commit entry" if directory == "commits" else "offsets"
-    if directory == "sources":
-        return "source"
-    if directory == "dstl":
-        return _kind_in_log(rest)
-    if directory == "state":
-        return _kind_of_state(rest)
-    return "other"
-
-
-def _kind_in_log(name: str) -> str:
-    directory, _, last = name.partition("/")
-    if directory == "epochs":
-        if names.number(last) is not None:
-            return "claim"
-        if names.end_of_epoch(last) is not None:
-            return "end of run"
-        return "trial" if names.trial(last) is not None else "other"
-    if name == "owner.json":
-        return "owner"
-    return "data file" if names.data_file(name) else "other"
-
-
-def _kind_of_state(path: str) -> str:
-    plain = names.plain_file(path)
-    if plain is not None:
-        return KINDS[plain.kind]
-    if "/SSTs/" in path or "/logs/" in path:
-        return KINDS[SNAPSHOT_FILE]
-    if "_metadata/" in path:
-        return "metadata"
-    return "checksum" if path.endswith(".crc") else "other"
 
 
 def _time(millis: object) -> datetime | None:

@@ -49,37 +49,38 @@ def query_id(storage: Storage) -> str:
             f"{storage.place.shown} is not a query's checkpoint: it has no object `metadata`. Name the directory that "
             "is given to the query as checkpointLocation"
         )
-    found = json_object(content)
-    if found is None or not isinstance(found.get("id"), str):
+    identity = (json_object(content) or {}).get("id")
+    if not isinstance(identity, str):
         raise CheckpointNotFound(f"{storage.shown('metadata')} is not what Spark writes: it names no query")
-    identity: str = found["id"]
     return identity
+
+
+def numbered_directories(storage: Storage, directory: str) -> list[int]:
+    """Return the numbers that are names of directories in a directory, in ascending order: operators, or partitions."""
+    found = (names.number(one) for one in storage.directories(directory))
+    return sorted(number for number in found if number is not None)
 
 
 def operators(storage: Storage) -> list[Operator]:
     """Return the stateful operators sorted by id, without unreadable ones."""
-    found: dict[int, Operator] = {}
-    # The newest description of an operator is the last: `metadata`, or `v2/<batch>`.
-    for directory in storage.directories("state"):
-        number = names.number(directory)
-        if number is None:
-            continue
-        below = f"state/{directory}/_metadata"
-        candidates = [stored.name for stored in storage.objects(below) if stored.last_name == "metadata"]
-        later = [stored.name for stored in storage.objects(f"{below}/v2") if names.number(stored.last_name) is not None]
-        candidates += sorted(later, key=lambda name: int(name.rsplit("/", 1)[-1]))
-        for name in candidates:
-            operator = _operator(storage.read(name, _MAX_OPERATOR) or b"")
+    found = []
+    for number in numbered_directories(storage, "state"):
+        below = f"state/{number}/_metadata"
+        batches = (names.number(stored.last_name) for stored in storage.objects(f"{below}/v2"))
+        later = sorted((batch for batch in batches if batch is not None), reverse=True)
+        # The newest description counts.
+        for name in (*(f"{below}/v2/{batch}" for batch in later), f"{below}/metadata"):
+            operator = _operator(storage.read(name, _MAX_OPERATOR))
             if operator is not None:
-                found[number] = _with_its_partitions(storage, operator)
-    return [found[number] for number in sorted(found)]
+                found.append(_with_its_partitions(storage, operator))
+                break
+    return found
 
 
 def offsets(storage: Storage, batch: int) -> dict[str, Any]:
     """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is missing."""
-    content = storage.read(f"offsets/{batch}", MAX_OFFSETS)
-    lines = (content or b"").split(b"\n", 2)
-    return (json_object(lines[1]) if len(lines) > 1 else None) or {}
+    lines = (storage.read(f"offsets/{batch}", MAX_OFFSETS) or b"").split(b"\n", 2)
+    return json_object(lines[1] if len(lines) > 1 else None) or {}
 
 
 def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str] | None]]:
@@ -108,14 +109,13 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
     return Claim(epoch, words[1], words[2], names.number(words[3]))
 
 
-def _operator(content: bytes) -> Operator | None:
-    lines = content.split(b"\n", 1)
-    found = json_object(lines[1]) if len(lines) == 2 else None
+def _operator(content: bytes | None) -> Operator | None:
+    found = json_object((content or b"").partition(b"\n")[2]) or {}
     try:
-        info = (found or {})["operatorInfo"]
+        info = found["operatorInfo"]
         stores = {
             "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): int(store["numPartitions"])
-            for store in (found or {})["stateStoreInfo"]
+            for store in found["stateStoreInfo"]
         }
         return Operator(int(info["operatorId"]), str(info["operatorName"]), stores)
     except (KeyError, TypeError, ValueError):
@@ -135,10 +135,10 @@ def _has_no_key(storage: Storage, operator: Operator) -> bool:
     return fields.startswith(b"]")
 
 
-def json_object(content: bytes) -> dict[str, Any] | None:
+def json_object(content: bytes | None) -> dict[str, Any] | None:
     """Return the bytes as a JSON object; None if they are not one."""
     try:
-        found = json.loads(content)
+        found = json.loads(content or b"")
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -8,11 +8,12 @@ not an error, because queries delete objects.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count, islice
 from typing import Any, TypeVar
 
 from spark_dstl.checkpoint.format.logfile import Tail
@@ -58,28 +59,25 @@ class Storage:
 
     def objects(self, directory: str = "", recursive: bool = False) -> list[StoredObject]:
         """Return the objects in a directory, sorted by name; none if the directory is missing."""
-        fs = needed("pyarrow.fs", PURPOSE)
-        path = self._path(directory)
-        with self._errors(directory or ".", "listed"):
-            for attempt in range(_LISTINGS):
-                try:
-                    selected = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
-                    found = self.place.files.get_file_info(selected)
-                    break
-                except FileNotFoundError:
-                    # A subdirectory was deleted during the listing.
-                    if attempt == _LISTINGS - 1:
-                        raise
         start = len(self._path("").rstrip("/")) + 1
+        found = self._listed(directory, recursive)
         objects = [StoredObject(info.path[start:], info.size, info.mtime) for info in found if info.is_file]
         return sorted(objects, key=lambda stored: stored.name)
 
     def directories(self, directory: str = "") -> list[str]:
         """Return the names of the directories in a directory."""
-        fs = needed("pyarrow.fs", PURPOSE)
+        kind = needed("pyarrow.fs", PURPOSE).FileType.Directory
+        return sorted(info.base_name for info in self._listed(directory, recursive=False) if info.type == kind)
+
+    def _listed(self, directory: str, recursive: bool) -> list[Any]:
+        select = needed("pyarrow.fs", PURPOSE).FileSelector
+        selector = select(self._path(directory), recursive=recursive, allow_not_found=True)
         with self._errors(directory or ".", "listed"):
-            found = self.place.files.get_file_info(fs.FileSelector(self._path(directory), allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+            for _ in range(_LISTINGS - 1):
+                # A subdirectory may be deleted during the listing.
+                with suppress(FileNotFoundError):
+                    return list(self.place.files.get_file_info(selector))
+            return list(self.place.files.get_file_info(selector))
 
     def tail(self, name: str, length: int) -> Tail | None:
         """Return the last bytes of an object; None if it is missing."""
@@ -170,25 +168,24 @@ class Readers:
         self._ahead = 2 * threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="dstl-read")
 
-    def each(self, question: Callable[[T], R], about: Collection[T], what: str = "") -> Iterator[tuple[T, R]]:
-        """Yield each item with its result, in order, and report `what` as progress. See `stream`."""
-        for done, answer in enumerate(self.stream(question, about), start=1):
-            if what:
-                self._progress(what, done, len(about))
-            yield answer
+    def each(self, question: Callable[[T], R], about: Iterable[T], what: str | None = None) -> Iterator[tuple[T, R]]:
+        """Yield each item with its result, in order; memory has only a few results ahead of the caller.
 
-    def stream(self, question: Callable[[T], R], about: Iterable[T]) -> Iterator[tuple[T, R]]:
-        """Yield each item with its result, in order; memory has only a few results ahead of the caller."""
+        With `what`, which needs items that can be counted, report progress.
+        """
+        items = iter(about)
         waiting: deque[tuple[T, Future[R]]] = deque()
         try:
-            for item in about:
-                waiting.append((item, self._pool.submit(question, item)))
-                if len(waiting) >= self._ahead:
-                    first, answer = waiting.popleft()
-                    yield first, answer.result()
-            while waiting:
+            for done in count(1):
+                ahead = islice(items, self._ahead - len(waiting))
+                waiting.extend((item, self._pool.submit(question, item)) for item in ahead)
+                if not waiting:
+                    return
                 first, answer = waiting.popleft()
-                yield first, answer.result()
+                result = answer.result()
+                if what is not None and isinstance(about, Sized):
+                    self._progress(what, done, len(about))
+                yield first, result
         finally:
             for _, answer in waiting:
                 answer.cancel()

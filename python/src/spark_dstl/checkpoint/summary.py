@@ -8,6 +8,7 @@ from datetime import datetime
 
 from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG
 from spark_dstl.checkpoint.survey import numbered
 
@@ -169,9 +170,9 @@ def _sizes(checkpoint: CheckpointAccess) -> dict[str, Size]:
     for stored in survey.offsets.values():
         add("offsets", stored.size)
     for stored in survey.state.values():
-        add(f"plain {rows.kind_of(stored.name)}", stored.size)
+        add(f"plain {names.kind_of(stored.name)}", stored.size)
     for stored in checkpoint.base(survey.base).objects("data", recursive=True):
-        add(rows.kind_of(f"dstl/{stored.name}"), stored.size)
+        add(names.kind_of(f"dstl/{stored.name}"), stored.size)
     for stored in checkpoint.storage.objects("dstl/epochs"):
-        add(rows.kind_of(stored.name), stored.size)
+        add(names.kind_of(stored.name), stored.size)
     return dict(sorted(found.items()))

@@ -7,13 +7,14 @@ before it is read is left out.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.model import Index, Part, Segment
 from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, SNAPSHOT_FILE, Store
-from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry
+from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.storage import Readers, Storage, StoredObject, caught
 from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
 
@@ -122,7 +123,7 @@ def look(storage: Storage, readers: Readers) -> Survey:
     """Read all commit entries, then list `offsets/` and `state/`. Damage is noted, not raised."""
     survey = Survey()
     there = entries_of(storage)
-    read = caught(EntryReader(storage).read, DamagedLog, UnsupportedLog)
+    read = caught(partial(read_entry, storage), DamagedLog, UnsupportedLog)
     for batch, found in readers.each(read, there, "Reading commit entries"):
         if isinstance(found, LoadedEntry):
             _note(survey, found, there[batch])
@@ -185,7 +186,7 @@ def _note_fences(survey: Survey, storage: Storage, readers: Readers) -> None:
     above = {*_before_gaps(survey.entries), *_before_gaps(survey.offsets)}
     if not above:
         return
-    claims = readers.each(lambda epoch: sparkfiles.claim(storage, epoch), numbered(storage.objects("dstl/epochs")))
+    claims = readers.each(partial(sparkfiles.claim, storage), numbered(storage.objects("dstl/epochs")))
     survey.fences = above & {claim.first for _, claim in claims if claim is not None and claim.first is not None}
     # Spark deletes the entry after the next start.
     survey.fenced = survey.fences & survey.offsets.keys() & survey.entries.keys()

@@ -2,6 +2,7 @@
 """The tables of a checkpoint: their columns, and rows as batches of Arrow."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from spark_dstl.checkpoint.locate import PURPOSE
@@ -83,11 +84,6 @@ def stream(name: str, rows: Iterable[Mapping[str, object]]) -> Any:
 
 def _batches(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[Any]:
     arrow = needed("pyarrow", PURPOSE)
-    waiting: list[Mapping[str, object]] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == ROWS_IN_BATCH:
-            yield arrow.RecordBatch.from_pylist(waiting, schema=schema(name))
-            waiting = []
-    if waiting:
-        yield arrow.RecordBatch.from_pylist(waiting, schema=schema(name))
+    left = iter(rows)
+    while batch := list(islice(left, ROWS_IN_BATCH)):
+        yield arrow.RecordBatch.from_pylist(batch, schema=schema(name))

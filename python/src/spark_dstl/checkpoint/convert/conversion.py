@@ -16,14 +16,12 @@ from spark_dstl.checkpoint.convert.stores import (
     NamedStores,
     StoreConversion,
     find_stores,
-    operators_in_state,
     refuse_if_done,
     refuse_old_spark,
 )
-from spark_dstl.checkpoint.export.target import Planned, Target, copy_of, of_bytes
-from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.locate import Place
-from spark_dstl.checkpoint.sparkfiles import MAX_METADATA
+from spark_dstl.checkpoint.sparkfiles import MAX_METADATA, numbered_directories
 from spark_dstl.errors import CannotConvert, QuerySeemsToRun
 
 # The first object at the target: it identifies the conversion.
@@ -80,7 +78,8 @@ def convert(
     target.check(others)
     if find_point(checkpoint) != point:
         raise QuerySeemsToRun(
-            f"{checkpoint.path} has changed meanwhile: stop the query, delete {place.shown}, and begin again"
+            f"{checkpoint.path} has changed during the conversion: stop the query, delete {place.shown}, and "
+            "begin again"
         )
     target.write_missing([metadata])
     target.check([metadata])
@@ -99,13 +98,9 @@ def _planned(checkpoint: CheckpointAccess, target: Target) -> tuple[Point, list[
 def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
     """Yield the objects besides the state, copied except for the provider's name; `metadata` is the last."""
     storage = checkpoint.storage
-    for operator in operators_in_state(checkpoint):
-        for stored in storage.objects(f"state/{operator}", recursive=True):
-            if "/_metadata/" in stored.name and not names.is_unfinished(stored.name):
-                yield copy_of(storage, stored)
-    for stored in storage.objects("sources", recursive=True):
-        if not names.is_unfinished(stored.name):
-            yield copy_of(storage, stored)
+    for operator in numbered_directories(storage, "state"):
+        yield from (one for one in copies(storage, f"state/{operator}") if "/_metadata/" in one.name)
+    yield from copies(storage, "sources")
     for one in point.offsets:
         yield of_bytes(f"offsets/{one.batch}", one.content())
     yield of_bytes(f"commits/{point.batch}", point.commit)
@@ -136,7 +131,7 @@ def _refuse_others(target: Target, checkpoint: CheckpointAccess, point: Point, n
             "is committed. Name a directory that is empty"
         )
     ours = {NOTE, *(one.name for one in needed)}
-    operators = "|".join(str(operator) for operator in operators_in_state(checkpoint))
+    operators = "|".join(map(str, numbered_directories(checkpoint.storage, "state")))
     written = re.compile(rf"state/(?:{operators})/[0-9]+/.+")
     others = [name for name in there if name not in ours and not written.fullmatch(name)]
     if others:

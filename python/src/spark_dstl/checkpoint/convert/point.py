@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import CannotConvert
@@ -19,6 +19,13 @@ _PROVIDER = f"{_STATE_STORE}.providerClass"
 # What Spark 4.2 reads.
 _OFFSETS_VERSIONS = ("v1", "v2")
 _COMMIT_VERSIONS = ("v1", "v3")
+# What is wrong with a checkpoint of another provider, or of none.
+_INSTEAD = {
+    None: "does not name a state store provider: run a batch with Spark 4.2 first, which notes it",
+    OURS: "has its state in the log already: it needs no conversion",
+    STOCKS: "is of Spark's RocksDB provider, which needs no conversion: set the file manager, and start the query "
+    "(docs/operations.md)",
+}
 
 
 @dataclass(frozen=True)
@@ -115,29 +122,16 @@ def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
     found = Offsets(batch, version_line, metadata, rest)
     provider = found.settings.get(_PROVIDER)
     if provider != HDFS_BACKED:
-        raise CannotConvert(f"{checkpoint.path} {_instead(provider)} ({name})")
+        other = f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
+        raise CannotConvert(f"{checkpoint.path} {_INSTEAD.get(provider, other)} ({name})")
     return found
-
-
-def _instead(provider: str | None) -> str:
-    match provider:
-        case None:
-            return "does not name a state store provider: run a batch with Spark 4.2 first, which notes it"
-        case str() if provider == OURS:
-            return "has its state in the log already: it needs no conversion"
-        case str() if provider == STOCKS:
-            return (
-                "is of Spark's RocksDB provider, which needs no conversion: set the file manager, and start the query "
-                "(docs/operations.md)"
-            )
-    return f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
 
 
 def _commit(checkpoint: CheckpointAccess, batch: int) -> bytes:
     file = checkpoint.storage.shown(f"commits/{batch}")
-    entry = EntryReader(checkpoint.storage).read(batch)
+    entry = read_entry(checkpoint.storage, batch)
     if entry is None:
-        raise CannotConvert(f"{file} has gone: a query runs on the checkpoint. Stop it")
+        raise CannotConvert(f"{file} was deleted: a query runs on the checkpoint. Stop it")
     if entry.version_line not in _COMMIT_VERSIONS or sparkfiles.state_ids(entry.metadata):
         raise CannotConvert(
             f"{file} has version {entry.version_line[:20]!r}, with checkpoint ids or of a later Spark, which cannot be "

@@ -11,27 +11,19 @@ from spark_dstl.checkpoint.convert.point import Point
 from spark_dstl.checkpoint.export.target import Target
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
-from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, spark_jars, tool
+from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, spark_jars
 from spark_dstl.checkpoint.java.hadoop import storage_errors
-from spark_dstl.checkpoint.java.tools import hadoop_path, hadoop_settings, state_batch
-from spark_dstl.checkpoint.sparkfiles import Operator
+from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
+from spark_dstl.checkpoint.sparkfiles import Operator, numbered_directories
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CannotConvert, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
 from spark_dstl.release import LINES
 
 # Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
-_CONVERTIBLE = frozenset(
-    {
-        "stateStoreSave",
-        "sessionWindowStateStoreSaveExec",
-        "symmetricHashJoin",
-        "dedupe",
-        "dedupeWithinWatermark",
-        "flatMapGroupsWithState",
-        "applyInPandasWithState",
-        "globalLimit",
-    }
-)
+_CONVERTIBLE = {
+    "stateStoreSave", "sessionWindowStateStoreSaveExec", "symmetricHashJoin", "dedupe", "dedupeWithinWatermark",
+    "flatMapGroupsWithState", "applyInPandasWithState", "globalLimit",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,20 +33,20 @@ class NamedStores:
     operator: int
     """The operator's number in the query."""
     operator_name: str
-    """What Spark calls it."""
+    """The operator's name in Spark."""
     store: str
-    """The stores' name."""
+    """The name of the stores."""
     partitions: int
-    """How many partitions the operator has."""
+    """The number of partitions of the operator."""
     rows: int | None = None
-    """Rows in all of them; None until they were read."""
+    """The number of their rows; None before they are read."""
 
 
 def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
     """Return the stores. Raises `CannotConvert` if an operator or a partition cannot be converted."""
     storage, path = checkpoint.storage, checkpoint.path
     known = {one.id: one for one in sparkfiles.operators(storage)}
-    there = operators_in_state(checkpoint)
+    there = numbered_directories(storage, "state")
     if not there:
         raise CannotConvert(
             f"{path} has no state: the query has no stateful operator, and nothing that the log could keep"
@@ -116,18 +108,8 @@ def refuse_old_spark() -> None:
         )
 
 
-def operators_in_state(checkpoint: CheckpointAccess) -> list[int]:
-    """Return the ids of the operators that have a directory in `state/`, in ascending order."""
-    return _numbers(checkpoint, "state")
-
-
-def _numbers(checkpoint: CheckpointAccess, directory: str) -> list[int]:
-    found = (names.number(one) for one in checkpoint.storage.directories(directory))
-    return sorted(number for number in found if number is not None)
-
-
 def _check_partitions(checkpoint: CheckpointAccess, operator: Operator) -> None:
-    there = set(_numbers(checkpoint, f"state/{operator.id}"))
+    there = set(numbered_directories(checkpoint.storage, f"state/{operator.id}"))
     noted = min(max(operator.stores.values(), default=0), sparkfiles.MAX_PARTITIONS)
     for partition in sorted(there ^ set(range(noted))):
         place = checkpoint.storage.shown(f"state/{operator.id}/{partition}")
@@ -148,12 +130,12 @@ class StoreConversion:
         self._target = target
         try:
             with storage_errors():
-                self._conversion = tool(gateway, "StateConversion")(
+                self._conversion = gateway.tool("StateConversion")(
                     hadoop_path(checkpoint.path),
                     hadoop_path(target.place.shown),
-                    hadoop_settings(checkpoint),
-                    state_batch(gateway, point.batch, point.committed.metadata),
-                    state_batch(gateway, point.batch, point.committed.converted()),
+                    hadoop_settings(checkpoint.storage_options),
+                    gateway.state_batch(point.batch, point.committed.metadata),
+                    gateway.state_batch(point.batch, point.committed.converted()),
                 )
         except OSError as error:
             raise UnreadableStorage(

@@ -14,10 +14,10 @@ from functools import partial
 
 from spark_dstl.checkpoint import activity, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.export.target import Planned, Target, copy_of, of_bytes
+from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
-from spark_dstl.checkpoint.reading import EntryReader, SegmentReader
+from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotExport, MissingLogObject
@@ -80,10 +80,7 @@ def export(
 
 
 def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planned]:
-    """Yield all objects of the new checkpoint in the order of their writes; `metadata` is the last.
-
-    `commits/` and `offsets/` have the entries of `batches`, and `offsets/` also that of a batch that was begun later.
-    """
+    """Yield all objects of a checkpoint with these batches in the order of their writes; `metadata` is the last."""
     storage = checkpoint.storage
     written: set[str] = set()
     for one in _logged_state(checkpoint):
@@ -91,32 +88,30 @@ def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Plann
             written.add(one.name)
             yield one
     for directory in ("state", "sources"):
-        for stored in storage.objects(directory, recursive=True):
+        for one in copies(storage, directory):
             # A plain file with the name of a segment belongs to an attempt that is not the winner.
-            is_logged = stored.name in written or _is_beside(stored.name, written)
-            if not is_logged and not names.is_unfinished(stored.name):
-                yield copy_of(storage, stored)
+            if one.name not in written and not _is_checksum(one.name, written):
+                yield one
     for stored in storage.objects("offsets"):
         batch = names.number(stored.last_name)
+        # A batch that was begun and is not committed runs again.
         if batch is not None and (batch in batches or batch > batches[-1]):
             content = storage.read(stored.name, sparkfiles.MAX_OFFSETS) or b""
             yield of_bytes(stored.name, content.replace(OURS.encode(), STOCKS.encode()))
-    entries = EntryReader(storage)
     for batch in batches:
-        entry = entries.read(batch)
+        entry = read_entry(storage, batch)
         if entry is None:
-            raise MissingLogObject(f"{storage.shown(f'commits/{batch}')} has gone: a query runs on the checkpoint")
+            raise MissingLogObject(f"{storage.shown(f'commits/{batch}')} was deleted: a query runs on the checkpoint")
         yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
     yield of_bytes("metadata", storage.read("metadata", sparkfiles.MAX_METADATA) or b"")
 
 
 def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
     survey = checkpoint.survey()
-    entries = EntryReader(checkpoint.storage)
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
     # The newest first. A file that several snapshots name is the same in each.
     for batch in [batch for batch, facts in reversed(survey.entries.items()) if facts.index]:
-        entry = entries.read(batch)
+        entry = read_entry(checkpoint.storage, batch)
         if entry is None:
             continue
         for segment in entry.segments:
@@ -126,7 +121,7 @@ def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
             yield Planned(f"state/{name}", segment.length, partial(segments.parts, entry, segment))
 
 
-def _is_beside(name: str, written: set[str]) -> bool:
+def _is_checksum(name: str, written: set[str]) -> bool:
     """Whether the object is the checksum file, of Hadoop or Spark, of an object from the log."""
     directory, _, last = name.rpartition("/")
     return last.endswith(".crc") and f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in written

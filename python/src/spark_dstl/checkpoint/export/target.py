@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import PURPOSE, Place
 from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject
 from spark_dstl.dependencies import needed
@@ -27,7 +28,14 @@ def of_bytes(name: str, content: bytes) -> Planned:
     return Planned(name, len(content), lambda: [content])
 
 
-def copy_of(storage: Storage, stored: StoredObject) -> Planned:
+def copies(storage: Storage, directory: str) -> Iterator[Planned]:
+    """Yield the plans of copies of all finished objects below a directory."""
+    for stored in storage.objects(directory, recursive=True):
+        if not names.is_unfinished(stored.name):
+            yield _copy_of(storage, stored)
+
+
+def _copy_of(storage: Storage, stored: StoredObject) -> Planned:
     """Return the plan of a copy; its pieces raise `MissingLogObject` if the object is deleted or becomes shorter."""
 
     def pieces() -> Iterable[bytes]:
@@ -66,7 +74,7 @@ class Target(Storage):
         except (OSError, arrow.ArrowException) as error:
             raise UnreadableStorage(
                 f"{self.shown(name)} could not be written: {error}. Check the path, the permission to write there, and "
-                "that storage can be reached; then begin again: what is there already is not written twice"
+                "that storage can be reached; then begin again: objects that exist are not written again"
             ) from error
 
     def has(self, planned: Planned) -> bool:
@@ -99,11 +107,11 @@ class Target(Storage):
                 self.write(one.name, one.pieces())
                 if not self.has(one):
                     raise self.spoilt(one.name)
-            self._progress("Reading what was written", done, len(plan))
+            self._progress("Comparing objects", done, len(plan))
 
     def spoilt(self, name: str) -> DstlError:
         """Return the error for an object that does not have the bytes that were written to it."""
         return DstlError(
-            f"{self.shown(name)} is not what was written to it. Check the storage; do not use what is at "
+            f"{self.shown(name)} has other bytes than were written to it. Check the storage, and do not use "
             f"{self.place.shown}"
         )

@@ -17,12 +17,7 @@ def crc32c(*pieces: bytes, start: int = 0) -> int:
     return value
 
 
-def of_part(segment: str, content: bytes) -> int:
-    """Return the checksum of a part of a segment: it covers the segment's name as well."""
-    return crc32c(content, start=before_part(segment))
-
-
 def before_part(segment: str) -> int:
-    """Return the checksum of the segment's name, to continue with the bytes of a part."""
+    """Return the checksum of a segment's name, with which the checksum of each of its parts begins."""
     name = segment.encode("utf-8")
     return crc32c(len(name).to_bytes(4, "big"), name)

@@ -44,21 +44,19 @@ def read_index(body: bytes, kind: int, index_offset: int) -> Index:
     if not _NEEDED[is_entry] <= found or not found <= _ALLOWED[is_entry]:
         raise Malformed(f"it has the sections {', '.join(map(str, sorted(found)))}")
     writer = _writer(sections[WRITER])
-    name = sections[NAME].text() if not is_entry else None
-    if name is not None:
-        _checked_data_file(name)
+    name = None if is_entry else _data_file(sections[NAME])
     batch = entry = previous = None
     if is_entry:
         place = sections[PLACE]
         batch, entry = place.number(), place.uuid()
         previous = place.uuid() if place.number(2) else None
     base = sections[BASE].text() if BASE in found else None
-    files = [_checked_data_file(sections[FILES].text()) for _ in sections[FILES].count(1)]
-    stores = [(sections[STORES].number(), _store_name(sections[STORES].text())) for _ in sections[STORES].count(2)]
+    files = [_data_file(sections[FILES]) for _ in sections[FILES].count(1)]
+    stores = [(sections[STORES].number(), _store_name(sections[STORES])) for _ in sections[STORES].count(2)]
     segments = _segments(sections[SEGMENTS], files, stores, index_offset, is_entry)
-    snapshots = (
-        _snapshots(sections[SNAPSHOTS], batch, files, stores) if SNAPSHOTS in found and batch is not None else None
-    )
+    snapshots = None
+    if SNAPSHOTS in found and batch is not None:
+        snapshots = _snapshots(sections[SNAPSHOTS], batch, files, stores)
     for tag, section in sections.items():
         if section.left:
             raise Malformed(f"{section.left} bytes are left over in section {tag}")
@@ -93,13 +91,15 @@ def _writer(fields: Fields) -> Writer:
     return Writer(software, run, epoch, fields.text(), fields.text())
 
 
-def _checked_data_file(name: str) -> str:
+def _data_file(fields: Fields) -> str:
+    name = fields.text()
     if names.data_file(name) is None:
         raise Malformed(f"{name!r} is not the name of a data file")
     return name
 
 
-def _store_name(name: str) -> str:
+def _store_name(fields: Fields) -> str:
+    name = fields.text()
     if not names.is_store_name(name):
         raise Malformed(f"{name!r} is not a store's name")
     return name

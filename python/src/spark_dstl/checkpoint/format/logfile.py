@@ -8,11 +8,12 @@ feature of a later release, or an object larger than any that is written, raises
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spark_dstl.checkpoint.format.checksum import crc32c
 from spark_dstl.checkpoint.format.fields import Malformed, uuid_text
 from spark_dstl.checkpoint.format.index import NotUnderstood, read_index
-from spark_dstl.checkpoint.format.model import DATA_FILE, ENTRY, HEADER_LENGTH, Index, Trailer
+from spark_dstl.checkpoint.format.model import DATA_FILE, ENTRY, HEADER_LENGTH, Index
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 VERSION = 2
@@ -51,28 +52,45 @@ class NeedsTail:
     length: int
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A commit entry without a log, of stock Spark or a tool."""
+class _Trailer(NamedTuple):
+    """The last 68 bytes of a log."""
+
+    log_length: int
+    index_offset: int
+    index_length: int
+    body_length: int
+    index_crc: int
+    entry: bytes
+    version: int
+    kind: int
+    required: int
+    optional: int
+    crc: int
+    magic: bytes
+
+
+# Version, kind, and required and optional flags, which header and trailer have in common.
+Meaning = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class Log:
-    """An index, and the position of its log: it begins at the byte `start` of the object."""
+    """An index, and where log and index begin in the object; `header_was_read` if the tail has the header."""
 
     index: Index
-    trailer: Trailer
     start: int
+    index_start: int
+    meaning: Meaning
     header_was_read: bool
 
 
-def read_entry(file: str, name: str, tail: Tail) -> Log | Plain | NeedsTail:
-    """Return the log of the commit entry `name`, given its end. Errors name it `file`."""
+def read_entry(file: str, name: str, tail: Tail) -> Log | NeedsTail | None:
+    """Return the log of the commit entry `name`, given its end; None if it has none. Errors name it `file`."""
     if not _ends_in_trailer(tail):
         return _without_trailer(file, tail)
     log = _read_log(file, ENTRY, tail)
     if isinstance(log, Log) and str(log.index.batch) != name:
-        raise DamagedLog(file, _index_start(tail, log.trailer), f"it is the entry of batch {log.index.batch}")
+        raise DamagedLog(file, log.index_start, f"it is the entry of batch {log.index.batch}")
     return log
 
 
@@ -83,18 +101,18 @@ def read_data_file(file: str, name: str, tail: Tail) -> Log | NeedsTail:
         if log.start:
             raise DamagedLog(file, 0, f"{log.start} bytes stand before its log")
         if log.index.name != name:
-            raise DamagedLog(file, _index_start(tail, log.trailer), f"it is the data file {log.index.name}")
+            raise DamagedLog(file, log.index_start, f"it is the data file {log.index.name}")
     return log
 
 
-def check_header(file: str, offset: int, content: bytes, trailer: Trailer) -> None:
-    """Raise unless `content`, the bytes at `offset`, are the header of the log that `trailer` ends."""
+def check_header(file: str, offset: int, content: bytes, meaning: Meaning) -> None:
+    """Raise unless `content`, the bytes at `offset`, are a header with the meaning of its trailer."""
     if len(content) < HEADER_LENGTH or not content.startswith(HEADER_MAGIC):
         raise DamagedLog(file, offset, "no log begins where its trailer says")
-    _, *meaning, crc = HEADER.unpack_from(content)
+    _, *found, crc = HEADER.unpack_from(content)
     if crc32c(content[:_HEADER_CHECKED]) != crc:
         raise DamagedLog(file, offset, "its header's checksum is wrong")
-    if tuple(meaning) != trailer.meaning:
+    if tuple(found) != meaning:
         raise DamagedLog(file, offset, "its header and its trailer differ")
 
 
@@ -103,7 +121,7 @@ def sparks_lines(content: bytes) -> list[bytes]:
     return [line.rstrip(b" \r") for line in content.split(b"\n", 3)[:3]]
 
 
-def _without_trailer(file: str, tail: Tail) -> Plain | NeedsTail:
+def _without_trailer(file: str, tail: Tail) -> NeedsTail | None:
     if not tail.is_whole:
         if tail.length > MAX_ENTRY_WITHOUT_TRAILER:
             raise UnsupportedLog(
@@ -115,40 +133,36 @@ def _without_trailer(file: str, tail: Tail) -> Plain | NeedsTail:
     start = third[0][: len(_NOTE)] if third else b""
     if start and _NOTE.startswith(start):
         raise DamagedLog(file, tail.length, "it does not end in a trailer: it was cut off")
-    return Plain()
+    return None
 
 
 def _ends_in_trailer(tail: Tail) -> bool:
     return len(tail.content) >= TRAILER_LENGTH and tail.content.endswith(TRAILER_MAGIC)
 
 
-def _index_start(tail: Tail, trailer: Trailer) -> int:
-    return tail.length - trailer.log_length + trailer.index_offset
-
-
-def _read_trailer(file: str, kind: int, tail: Tail) -> Trailer:
+def _read_trailer(file: str, kind: int, tail: Tail) -> _Trailer:
     at = max(tail.length - TRAILER_LENGTH, 0)
     if len(tail.content) < TRAILER_LENGTH:
         raise DamagedLog(file, tail.length, f"it ends after {tail.length} bytes")
     if not _ends_in_trailer(tail):
         raise DamagedLog(file, at, "it does not end in a trailer; it was cut off, or is not a log")
     content = tail.content[-TRAILER_LENGTH:]
-    log_length, offset, stored, body, index_crc, entry, *meaning, crc, _ = TRAILER.unpack(content)
-    if crc32c(content[:_TRAILER_CHECKED]) != crc:
+    found = _Trailer(*TRAILER.unpack(content))
+    if crc32c(content[:_TRAILER_CHECKED]) != found.crc:
         raise DamagedLog(file, at, "its trailer's checksum is wrong")
-    version, found_kind, required, optional = meaning
-    if version > VERSION:
-        raise _later(file, f"format version {version}", None)
-    if version < VERSION:
-        raise DamagedLog(file, at, f"its format version is {version}")
-    if required:
-        raise _later(file, f"the flags {required:08x}", None)
-    if found_kind not in _LABELS:
-        raise _later(file, f"logs of kind {found_kind}", None)
-    if found_kind != kind:
-        raise DamagedLog(file, at, f"it is {_LABELS[found_kind]}, not {_LABELS[kind]}")
-    if log_length > tail.length or offset < HEADER_LENGTH or offset + stored + TRAILER_LENGTH != log_length:
-        raise DamagedLog(file, at, f"its trailer places an index of {stored} bytes at {offset} of {log_length}")
+    if found.version > VERSION:
+        raise _later(file, f"format version {found.version}", None)
+    if found.version < VERSION:
+        raise DamagedLog(file, at, f"its format version is {found.version}")
+    if found.required:
+        raise _later(file, f"the flags {found.required:08x}", None)
+    if found.kind not in _LABELS:
+        raise _later(file, f"logs of kind {found.kind}", None)
+    if found.kind != kind:
+        raise DamagedLog(file, at, f"it is {_LABELS[found.kind]}, not {_LABELS[kind]}")
+    length, offset, stored, body = found[:4]
+    if length > tail.length or offset < HEADER_LENGTH or offset + stored + TRAILER_LENGTH != length:
+        raise DamagedLog(file, at, f"its trailer places an index of {stored} bytes at {offset} of {length}")
     if max(stored, body) > MAX_INDEX_LENGTH:
         raise UnsupportedLog(
             f"{file} has an index of {max(stored, body)} bytes; the limit is {MAX_INDEX_LENGTH}. It was not written "
@@ -156,9 +170,7 @@ def _read_trailer(file: str, kind: int, tail: Tail) -> Trailer:
         )
     if body > stored * MAX_INDEX_RATIO:
         raise DamagedLog(file, at, f"its index of {stored} bytes would unpack to {body}")
-    return Trailer(
-        log_length, offset, stored, body, index_crc, uuid_text(entry), kind, (version, kind, required, optional)
-    )
+    return found
 
 
 def _read_log(file: str, kind: int, tail: Tail) -> Log | NeedsTail:
@@ -167,23 +179,24 @@ def _read_log(file: str, kind: int, tail: Tail) -> Log | NeedsTail:
     if len(tail.content) < needed:
         return NeedsTail(needed)
     start = tail.length - trailer.log_length
-    header_is_here = len(tail.content) >= trailer.log_length
-    if header_is_here:
-        begin = len(tail.content) - trailer.log_length
-        check_header(file, start, tail.content[begin : begin + HEADER_LENGTH], trailer)
+    meaning = (trailer.version, trailer.kind, trailer.required, trailer.optional)
+    begin = len(tail.content) - trailer.log_length
+    if begin >= 0:
+        check_header(file, start, tail.content[begin : begin + HEADER_LENGTH], meaning)
     at = start + trailer.index_offset
     stored = tail.content[len(tail.content) - needed : len(tail.content) - TRAILER_LENGTH]
     if crc32c(stored) != trailer.index_crc:
         raise DamagedLog(file, at, "its index's checksum is wrong")
+    entry = uuid_text(trailer.entry)
     try:
         index = read_index(_unpacked(stored, trailer.body_length), kind, trailer.index_offset)
-        if (index.entry or _NO_ENTRY) != trailer.entry:
-            raise Malformed(f"its trailer names another entry, {trailer.entry}")
+        if (index.entry or _NO_ENTRY) != entry:
+            raise Malformed(f"its trailer names another entry, {entry}")
     except NotUnderstood as error:
         raise _later(file, str(error), error.software) from error
     except Malformed as error:
         raise DamagedLog(file, at, f"its index cannot be read: {error}") from error
-    return Log(index, trailer, start, header_is_here)
+    return Log(index, start, at, meaning, header_was_read=begin >= 0)
 
 
 def _unpacked(stored: bytes, length: int) -> bytes:

@@ -92,17 +92,3 @@ class Index:
     files: tuple[str, ...]
     segments: tuple[Segment, ...]
     snapshots: SnapshotList | None
-
-
-@dataclass(frozen=True)
-class Trailer:
-    """The last 68 bytes of a log: positions and lengths, checked against the length of the object."""
-
-    log_length: int
-    index_offset: int
-    index_length: int
-    body_length: int
-    index_crc: int
-    entry: str
-    kind: int
-    meaning: tuple[int, int, int, int]

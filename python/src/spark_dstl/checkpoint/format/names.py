@@ -10,16 +10,38 @@ KINDS = {CHANGELOG: "changelog", CHECKSUM: "checksum", SNAPSHOT: "snapshot", SNA
 
 _NUMBER = "(?:0|[1-9][0-9]{0,17})"
 _RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NUMBER_NAME = re.compile(_NUMBER, re.ASCII)
+_NUMBER_NAME = re.compile(_NUMBER)
 _DATA_FILE = re.compile(
     rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_RUN})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
 )
-_END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended", re.ASCII)
-_TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial", re.ASCII)
-_UNFINISHED = re.compile(r"\..*\.tmp(?:\.crc)?", re.ASCII)
+_END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended")
+_TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial")
+_UNFINISHED = re.compile(r"\.[^/]*\.tmp(?:\.crc)?")
 _PLAIN = re.compile(
     rf"(?P<operator>{_NUMBER})/(?P<partition>0|[1-9][0-9]{{0,8}})/(?:(?P<store>[^/]+)/)?"
     rf"(?P<version>{_NUMBER})(?:_(?P<id>[^/]+?))?(?P<suffix>\.changelog|\.zip)"
+)
+# The kinds of the objects of a checkpoint by their names; the first match counts.
+_OBJECTS = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (rf"(?:.*/)?{_UNFINISHED.pattern}", "unfinished"),
+        (r"(?:.*/)?\.[^/]*\.crc", "checksum"),
+        (r"metadata", "metadata"),
+        (rf"commits/{_NUMBER}", "commit entry"),
+        (rf"offsets/{_NUMBER}", "offsets"),
+        (r"sources/.*", "source"),
+        (rf"dstl/epochs/{_NUMBER}", "claim"),
+        (rf"dstl/epochs/{_END.pattern}", "end of run"),
+        (rf"dstl/epochs/{_TRIAL.pattern}", "trial"),
+        (r"dstl/owner\.json", "owner"),
+        (rf"dstl/{_DATA_FILE.pattern}", "data file"),
+        (rf"state/{_PLAIN.pattern}(?<=changelog)", KINDS[CHANGELOG]),
+        (rf"state/{_PLAIN.pattern}", KINDS[SNAPSHOT]),
+        (r"state/.*/(?:SSTs|logs)/.*", KINDS[SNAPSHOT_FILE]),
+        (r"state/.*_metadata/.*", "metadata"),
+        (r"state/.*\.crc", "checksum"),
+    )
 )
 
 
@@ -78,15 +100,19 @@ def is_unfinished(name: str) -> bool:
     return _UNFINISHED.fullmatch(name.rsplit("/", 1)[-1]) is not None
 
 
+def kind_of(name: str) -> str:
+    """Return the kind of an object of a checkpoint, by its name."""
+    return next((kind for pattern, kind in _OBJECTS if pattern.fullmatch(name)), "other")
+
+
 def plain_file(path: str) -> PlainFile | None:
     """Return the changelog or snapshot at a path below `state/`; None for other files."""
     match = _PLAIN.fullmatch(path)
     if match is None:
         return None
     store = Store(int(match["operator"]), int(match["partition"]), match["store"] or "")
-    return PlainFile(
-        store, int(match["version"]), match["id"], CHANGELOG if match["suffix"] == ".changelog" else SNAPSHOT
-    )
+    kind = CHANGELOG if match["suffix"] == SUFFIXES[CHANGELOG] else SNAPSHOT
+    return PlainFile(store, int(match["version"]), match["id"], kind)
 
 
 def is_store_name(name: str) -> bool:

@@ -7,6 +7,7 @@ from this process, is closed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -28,14 +29,8 @@ _SECONDS_TO_END = 5.0
 _TAIL = 2000
 # The packages that Arrow and Spark's rows need, of those that Spark opens for its own processes.
 _OPENED = (
-    "java.lang",
-    "java.lang.invoke",
-    "java.lang.reflect",
-    "java.nio",
-    "java.util",
-    "sun.nio.ch",
-    "sun.util.calendar",
-)
+    "java.lang", "java.lang.invoke", "java.lang.reflect", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,51 +51,56 @@ class Gateway:
     def __init__(self, options: JvmOptions) -> None:
         """Start the process, which takes one to three seconds. Raises `JvmFailed` if it does not start."""
         java = _java()
-        classes, self.jar = _classpath(options)
+        directory, line = spark_jars()
+        self.jar = str(jar_path(line.version))
         # PySpark requires py4j.
         py4j = needed("py4j.java_gateway", PURPOSE)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
         self._errors = Path(self._directory, "stderr")
+        javaopts = [
+            f"-Xmx{options.memory}",
+            "-XX:+UseSerialGC",
+            "-Xshare:auto",
+            f"-Djava.io.tmpdir={self._directory}",
+            "-Djava.net.preferIPv4Stack=true",
+            "-Dio.netty.tryReflectionSetAccessible=true",
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+        ]
         try:
             with self._errors.open("wb") as errors:
-                port, token, process = self._launch(py4j, java, classes, options, errors)
+                port, token, process = py4j.launch_gateway(
+                    classpath=os.pathsep.join([*options.jars, str(directory / "*")]),
+                    jarpath=self.jar,
+                    javaopts=javaopts,
+                    java_path=java,
+                    die_on_exit=True,
+                    enable_auth=True,
+                    return_proc=True,
+                    redirect_stderr=errors,
+                )
             self._process: Popen[bytes] = process
             self._gateway = py4j.JavaGateway(
                 gateway_parameters=py4j.GatewayParameters(port=port, auth_token=token, auto_convert=True)
             )
-        except BaseException:
+        except BaseException as error:
+            words = self.last_words()
             shutil.rmtree(self._directory, ignore_errors=True)
+            if isinstance(error, OSError | ValueError | py4j.Py4JError):
+                raise JvmFailed(f"{java} could not be started: {error}. {words}") from error
             raise
 
-    def _launch(self, py4j: Any, java: str, classes: str, options: JvmOptions, errors: Any) -> tuple[int, str, Any]:
-        try:
-            started: tuple[int, str, Any] = py4j.launch_gateway(
-                classpath=classes,
-                jarpath=self.jar,
-                javaopts=[
-                    f"-Xmx{options.memory}",
-                    "-XX:+UseSerialGC",
-                    "-Xshare:auto",
-                    f"-Djava.io.tmpdir={self._directory}",
-                    "-Djava.net.preferIPv4Stack=true",
-                    "-Dio.netty.tryReflectionSetAccessible=true",
-                    "-XX:+IgnoreUnrecognizedVMOptions",
-                    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
-                ],
-                java_path=java,
-                die_on_exit=True,
-                enable_auth=True,
-                return_proc=True,
-                redirect_stderr=errors,
-            )
-        except (OSError, ValueError, py4j.Py4JError) as error:
-            raise JvmFailed(f"{java} could not be started: {error}. {self.last_words()}") from error
-        return started
+    def tool(self, name: str) -> Any:
+        """Return a class of the process. Raises `JvmFailed` if its jar lacks the class."""
+        found = getattr(self._gateway.jvm, f"{_TOOLS}.{name}")
+        # py4j returns a package for the name of a missing class.
+        if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
+            raise JvmFailed(f"{self.jar} lacks the class {name}: it is the jar of another release than this package's")
+        return found
 
-    @property
-    def jvm(self) -> Any:
-        """The classes of the process."""
-        return self._gateway.jvm
+    def state_batch(self, number: int, offsets: Mapping[str, Any]) -> Any:
+        """Return a batch for the process, given the second line of its `offsets/` entry."""
+        return self.tool("StateBatch")(number, json.dumps(offsets))
 
     @property
     def pid(self) -> int:
@@ -135,15 +135,6 @@ class Gateway:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def tool(gateway: Gateway, name: str) -> Any:
-    """Return a class of the Java process. Raises `JvmFailed` if its jar lacks the class."""
-    found = getattr(gateway.jvm, f"{_TOOLS}.{name}")
-    # py4j returns a package for the name of a missing class.
-    if isinstance(found, needed("py4j.java_gateway", PURPOSE).JavaPackage):
-        raise JvmFailed(f"{gateway.jar} lacks the class {name}: it is the jar of another release than this package's")
-    return found
-
-
 def refuse_spark_without_readers() -> None:
     """Raise `UnsupportedSpark` if the installed Spark has no readers of state."""
     _, line = spark_jars()
@@ -162,12 +153,6 @@ def _java() -> str:
         where = f"JAVA_HOME={home}" if home else "PATH"
         raise JvmFailed(f"{PURPOSE} takes Java 17, and there is no java in {where}: install it, or set JAVA_HOME")
     return found
-
-
-def _classpath(options: JvmOptions) -> tuple[str, str]:
-    """Return the class path of Spark with the additional jars, and this package's jar for that Spark."""
-    directory, line = spark_jars()
-    return os.pathsep.join([*options.jars, str(directory / "*")]), str(jar_path(line.version))
 
 
 def spark_jars() -> tuple[Path, SparkLine]:

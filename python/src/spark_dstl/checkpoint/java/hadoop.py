@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, NoReturn
 
-from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions, tool
+from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.dependencies import needed
 
 PURPOSE = "Storage that Hadoop has a client for"
@@ -27,14 +27,14 @@ _ERRORS: dict[str, type[OSError]] = {
     "org.apache.hadoop.security.AccessControlException": PermissionError,
 }
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _gateways: list[tuple[JvmOptions, Gateway]] = []
 
 
 def hadoop_files(uri: str, options: JvmOptions) -> Any:
     """Return the file system of a URI, which ends with its root. Raises `OSError` if Hadoop cannot open it."""
     filesystems = needed("pyarrow.fs", PURPOSE)
-    java = tool(_gateway(options), "HadoopFiles")
+    java = _gateway(options).tool("HadoopFiles")
     with storage_errors():
         files = java(uri, dict(options.conf))
     return filesystems.PyFileSystem(_handler(filesystems, files, uri))
@@ -54,16 +54,12 @@ def exclusive_creation(files: Any) -> Callable[[str, bytes], bool] | None:
 def shared_gateway(options: JvmOptions) -> Gateway | None:
     """Return the Java process for storage with these options, if there is one."""
     with _lock:
-        return _running(options)
-
-
-def _running(options: JvmOptions) -> Gateway | None:
-    return next((gateway for known, gateway in _gateways if known == options and gateway.is_running), None)
+        return next((gateway for known, gateway in _gateways if known == options and gateway.is_running), None)
 
 
 def _gateway(options: JvmOptions) -> Gateway:
     with _lock:
-        found = _running(options)
+        found = shared_gateway(options)
         if found is None:
             found = Gateway(options)
             atexit.register(found.close)
@@ -146,13 +142,26 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
     return Handler()
 
 
-class _Reader(io.RawIOBase):
-    """A file of Hadoop as a Python file for reading."""
+class _File(io.RawIOBase):
+    """A file of Hadoop as a Python file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._size: int = file.size()
         self._at = 0
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with storage_errors():
+                self._file.close()
+
+
+class _Reader(_File):
+    """A file for reading."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file)
+        self._size: int = file.size()
 
     def readable(self) -> bool:
         return True
@@ -174,19 +183,9 @@ class _Reader(io.RawIOBase):
             pieces.append(piece)
         return b"".join(pieces)
 
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with storage_errors():
-                self._file.close()
 
-
-class _Writer(io.RawIOBase):
-    """A file of Hadoop as a Python file for writing. Without `close` it is missing or incomplete."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._at = 0
+class _Writer(_File):
+    """A file for writing. Without `close` it is missing or incomplete."""
 
     def writable(self) -> bool:
         return True
@@ -198,15 +197,9 @@ class _Writer(io.RawIOBase):
         view = memoryview(content)
         for start in range(0, len(view), _PIECE):
             with storage_errors():
-                self._stream.write(bytes(view[start : start + _PIECE]))
+                self._file.write(bytes(view[start : start + _PIECE]))
         self._at += len(view)
         return len(view)
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with storage_errors():
-                self._stream.close()
 
 
 def _relative(path: str) -> str:

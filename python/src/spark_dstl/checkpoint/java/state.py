@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, tool
-from spark_dstl.checkpoint.java.tools import hadoop_path, hadoop_settings, state_batch
-from spark_dstl.checkpoint.reading import EntryReader
+from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
+from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.survey import entries_of, no_entry
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
@@ -50,54 +50,43 @@ class StateReader:
     def __init__(self, checkpoint: CheckpointAccess, gateway: Gateway) -> None:
         self._checkpoint = checkpoint
         self._gateway = gateway
-        self._entries = EntryReader(checkpoint.storage)
-        self._tools = tool(gateway, "StateTools")(hadoop_path(checkpoint.path), self._settings())
+        base = checkpoint.named_base()
+        settings = {**({} if base is None else {_BASE_PATH: base}), **hadoop_settings(checkpoint.storage_options)}
+        self._tools = gateway.tool("StateTools")(hadoop_path(checkpoint.path), settings)
 
-    def state(self, batch: int | None, wanted: Selection) -> pyarrow.RecordBatchReader:
-        """Return the rows of the state as of a batch, by default the newest."""
-        at = self._batch(self._newest() if batch is None else batch)
-        return self._rows(lambda port, token: self._tools.state(at, self._selection(wanted), port, token))
-
-    def changes(self, batch: int, wanted: Selection) -> pyarrow.RecordBatchReader:
-        """Return the change records of a batch."""
-        at = self._batch(batch)
-        return self._rows(lambda port, token: self._tools.changes(at, self._selection(wanted), port, token))
-
-    def diff(self, before: int, after: int, wanted: Selection) -> pyarrow.RecordBatchReader:
-        """Return the rows in which the states as of two batches differ."""
-        first, second = self._batch(before), self._batch(after)
-        return self._rows(lambda port, token: self._tools.diff(first, second, self._selection(wanted), port, token))
-
-    def _settings(self) -> dict[str, str]:
-        base = self._checkpoint.named_base()
-        return {**({} if base is None else {_BASE_PATH: base}), **hadoop_settings(self._checkpoint)}
-
-    def _newest(self) -> int:
+    def newest(self) -> int:
+        """Return the newest batch. Raises `CheckpointNotFound` if no batch is committed."""
         there = entries_of(self._checkpoint.storage)
         if not there:
             raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry yet, so there is no state")
         return max(there)
 
+    def read(self, what: str, batches: Sequence[int], wanted: Selection | None) -> pyarrow.RecordBatchReader:
+        """Return the rows of `what`, a method of `StateTools`, of one batch or of two."""
+        arguments = [self._batch(one) for one in batches]
+        chosen = wanted or Selection()
+        arguments.append(
+            self._gateway.tool("StateSelection")(
+                chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
+            )
+        )
+        return self._rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token))
+
     def _batch(self, number: int) -> Any:
-        entry = self._entries.read(number)
+        entry = read_entry(self._checkpoint.storage, number)
         if entry is None:
             raise no_entry(self._checkpoint.storage, number)
         offsets = sparkfiles.offsets(self._checkpoint.storage, number)
         if not offsets:
             raise CheckpointNotFound(
-                f"{self._checkpoint.path} has no entry of batch {number} in offsets/, which says how state is kept: "
-                "Spark keeps that of the newest batches only (spark.sql.streaming.minBatchesToRetain)"
+                f"{self._checkpoint.path} has no entry of batch {number} in offsets/, which has the settings of "
+                "its state: Spark retains the newest batches only (spark.sql.streaming.minBatchesToRetain)"
             )
-        batch = state_batch(self._gateway, number, offsets)
+        batch = self._gateway.state_batch(number, offsets)
         for operator, ids in sparkfiles.state_ids(entry.metadata).items():
             if None not in ids:
                 batch.note(operator, ids)
         return batch
-
-    def _selection(self, wanted: Selection) -> Any:
-        return tool(self._gateway, "StateSelection")(
-            wanted.operator, wanted.store, wanted.column_family, wanted.partition, wanted.where
-        )
 
     def _rows(self, send: Any) -> pyarrow.RecordBatchReader:
         arrow = needed("pyarrow", PURPOSE)

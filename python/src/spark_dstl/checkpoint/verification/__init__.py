@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a checkpoint holds what it must, and what is too much in it."""
+"""Verification of a checkpoint: damage, batches that cannot be rebuilt, and leftovers."""

@@ -2,10 +2,11 @@
 """Deep checks: every byte that commit entries name, plain files with a checksum of Spark, and `offsets/`."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from spark_dstl.checkpoint.format.checksum import crc32c
 from spark_dstl.checkpoint.format.model import Part, Segment
-from spark_dstl.checkpoint.reading import EntryReader, LoadedEntry, SegmentReader
+from spark_dstl.checkpoint.reading import LoadedEntry, SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, json_object
 from spark_dstl.checkpoint.storage import caught
 from spark_dstl.checkpoint.verification.findings import Look, key_of
@@ -17,13 +18,13 @@ _MAX_CHECKSUM = 64 * 1024
 def check_segments(look: Look) -> int:
     """Read all parts of all segments; return the number of checked bytes."""
     survey, segments = look.survey, SegmentReader(look.storage, look.base)
-    read_entry = caught(EntryReader(look.storage).read, DamagedLog, UnsupportedLog)
+    loaded = caught(partial(read_entry, look.storage), DamagedLog, UnsupportedLog)
 
     def each() -> Iterator[tuple[LoadedEntry, Segment]]:
         # Many entries name the same part of an unchanged file; it is read once.
         seen: set[Part] = set()
         logged = [batch for batch, entry in survey.entries.items() if entry.index]
-        for _, entry in look.readers.each(read_entry, logged, "Checking segments"):
+        for _, entry in look.readers.each(loaded, logged, "Checking segments"):
             if not isinstance(entry, LoadedEntry):
                 continue
             for segment in entry.segments:
@@ -35,7 +36,7 @@ def check_segments(look: Look) -> int:
         return segments.check(*asked)
 
     checked = 0
-    for (entry, segment), answer in look.readers.stream(caught(read, DamagedLog, MissingLogObject), each()):
+    for (entry, segment), answer in look.readers.each(caught(read, DamagedLog, MissingLogObject), each()):
         if isinstance(answer, int):
             checked += answer
             continue
@@ -56,7 +57,7 @@ def check_plain(look: Look) -> int:
     wanted = [path for path in state if f"{path}.crc" in state and not path.endswith(".crc")]
 
     def read(path: str) -> tuple[str | None, int]:
-        checksum = json_object(storage.read(f"state/{path}.crc", _MAX_CHECKSUM) or b"") or {}
+        checksum = json_object(storage.read(f"state/{path}.crc", _MAX_CHECKSUM)) or {}
         try:
             if checksum["algorithm"] != "CRC32C":
                 return None, 0

@@ -74,7 +74,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of what was checked."""
+    """The numbers of checked objects."""
 
     entries: int = 0
     """Commit entries."""
@@ -101,7 +101,7 @@ class Verification:
     newest_batch: int | None
     """The last committed batch; None without one."""
     newest_intact: int | None
-    """The newest batch that the query can continue from or be rolled back to; None if there is none."""
+    """The newest batch that the query can continue from or be rolled back to; None without one."""
     running: str | None
     """Why a query seems to run, which may name the leftovers later; None if none seems to."""
     damages: list[Finding]
@@ -115,7 +115,7 @@ class Verification:
     notes: list[Finding]
     """Harmless findings."""
     counts: Counts
-    """Counts of what was checked."""
+    """The numbers of checked objects."""
 
     @property
     def is_intact(self) -> bool:

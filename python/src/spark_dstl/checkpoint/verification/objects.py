@@ -2,6 +2,7 @@
 """Checks of single objects: entries, data files, claims, and objects that are no part of a checkpoint."""
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 
 from spark_dstl.checkpoint import leftovers, sparkfiles
@@ -47,7 +48,7 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
             if directory == "offsets" or after - 1 >= lowest_needed - 1:
                 look.damage(missing, "it is missing: there are earlier and later ones")
             elif before not in survey.fences:
-                look.note(missing, "there is none, and no retained version needs it: a deletion was interrupted")
+                look.note(missing, "it is missing, and no retained version needs it: a deletion was interrupted")
     for batch in survey.fenced:
         what = f"a stopped driver has written it, and commits/{batch} fences that driver: Spark deletes it"
         look.note(f"offsets/{batch}", what)
@@ -99,7 +100,7 @@ def check_missing(look: Look, missing: dict[str, list[NamedPart]], lowest: dict[
         first = (needed or parts)[0]
         what = f"it is missing: commits/{first.batch} names it for {first.segment.name}"
         if needed:
-            where = "" if look.survey.base is None else "; if it was moved, say where it is with --base-path"
+            where = "" if look.survey.base is None else "; if it was moved, name its directory with --base-path"
             look.damages.append(Finding(look.base.shown(file), f"{what}{where}"))
         else:
             why = f"{what}, which no retained version needs: a deletion was interrupted"
@@ -127,12 +128,14 @@ def check_partitions(look: Look, stores: Iterable[names.Store]) -> None:
 def check_claims(look: Look) -> None:
     """Find claims that cannot be read, and epochs without a claim."""
     claims = numbered(look.storage.objects("dstl/epochs"))
-    for epoch, claim in look.readers.each(lambda number: sparkfiles.claim(look.storage, number), claims):
+    for epoch, claim in look.readers.each(partial(sparkfiles.claim, look.storage), claims):
         if claim is not None and claim.run is None:
             look.damage(f"dstl/epochs/{epoch}", "it does not name the run of the epoch; no state is lost by that", 0)
     newest = max((entry.index.writer.epoch for entry in look.survey.entries.values() if entry.index), default=0)
     if claims and newest > max(claims):
-        what = f"there is none of epoch {newest}, which has committed batches; the next run takes a higher one anyway"
+        what = (
+            f"the claim of epoch {newest} is missing, which has committed batches; the next run claims a higher epoch"
+        )
         look.note("dstl/epochs", what)
 
 

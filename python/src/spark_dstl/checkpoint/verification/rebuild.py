@@ -77,7 +77,7 @@ def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
     first_held = _ALWAYS
     for version in sorted(one for one in versions if 0 < one <= upto):
         if version != last + 1:
-            why: str | None = f"nothing of version {version - 1} is there, and no snapshot of version {version}"
+            why: str | None = f"version {version - 1} is missing, and so is a snapshot of version {version}"
         else:
             why = _no_changelog(store, version, facts, plain, look, bad)
             why = f"version {version}: {why}" if why else None

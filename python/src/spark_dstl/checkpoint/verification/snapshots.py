@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from spark_dstl.checkpoint.format.names import Store
-from spark_dstl.checkpoint.reading import EntryReader, SegmentReader
+from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.storage import caught
 from spark_dstl.checkpoint.survey import HeldZip
 from spark_dstl.checkpoint.verification.findings import Look, key_of
@@ -65,10 +65,10 @@ def check(look: Look) -> int:
     for store, facts in look.survey.stores.items():
         for held in facts.held.values():
             by_batch.setdefault(held.batch, []).append((store, held))
-    entries, segments = EntryReader(look.storage), SegmentReader(look.storage, look.base)
+    segments = SegmentReader(look.storage, look.base)
 
     def read(batch: int) -> list[tuple[Store, HeldZip, list[Listed] | Exception]]:
-        entry = entries.read(batch)
+        entry = read_entry(look.storage, batch)
         if entry is None:
             return []
 
@@ -89,7 +89,7 @@ def check(look: Look) -> int:
     plain = {(store, *key): one for store, facts in look.survey.stores.items() for key, one in facts.zips.items()}
     for key, found in look.readers.each(caught(read_plain, DstlError, NotASnapshot), plain, _WHAT):
         if found is None:
-            look.unusable_zips[key] = "it has gone"
+            look.unusable_zips[key] = "it was deleted"
         elif why := _lacks(look, key[0], {}, found) if isinstance(found, list) else str(found):
             look.unusable_zips[key] = why
             look.damage(plain[key].name, why)
