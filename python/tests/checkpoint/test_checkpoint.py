@@ -32,7 +32,7 @@ def path(request: pytest.FixtureRequest, written: WrittenCheckpoint, s3: Callabl
     return str(written.root) if request.param == "local" else s3(written.root)
 
 
-def test_tables_have_what_is_in_the_log_and_in_plain_files(path: str) -> None:
+def test_tables_have_rows_of_the_log_and_of_plain_files(path: str) -> None:
     with spark_dstl.open(path) as checkpoint:
         stores = checkpoint.stores().to_pylist()
         versions = {row["version"]: row for row in checkpoint.versions().to_pylist()}
@@ -79,7 +79,7 @@ def test_a_stream_holds_few_entries_at_a_time(tmp_path: Path, monkeypatch: pytes
         assert sum(batch.num_rows for batch in reader) == 20 * 200 - 100
 
 
-def test_objects_are_named_by_what_they_are(path: str) -> None:
+def test_each_object_has_its_kind(path: str) -> None:
     with spark_dstl.open(path) as checkpoint:
         kinds = {row["name"]: row["kind"] for row in checkpoint.objects().read_all().to_pylist()}
     assert kinds["commits/3"] == "commit entry"
@@ -89,7 +89,7 @@ def test_objects_are_named_by_what_they_are(path: str) -> None:
     assert "other" not in kinds.values()
 
 
-def test_the_summary_says_who_owns_it_and_what_a_restart_reads(path: str) -> None:
+def test_the_summary_has_the_owner_and_the_reads_of_a_restart(path: str) -> None:
     with spark_dstl.open(path) as checkpoint:
         summary = checkpoint.summary()
     assert (summary.owner_epoch, summary.owner_run, summary.owner_host) == (1, RUN, "driver.example")
@@ -103,7 +103,7 @@ def test_the_summary_says_who_owns_it_and_what_a_restart_reads(path: str) -> Non
     assert summary.sizes["data file"].objects == 2
 
 
-def test_a_damaged_entry_is_told_in_its_row_and_the_others_are_read(written: WrittenCheckpoint) -> None:
+def test_the_row_of_a_damaged_entry_has_the_damage_and_others_are_read(written: WrittenCheckpoint) -> None:
     entry = written.root / "commits/5"
     entry.write_bytes(entry.read_bytes()[:-1])
     with spark_dstl.open(str(written.root)) as checkpoint:
@@ -114,7 +114,7 @@ def test_a_damaged_entry_is_told_in_its_row_and_the_others_are_read(written: Wri
     assert [row["batch"] for row in rows if row["damage"]] == [5]
 
 
-def test_an_entry_that_goes_while_it_is_read_is_left_out(
+def test_an_entry_that_is_deleted_during_the_reading_is_left_out(
     written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
@@ -126,7 +126,9 @@ def test_an_entry_that_goes_while_it_is_read_is_left_out(
         assert min(checkpoint.survey().entries) == 1
 
 
-def test_data_files_are_where_the_newest_entry_says(tmp_path: Path, written: WrittenCheckpoint) -> None:
+def test_data_files_are_in_the_base_path_that_the_newest_entry_names(
+    tmp_path: Path, written: WrittenCheckpoint
+) -> None:
     base = tmp_path / "base"
     (written.root / "dstl/data").rename(tmp_path / "moved")
     base.mkdir()
@@ -154,7 +156,7 @@ def test_a_snapshot_of_a_version_may_be_held_by_a_later_entry(tmp_path: Path) ->
     assert (store["snapshot"], store["replay_changelogs"]) == (2, 2)
 
 
-def test_what_is_no_checkpoint_is_refused_with_what_to_name(tmp_path: Path) -> None:
+def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointNotFound, match=r"it has no object `metadata`\. Name the directory"):
         spark_dstl.open(str(tmp_path))
     (tmp_path / "metadata").write_text("[]")
@@ -167,7 +169,7 @@ def test_checkpoints_are_found_in_a_directory_of_them(tmp_path: Path, written: W
     assert find_checkpoints(str(written.root)) == [str(written.root)]
 
 
-def test_metadata_of_spark_that_is_no_json_does_no_harm(written: WrittenCheckpoint) -> None:
+def test_unreadable_metadata_of_spark_is_left_out(written: WrittenCheckpoint) -> None:
     (written.root / "state/0/_metadata/metadata").write_text("v1\n" + json.dumps({"operatorInfo": 3}))
     (written.root / "offsets/7").write_text("v1\n[")
     (written.root / "dstl/epochs/2").write_bytes(b"\xff" * 10000)
@@ -177,7 +179,7 @@ def test_metadata_of_spark_that_is_no_json_does_no_harm(written: WrittenCheckpoi
         assert checkpoint.claims().to_pylist()[1]["run"] is None
 
 
-def test_who_asks_again_after_the_java_process_could_not_read_starts_no_second_one(
+def test_a_call_after_a_failed_one_starts_no_second_java_process(
     written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
@@ -205,9 +207,7 @@ def test_who_asks_again_after_the_java_process_could_not_read_starts_no_second_o
 @pytest.mark.parametrize(
     ("name", "key", "partitions"), [("globalLimit", "[{}]", 1), ("stateStoreSave", "[]", 1), ("dedupe", "[]", 3)]
 )
-def test_what_is_not_grouped_has_one_partition_whatever_spark_notes(
-    tmp_path: Path, name: str, key: str, partitions: int
-) -> None:
+def test_ungrouped_state_has_one_partition(tmp_path: Path, name: str, key: str, partitions: int) -> None:
     written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
     for batch in range(2):
         written.batch(batch)

@@ -57,7 +57,7 @@ def names(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def test_without_apply_it_only_says_what_goes(written: WrittenCheckpoint) -> None:
+def test_without_apply_it_only_lists_the_objects_to_delete(written: WrittenCheckpoint) -> None:
     before = names(written.root)
     result = dstl("rollback", str(written.root), "--to", "3")
     assert result.exit_code == 0, result.output
@@ -68,7 +68,7 @@ def test_without_apply_it_only_says_what_goes(written: WrittenCheckpoint) -> Non
     assert "stop the query, add --apply" in lines[-1]
 
 
-def test_it_rolls_back(written: WrittenCheckpoint) -> None:
+def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
     assert "Rolled back from batch 6 to 3: 12 objects deleted." in result.output
@@ -84,7 +84,7 @@ def test_it_rolls_back(written: WrittenCheckpoint) -> None:
     assert "Batch 3 is the newest: there is nothing to delete." in again.output
 
 
-def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_again(
+def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeated(
     written: WrittenCheckpoint, tmp_path: Path
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
@@ -100,7 +100,7 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
         with spark_dstl.open(str(copy)) as checkpoint:
             found = verify.verify(checkpoint, wait=no_wait)
             assert (found.is_intact, found.newest_intact) == (True, committed), (planned[:done], found.damages)
-            # No plain snapshot of a version that is to be made anew.
+            # No plain snapshot of a version that a batch makes again.
             assert not [one for one in found.leftovers if "which is not committed" in one.what]
             rollback.apply_rollback(
                 checkpoint, rollback.plan_rollback(checkpoint, 3, no_wait), stopped=True, wait=no_wait
@@ -109,7 +109,7 @@ def test_wherever_it_is_interrupted_the_checkpoint_starts_and_it_can_be_done_aga
         assert not (copy / "state/0/0/6.zip").exists()
 
 
-def test_a_batch_that_cannot_be_rebuilt_is_not_rolled_back_to(written: WrittenCheckpoint) -> None:
+def test_a_rollback_to_a_batch_that_cannot_be_rebuilt_is_refused(written: WrittenCheckpoint) -> None:
     content = bytearray((written.root / "commits/4").read_bytes())
     content[-70] ^= 1
     (written.root / "commits/4").write_bytes(bytes(content))
@@ -124,7 +124,7 @@ def test_a_batch_that_cannot_be_rebuilt_is_not_rolled_back_to(written: WrittenCh
     assert result.exit_code == 0, result.output
 
 
-def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_rolled_back_to(tmp_path: Path) -> None:
+def test_a_rollback_that_would_delete_the_needed_snapshot_is_refused(tmp_path: Path) -> None:
     checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
     for batch in range(6):
         checkpoint.batch(batch)
@@ -143,7 +143,7 @@ def test_a_batch_whose_snapshot_a_later_entry_holds_is_not_rolled_back_to(tmp_pa
             rollback.plan_rollback(opened, 5, no_wait)
 
 
-def test_with_deep_all_data_is_read_before(written: WrittenCheckpoint) -> None:
+def test_with_deep_a_rollback_reads_all_data_before(written: WrittenCheckpoint) -> None:
     entry = written.root / "commits/2"
     content = bytearray(entry.read_bytes())
     content[content.index(b"DSTLLOG\n") + 30] ^= 1
@@ -155,7 +155,7 @@ def test_with_deep_all_data_is_read_before(written: WrittenCheckpoint) -> None:
     assert "its bytes are damaged" in result.output
 
 
-def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
+def test_a_rollback_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/1").unlink()
     (written.root / "offsets/0").unlink()
     result = dstl("rollback", str(written.root), "--to", "2")
@@ -165,7 +165,9 @@ def test_spark_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint)
 
 
 @pytest.mark.parametrize("command", [("rollback", "--to", "3", "--apply"), ("gc", "--apply")])
-def test_it_is_refused_while_a_query_seems_to_run(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
+def test_rollback_and_gc_are_refused_if_a_query_seems_to_run(
+    written: WrittenCheckpoint, command: tuple[str, ...]
+) -> None:
     written.offsets(7)
     before = names(written.root)
     result = dstl(command[0], str(written.root), *command[1:])
@@ -177,7 +179,7 @@ def test_it_is_refused_while_a_query_seems_to_run(written: WrittenCheckpoint, co
     assert dstl(command[0], str(written.root), *command[1:], "--stopped").exit_code == 0
 
 
-def test_a_query_whose_run_has_ended_does_not_run(written: WrittenCheckpoint) -> None:
+def test_a_run_with_an_end_mark_does_not_seem_to_run(written: WrittenCheckpoint) -> None:
     epochs = written.root / "dstl/epochs"
     written.offsets(7)
     os.utime(written.root / "offsets/7", (time.time() - 20, time.time() - 20))
@@ -187,17 +189,17 @@ def test_a_query_whose_run_has_ended_does_not_run(written: WrittenCheckpoint) ->
         assert activity.signs(checkpoint) is None
         (epochs / "2").write_text(f"claim {RUN} driver.example 8 1\n")
         os.utime(epochs / "2", (time.time() - 10, time.time() - 10))
-        assert activity.signs(checkpoint) is not None, "the mark is that of the run before"
+        assert activity.signs(checkpoint) is not None, "the end mark is of the run before"
         (epochs / "2").unlink()
         assert activity.signs(checkpoint) is None
         written.offsets(7)
         os.utime(written.root / "offsets/7", (time.time() + 1, time.time() + 1))
         sign = activity.signs(checkpoint)
         assert sign is not None
-        assert "offsets/7" in sign, "stock Spark claims nothing"
+        assert "offsets/7" in sign, "stock Spark writes no claim"
 
 
-def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckpoint) -> None:
+def test_a_rollback_is_refused_if_the_checkpoint_changes_during_the_look(written: WrittenCheckpoint) -> None:
     def query(_seconds: float) -> None:
         written.batch(7)
 
@@ -210,7 +212,7 @@ def test_it_is_refused_if_anything_changes_while_it_looks(written: WrittenCheckp
             rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
 
 
-def test_a_run_that_ends_while_it_looks_is_no_query_at_work(written: WrittenCheckpoint) -> None:
+def test_a_run_that_ends_during_the_look_is_not_a_running_query(written: WrittenCheckpoint) -> None:
     def end(_seconds: float) -> None:
         (written.root / "dstl/epochs/1.ended").write_text("ended\n")
 
@@ -220,7 +222,7 @@ def test_a_run_that_ends_while_it_looks_is_no_query_at_work(written: WrittenChec
     assert batches(written.root, "commits") == list(range(4))
 
 
-def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_during_the_rollback_is_an_error(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = rollback.plan_rollback(checkpoint, 3, no_wait)
         delete = checkpoint.storage.delete
@@ -236,7 +238,7 @@ def test_a_batch_that_appears_meanwhile_is_told(written: WrittenCheckpoint, monk
 
 
 def left_behind(written: WrittenCheckpoint) -> set[str]:
-    """Leave behind what queries leave; returns it."""
+    """Write leftovers as queries leave them; return their names."""
     before = names(written.root)
     written.data_file([Written(0, 0, 99, b"x" * 100)])
     for name in (
@@ -252,7 +254,7 @@ def left_behind(written: WrittenCheckpoint) -> set[str]:
     return names(written.root) - before - {"dstl/epochs/2"}
 
 
-def test_what_is_left_over_goes_and_nothing_else(written: WrittenCheckpoint) -> None:
+def test_gc_deletes_the_leftovers_and_nothing_else(written: WrittenCheckpoint) -> None:
     left = left_behind(written)
     before = names(written.root)
     result = dstl("gc", str(written.root))
@@ -268,7 +270,7 @@ def test_what_is_left_over_goes_and_nothing_else(written: WrittenCheckpoint) -> 
     assert "Nothing is left over." in dstl("gc", str(written.root)).output
 
 
-def test_nothing_goes_if_an_entry_cannot_be_read(written: WrittenCheckpoint) -> None:
+def test_gc_deletes_nothing_if_an_entry_cannot_be_read(written: WrittenCheckpoint) -> None:
     left_behind(written)
     (written.root / "commits/5").write_bytes((written.root / "commits/5").read_bytes()[:-1])
     aged(written.root)
@@ -278,7 +280,7 @@ def test_nothing_goes_if_an_entry_cannot_be_read(written: WrittenCheckpoint) -> 
 
 
 @pytest.mark.parametrize("owner", [None, "{}", '{"query": "another"}', "garbage"])
-def test_a_base_path_that_is_not_marked_as_the_querys_is_left_alone(
+def test_gc_deletes_nothing_in_a_base_path_without_the_mark_of_the_query(
     written: WrittenCheckpoint, tmp_path: Path, owner: str | None
 ) -> None:
     left_behind(written)
@@ -294,7 +296,7 @@ def test_a_base_path_that_is_not_marked_as_the_querys_is_left_alone(
         assert len(leftovers.find_leftovers(checkpoint).objects) == 5
 
 
-def test_on_s3_as_well(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
+def test_rollback_and_gc_work_on_s3(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
     left_behind(written)
     uri = s3(written.root)
     assert dstl("rollback", uri, "--to", "3", "--apply").exit_code == console.REFUSED

@@ -26,7 +26,7 @@ def storage(request: pytest.FixtureRequest, directory: Path, s3: Callable[[Path]
     return Storage(locate(place or s3(directory)))
 
 
-def test_the_server_of_s3_is_that_of_the_options_or_else_of_the_environment() -> None:
+def test_options_for_s3_have_precedence_over_the_environment() -> None:
     ours = {"AWS_ENDPOINT_URL": "http://localhost:7070", "AWS_DEFAULT_REGION": "eu-central-1"}
     assert server_of(StorageOptions(), {}) == (None, None)
     assert server_of(StorageOptions(), ours) == ("http://localhost:7070", "eu-central-1")
@@ -58,14 +58,14 @@ def test_ends_and_ranges_are_read(storage: Storage) -> None:
     assert storage.size("commits/0") == 10
 
 
-def test_what_is_not_there_is_none_and_no_error(storage: Storage) -> None:
+def test_a_missing_object_is_none_and_no_error(storage: Storage) -> None:
     assert storage.tail("commits/7", 4) is None
     assert storage.range("commits/7", 0, 4) is None
     assert storage.size("commits/7") is None
     assert storage.delete("commits/7") in (True, False)
 
 
-def test_what_is_larger_than_it_may_be_is_not_read(storage: Storage) -> None:
+def test_an_object_over_the_limit_is_not_read(storage: Storage) -> None:
     with pytest.raises(UnreadableStorage, match="has 10 bytes, more than the 9"):
         storage.read("commits/0", 9)
 
@@ -83,7 +83,7 @@ def test_objects_are_deleted(storage: Storage) -> None:
     assert [stored.name for stored in storage.objects("commits")] == ["commits/1"]
 
 
-def test_an_endpoint_can_be_given_and_goes_before_the_environment(
+def test_a_given_endpoint_has_precedence_over_the_environment(
     s3_server: str, s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = s3(directory)
@@ -96,7 +96,7 @@ def test_an_error_names_the_object_and_no_secret(
     s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = s3(directory)
-    # No server listens there.
+    # No server listens on this port.
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
     with pytest.raises(UnreadableStorage, match=f"{uri}/commits could not be listed: .*Check the path") as raised:
         Storage(locate(uri)).objects("commits")
@@ -104,11 +104,11 @@ def test_an_error_names_the_object_and_no_secret(
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-def test_gcs_that_does_not_answer_is_given_up(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its client retries for a quarter of an hour by default."""
+def test_retries_on_gcs_have_a_time_limit(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client retries for 15 minutes by default."""
     given = "" if limit is None else f"&retry_limit_seconds={limit}"
     monkeypatch.setattr("spark_dstl.checkpoint.locate._REQUEST_SECONDS", 1.0)
-    # No server listens there.
+    # No server listens on this port.
     place = locate(f"gs://anonymous@bucket/q?scheme=http&endpoint_override=127.0.0.1:1{given}")
     with pytest.raises(UnreadableStorage, match="commits could not be listed"):
         Storage(place).objects("commits")
@@ -124,7 +124,7 @@ def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_ser
     assert not locate("s3://bucket/q", options).is_inside(root)
 
 
-def test_answers_come_in_order_and_only_some_are_held() -> None:
+def test_results_come_in_order_and_few_are_in_memory() -> None:
     readers = Readers(threads=2)
     asked = []
 
@@ -139,7 +139,7 @@ def test_answers_come_in_order_and_only_some_are_held() -> None:
     readers.close()
 
 
-def test_what_is_not_installed_is_named_with_how_to_install_it() -> None:
+def test_the_error_for_a_missing_package_has_the_command_to_install_it() -> None:
     with pytest.raises(
         MissingPackage,
         match=r'Reading needs the package no-such-thing, which is not installed: pip install "spark-dstl\[inspect\]"',

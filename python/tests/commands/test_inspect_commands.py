@@ -3,7 +3,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,7 +49,7 @@ def cut(written: WrittenCheckpoint, batch: int) -> None:
 
 
 @pytest.mark.parametrize("command", READING)
-def test_commands_that_look_write_nothing(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
+def test_inspection_writes_nothing(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
     def state() -> list[tuple[Path, int]]:
         return [(path, path.stat().st_mtime_ns) for path in sorted(written.root.rglob("*"))]
 
@@ -61,11 +60,6 @@ def test_commands_that_look_write_nothing(written: WrittenCheckpoint, command: t
     assert state() == before
 
 
-@pytest.mark.parametrize("command", READING)
-def test_commands_read_s3(written: WrittenCheckpoint, s3: Callable[[Path], str], command: tuple[str, ...]) -> None:
-    result = run(s3(written.root), command)
-    assert result.exit_code == 0, result.output
-    assert result.output.strip()
 
 
 def test_rows_come_in_every_format(written: WrittenCheckpoint) -> None:
@@ -137,7 +131,7 @@ def test_a_checkpoint_without_batches_is_shown(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
 
 
-def test_a_closed_pipe_ends_a_command_without_a_message(written: WrittenCheckpoint) -> None:
+def test_a_pipe_that_is_closed_early_is_no_error(written: WrittenCheckpoint) -> None:
     for batch in range(6, 200):
         written.batch(batch)
     command = f"{sys.executable} -m spark_dstl log {written.root} --segments --format jsonl | head -1"
@@ -146,7 +140,7 @@ def test_a_closed_pipe_ends_a_command_without_a_message(written: WrittenCheckpoi
     assert done.stderr == ""
 
 
-def test_binary_rows_are_not_for_terminals(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_rows_are_refused_on_a_terminal(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printing, "is_terminal", lambda _stream: True)
     result = run(written.root, ("log",), "--format", "parquet")
     assert result.exit_code == 2
@@ -182,7 +176,9 @@ def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         shown("Reading", 1, 10)
 
 
-def test_without_pyarrow_the_error_names_the_extra(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_error_names_the_package_to_install(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(module: str) -> object:
         raise ImportError(module)
 
