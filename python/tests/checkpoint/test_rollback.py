@@ -307,10 +307,3 @@ def test_rollback_and_gc_work_on_s3(written: WrittenCheckpoint, s3: Callable[[Pa
     assert "5 of 5 objects" in result.output, result.output
     result = dstl("verify", uri)
     assert result.output.endswith("Intact. The newest batch is 3.\n"), result.output
-
-
-@pytest.mark.parametrize("command", ["rollback", "gc"])
-def test_help_has_an_example_and_says_what_seems_rests_on(command: str) -> None:
-    text = " ".join(dstl(command, "--help").output.split())
-    assert f"dstl {command} s3a://bucket/checkpoints/clicks" in text
-    assert "seems to run" in text

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Verification finds damage, and the batches that it loses."""
+
 import json
 import re
 from collections.abc import Callable
@@ -6,58 +8,17 @@ from pathlib import Path
 
 import google_crc32c
 import pytest
-from click.testing import CliRunner, Result
-from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, zip_of
+from verified import HEADER, cut, data, dstl, entry, flip, purge, ten_batches, verified
+from written_checkpoint import Held, Listed, Written, WrittenCheckpoint, zip_of
 
 import spark_dstl
-from spark_dstl.checkpoint.storage import StoredObject
-from spark_dstl.checkpoint.verification import verify
 from spark_dstl.checkpoint.verification.findings import Verification
-from spark_dstl.commands import console, main
+from spark_dstl.commands import console
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> WrittenCheckpoint:
-    """Batches 0 to 9 in the log; 3 and 7 in data files, and 4 with snapshots of version 5, their files in another."""
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(10):
-        checkpoint.batch(batch, large=batch in (3, 7), snapshots=batch == 4)
-    aged(checkpoint.root)
-    return checkpoint
-
-
-def verified(root: Path, deep: bool = False, then: Callable[[float], None] = lambda _seconds: None) -> Verification:
-    with spark_dstl.open(str(root)) as checkpoint:
-        return verify.verify(checkpoint, deep, then)
-
-
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
-
-
-def entry(root: Path, batch: int) -> Path:
-    return root / f"commits/{batch}"
-
-
-def data(root: Path, sequence: int) -> Path:
-    return root / f"dstl/data/1-{RUN}/1-{sequence}-5eed.log"
-
-
-def flip(path: Path, at: int) -> None:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0x10
-    path.write_bytes(bytes(content))
-
-
-def cut(path: Path, length: int) -> None:
-    path.write_bytes(path.read_bytes()[:length])
-
-
-def purge(root: Path, upto: int) -> None:
-    """Delete the entries below a batch, as Spark does with old batches."""
-    for batch in range(upto):
-        entry(root, batch).unlink()
-        (root / f"offsets/{batch}").unlink()
+    return ten_batches(tmp_path / "q")
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -76,9 +37,6 @@ def truncate_entry(length: int) -> Callable[[Path], None]:
 
 def flip_entry(at: int) -> Callable[[Path], None]:
     return lambda root: flip(entry(root, 6), at)
-
-
-HEADER = 2078  # where the log of an entry begins
 
 
 @pytest.mark.parametrize(
@@ -330,114 +288,6 @@ def test_a_plain_file_is_checked_against_sparks_checksum(tmp_path: Path) -> None
     assert found.newest_intact == 0
 
 
-def test_objects_that_nothing_names_are_leftovers_and_not_damage(written: WrittenCheckpoint) -> None:
-    written.data_file([Written(0, 0, 99, b"x")])
-    run = written.root / f"dstl/data/1-{RUN}"
-    (run / ".1-9-5eed.log.abc.tmp").write_bytes(b"")
-    (written.root / "dstl/epochs/1-5eed.trial").write_bytes(b"")
-    (written.root / "commits/.10.abc.tmp").write_bytes(b"")
-    (written.root / "state/0/0/12.zip").write_bytes(zip_of({}))
-    written.epoch = 2
-    written.claim()
-    (written.root / "dstl/epochs/1.ended").write_bytes(b"ended\n")
-    found = verified(written.root)
-    assert found.is_intact
-    assert {Path(one.object).name for one in found.leftovers} == {
-        "1-4-5eed.log", ".1-9-5eed.log.abc.tmp", "1-5eed.trial", ".10.abc.tmp", "12.zip",
-    }  # fmt: skip
-    assert found.running is not None
-    result = dstl("verify", str(written.root))
-    assert result.exit_code == 0
-    assert "A query seems to run" in result.output
-    aged(written.root)
-    assert f"Once the query is stopped, dstl gc {written.root} --dry-run" in dstl("verify", str(written.root)).output
-
-
-@pytest.mark.parametrize("name", ["commits/6.bak", "dstl/data/readme.txt", "dstl/epochs/x"])
-def test_a_foreign_file_is_noted(written: WrittenCheckpoint, name: str) -> None:
-    (written.root / name).write_text("x")
-    found = verified(written.root)
-    assert found.is_intact
-    assert [one.object for one in found.notes] == [str(written.root / name)]
-
-
-def test_partitions_without_a_directory_are_noted(tmp_path: Path) -> None:
-    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=14).begin()
-    checkpoint.batch(0)
-    for partition in range(1, 14):
-        (checkpoint.root / f"state/0/{partition}").rmdir()
-    found = verified(checkpoint.root)
-    assert found.is_intact
-    assert [one.object for one in found.notes] == [str(checkpoint.root / "state/0")]
-    assert "13 of 14 partitions (1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more)" in found.notes[0].what
-
-
-def test_checksum_files_of_hadoop_are_part_of_local_checkpoints(written: WrittenCheckpoint) -> None:
-    for name in ("commits/.3.crc", "offsets/.3.crc", ".metadata.crc", "dstl/epochs/.1.crc"):
-        (written.root / name).write_bytes(b"crc")
-    found = verified(written.root)
-    assert (found.is_intact, found.notes, found.leftovers) == (True, [], [])
-
-
-def test_objects_that_a_query_deletes_between_the_looks_are_not_damage(written: WrittenCheckpoint) -> None:
-    """The query deletes data files before the entry that names them."""
-    data(written.root, 1).unlink()
-    assert not verified(written.root).is_intact
-
-    def retention(_seconds: float) -> None:
-        purge(written.root, 4)
-
-    assert verified(written.root, then=retention).is_intact
-
-
-def test_damage_that_only_the_second_look_finds_is_not_reported(written: WrittenCheckpoint) -> None:
-    """The query may delete the entries that name the object at that time."""
-    data(written.root, 1).unlink()
-
-    def later(_seconds: float) -> None:
-        data(written.root, 3).unlink()
-
-    found = verified(written.root, then=later)
-    assert [Path(one.object).name for one in found.damages] == [data(written.root, 1).name]
-
-
-def test_a_data_file_that_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:
-    """A deletion was interrupted, and the next run repeats it."""
-    purge(written.root, 2)
-    for batch in (2, 3, 4):
-        (written.root / f"offsets/{batch}").unlink()
-    data(written.root, 1).unlink()
-    entry(written.root, 2).unlink()
-    found = verified(written.root)
-    assert found.is_intact, (found.damages, found.lost)
-    assert "which no retained version needs" in found.notes[0].what
-
-
-def test_an_entry_that_fences_a_stopped_driver_is_not_damage(tmp_path: Path) -> None:
-    """Retention has deleted the entries after it; the driver has begun its batch again before it was refused."""
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(3):
-        checkpoint.batch(batch)
-    checkpoint.epoch = 2
-    checkpoint.claim(first=3)
-    for batch in range(3, 12):
-        checkpoint.batch(batch, snapshots=batch in (8, 9))
-    checkpoint.held = checkpoint.held[-2:]
-    for batch in (0, 1, 2, 4, 5, 6, 7):
-        entry(checkpoint.root, batch).unlink()
-    for batch in range(10):
-        (checkpoint.root / f"offsets/{batch}").unlink()
-    found = verified(checkpoint.root)
-    assert (found.is_intact, found.notes, found.newest_intact) == (True, [], 11)
-    checkpoint.offsets(3)
-    found = verified(checkpoint.root)
-    assert (found.is_intact, found.newest_intact) == (True, 11), (found.damages, found.lost)
-    assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
-    # Without the claim the reason for these entries is unknown.
-    (checkpoint.root / "dstl/epochs/2").unlink()
-    assert not verified(checkpoint.root).is_intact
-
-
 def test_the_new_directory_of_a_moved_base_path_can_be_named(written: WrittenCheckpoint, tmp_path: Path) -> None:
     written.entry(9, written.changes(9), base=f"file:{tmp_path}/base")
     (written.root / "dstl/data").rename(tmp_path / "data")
@@ -465,22 +315,6 @@ def test_a_checkpoint_without_offsets_is_damaged(written: WrittenCheckpoint) -> 
     assert found.newest_intact is None
 
 
-def test_batches_that_are_begun_and_committed_during_a_look_are_not_damage(written: WrittenCheckpoint) -> None:
-    with spark_dstl.open(str(written.root)) as checkpoint:
-        objects = checkpoint.storage.objects
-
-        def running(directory: str = "", recursive: bool = False) -> list[StoredObject]:
-            if directory == "offsets" and not (written.root / "commits/12").exists():
-                for batch in (10, 11, 12):
-                    written.batch(batch)
-                written.offsets(13)
-            return objects(directory, recursive)
-
-        checkpoint.storage.objects = running  # type: ignore[method-assign]
-        found = verify.verify(checkpoint, wait=lambda _seconds: pytest.fail("a second look was made"))
-    assert (found.is_intact, found.newest_batch) == (True, 9)
-
-
 def test_huge_batch_numbers_take_no_time(written: WrittenCheckpoint) -> None:
     entry(written.root, 9).rename(written.root / "commits/999999999999999999")
     (written.root / "offsets/999999999999999998").write_text("v1\n{}")
@@ -494,4 +328,3 @@ def test_huge_batch_numbers_take_no_time(written: WrittenCheckpoint) -> None:
 def test_the_help_names_the_checks_that_are_not_made() -> None:
     text = " ".join(dstl("verify", "--help").output.split())
     assert "the content of SST files, the encoding of changelogs, sources/ and the schemas in state/ are not" in text
-    assert "dstl verify s3a://bucket/checkpoints/clicks" in text
