@@ -109,7 +109,7 @@ def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:
 def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
     """Return a row of `stores`: a store's objects, and what its newest version is rebuilt from."""
     version = newest_version(survey)
-    base, base_bytes, base_at = newest_snapshot(facts, survey, version)
+    base, base_bytes, base_at = newest_snapshot(facts, survey)
     replayed = [size for one, size in changelogs(facts).items() if (base or 0) < one <= (version or 0)]
     return {
         **_named(store),
@@ -142,13 +142,9 @@ def changelogs(facts: StoreFacts) -> dict[int, int]:
     return {version: stored.size for (version, _), stored in facts.plain.items()} | facts.logged
 
 
-def newest_snapshot(
-    facts: StoreFacts, survey: Survey, upto: int | None
-) -> tuple[int | None, int | None, datetime | None]:
-    """Return version, bytes and time of the newest snapshot of a store up to a version; Nones without one.
-
-    The bytes of a plain snapshot are those of its zip, which lists its other files.
-    """
+def newest_snapshot(facts: StoreFacts, survey: Survey) -> tuple[int | None, int | None, datetime | None]:
+    """Return version, bytes and time of a store's newest snapshot; Nones without one. A plain one counts by its zip."""
+    upto = newest_version(survey)
     versions = (version for version, _ in (*facts.held, *facts.zips) if upto is None or version <= upto)
     newest = max(versions, default=None)
     if newest is None:

@@ -13,7 +13,7 @@ MAX_METADATA = 64 * 1024
 _MAX_OPERATOR = 16 * 1024 * 1024
 MAX_OFFSETS = 64 * 1024 * 1024
 _MAX_CLAIM = 4096
-# Numbers of partitions come from files: a larger one is not Spark's.
+# A number of partitions is read from a file; Spark writes no larger one.
 MAX_PARTITIONS = 100_000
 _DEFAULT_STORE = "default"
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"

@@ -136,7 +136,7 @@ def _recovery(stores: list[rows.Row], checkpoint: CheckpointAccess) -> Recovery:
     entries: set[int] = set()
     files: set[str] = set()
     for facts in survey.stores.values():
-        base, _, _ = rows.newest_snapshot(facts, survey, version)
+        base, _, _ = rows.newest_snapshot(facts, survey)
         entries.update(one - 1 for one in facts.logged if one > (base or 0))
         held = next((held for (of, _), held in facts.held.items() if of == base), None)
         if held is not None:
@@ -158,21 +158,15 @@ def _recovery(stores: list[rows.Row], checkpoint: CheckpointAccess) -> Recovery:
 
 
 def _sizes(checkpoint: CheckpointAccess) -> dict[str, Size]:
-    found: dict[str, Size] = {}
-
-    def add(kind: str, size: int) -> None:
-        so_far = found.get(kind, Size())
-        found[kind] = Size(so_far.objects + 1, so_far.bytes + size)
-
     survey = checkpoint.survey()
-    for entry in survey.entries.values():
-        add("commit entry", entry.stored.size)
-    for stored in survey.offsets.values():
-        add("offsets", stored.size)
-    for stored in survey.state.values():
-        add(f"plain {names.kind_of(stored.name)}", stored.size)
-    for stored in checkpoint.base(survey.base).objects("data", recursive=True):
-        add(names.kind_of(f"dstl/{stored.name}"), stored.size)
-    for stored in checkpoint.storage.objects("dstl/epochs"):
-        add(names.kind_of(stored.name), stored.size)
-    return dict(sorted(found.items()))
+    found = [("commit entry", entry.stored.size) for entry in survey.entries.values()]
+    found += [("offsets", stored.size) for stored in survey.offsets.values()]
+    found += [(f"plain {names.kind_of(stored.name)}", stored.size) for stored in survey.state.values()]
+    data = checkpoint.base(survey.base).objects("data", recursive=True)
+    found += [(names.kind_of(f"dstl/{stored.name}"), stored.size) for stored in data]
+    found += [(names.kind_of(stored.name), stored.size) for stored in checkpoint.storage.objects("dstl/epochs")]
+    sizes: dict[str, Size] = {}
+    for kind, size in sorted(found):
+        so_far = sizes.get(kind, Size())
+        sizes[kind] = Size(so_far.objects + 1, so_far.bytes + size)
+    return sizes

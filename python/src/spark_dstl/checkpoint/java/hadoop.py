@@ -133,12 +133,6 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
 
         delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
 
-        def __eq__(self, other: object) -> bool:
-            return self is other
-
-        def __hash__(self) -> int:
-            return id(self)
-
     return Handler()
 
 
@@ -215,7 +209,6 @@ def storage_errors() -> Iterator[None]:
     except py4j.Py4JJavaError as error:
         thrown = error.java_exception
         kind = thrown.getClass().getName()
-        said = f"{kind.rpartition('.')[2]}: {thrown.getMessage()}"
-        raise _ERRORS.get(kind, OSError)(said) from error
+        raise _ERRORS.get(kind, OSError)(f"{kind.rpartition('.')[2]}: {thrown.getMessage()}") from error
     except py4j.Py4JError as error:
         raise OSError(f"the Java process does not answer: {error}") from error

@@ -93,17 +93,18 @@ class StateReader:
         token = secrets.token_hex(32)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             sent = send(listener.getsockname()[1], token)
-            connection = self._accepted(listener, sent)
-        source = connection.makefile("rb", buffering=1024 * 1024)
+            # The file keeps the connection open.
+            with self._accepted(listener, sent) as connection:
+                source = connection.makefile("rb", buffering=1024 * 1024)
         try:
             if not secrets.compare_digest(source.read(len(token)), token.encode()):
                 raise JvmFailed("another process than the Java process sent rows; they were not used")
             stream = arrow.ipc.open_stream(source)
         except BaseException as error:
-            _close(source, connection)
+            source.close()
             self._raise_failure(sent, error)
             raise
-        return arrow.RecordBatchReader.from_batches(stream.schema, self._batches(stream, sent, source, connection))
+        return arrow.RecordBatchReader.from_batches(stream.schema, self._batches(stream, sent, source))
 
     def _accepted(self, listener: socket.socket, sent: Any) -> socket.socket:
         listener.settimeout(_LOOK_SECONDS)
@@ -118,16 +119,14 @@ class StateReader:
             connection.settimeout(None)
             return connection
 
-    def _batches(self, stream: Any, sent: Any, source: Any, connection: socket.socket) -> Iterator[Any]:
-        arrow = needed("pyarrow", PURPOSE)
+    def _batches(self, stream: Any, sent: Any, source: Any) -> Iterator[Any]:
         try:
-            try:
-                yield from stream
-            except (OSError, arrow.ArrowInvalid) as error:
-                self._raise_failure(sent, error)
-                raise
+            yield from stream
+        except (OSError, needed("pyarrow", PURPOSE).ArrowInvalid) as error:
+            self._raise_failure(sent, error)
+            raise
         finally:
-            _close(source, connection)
+            source.close()
         # An interrupted stream looks like one that has ended.
         self._raise_failure(sent, None)
 
@@ -137,8 +136,3 @@ class StateReader:
         failure = sent.failure()
         if failure is not None:
             raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause
-
-
-def _close(source: Any, connection: socket.socket) -> None:
-    source.close()
-    connection.close()

@@ -52,7 +52,7 @@ class Look:
     unusable_zips: dict[tuple[Store, int, str | None], str] = field(default_factory=dict)
 
     def damage(self, name: str, what: str, offset: int | None = None) -> None:
-        """Add a damage of an object of the checkpoint."""
+        """Add damage of an object of the checkpoint."""
         self.damages.append(Finding(self.storage.shown(name), what, offset))
 
     def error(self, file: str, error: Exception) -> None:
@@ -87,7 +87,7 @@ class Counts:
     stores: int = 0
     """Stores."""
     checked_bytes: int = 0
-    """Bytes that were compared with checksums; 0 unless `deep`."""
+    """Bytes that were compared with checksums; 0 without `deep`."""
 
 
 @dataclass(frozen=True)

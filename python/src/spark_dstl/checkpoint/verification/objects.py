@@ -9,7 +9,7 @@ from spark_dstl.checkpoint import leftovers, sparkfiles
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.logfile import Log
 from spark_dstl.checkpoint.reading import read_data_file
-from spark_dstl.checkpoint.storage import Storage, StoredObject, caught
+from spark_dstl.checkpoint.storage import StoredObject, caught
 from spark_dstl.checkpoint.survey import NamedPart, numbered
 from spark_dstl.checkpoint.verification.findings import Finding, Look
 from spark_dstl.errors import DamagedLog, UnsupportedLog
@@ -143,17 +143,11 @@ def check_leftovers(look: Look, listed: list[StoredObject]) -> None:
     """Find objects that nothing needs, and objects that are no part of a checkpoint."""
     found = leftovers.among(look.survey, look.storage, look.base, listed)
     look.leftovers += [Finding(one.shown, one.why) for one in found]
-    foreign: list[tuple[Storage, StoredObject]] = []
-    foreign += [(look.base, stored) for stored in listed if names.data_file(stored.name) is None]
+    foreign = [look.base.shown(one.name) for one in listed if names.kind_of(f"dstl/{one.name}") == "other"]
     for directory in ("commits", "offsets", "dstl/epochs"):
-        for stored in look.storage.objects(directory):
-            if all(kind(stored.last_name) is None for kind in (names.number, names.trial, names.end_of_epoch)):
-                foreign.append((look.storage, stored))
-    for storage, stored in foreign:
-        # Hadoop has checksum files of local files.
-        is_checksum = stored.last_name.startswith(".") and stored.last_name.endswith(".crc")
-        if not is_checksum and not names.is_unfinished(stored.name):
-            look.notes.append(Finding(storage.shown(stored.name), "it is not part of a checkpoint: nothing reads it"))
+        there = look.storage.objects(directory)
+        foreign += [look.storage.shown(one.name) for one in there if names.kind_of(one.name) == "other"]
+    look.notes += [Finding(name, "it is not part of a checkpoint: nothing reads it") for name in foreign]
 
 
 def _check_list(look: Look) -> None:
