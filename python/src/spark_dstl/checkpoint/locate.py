@@ -37,7 +37,7 @@ class StorageOptions:
     anonymous: bool = False
     """Whether to send no credentials."""
     jvm: JvmOptions = field(default_factory=JvmOptions)
-    """Options of the Java process, for storage that only Hadoop has a client for, such as `hdfs://`."""
+    """Options of the Java process, for state, and for storage that only Hadoop has a client for, such as `hdfs://`."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
 
 def stores(survey: Survey) -> list[Row]:
     """Return the rows of `stores`."""
-    return [of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
+    return [_of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
 
 
 def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
@@ -99,18 +99,20 @@ def _read(
 def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:
     """Yield the rows of `objects`."""
     for directory in ("commits", "offsets", "sources", "state", "dstl"):
-        yield from of_objects(checkpoint.storage.objects(directory, recursive=True))
-    yield from of_objects(checkpoint.storage.objects())
+        yield from _of_objects(checkpoint.storage.objects(directory, recursive=True))
+    yield from _of_objects(checkpoint.storage.objects())
     base = checkpoint.newest_base()
     if not base.place.is_inside(checkpoint.storage.place):
-        yield from of_objects(base.objects("data", recursive=True), below=f"{base.place.shown.rstrip('/')}/")
+        yield from _of_objects(base.objects("data", recursive=True), below=f"{base.place.shown.rstrip('/')}/")
 
 
-def of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
+def _of_store(store: Store, facts: StoreFacts, survey: Survey) -> Row:
     """Return a row of `stores`: a store's objects, and what its newest version is rebuilt from."""
     version = newest_version(survey)
     base, base_bytes, base_at = newest_snapshot(facts, survey)
-    replayed = [size for one, size in changelogs(facts).items() if (base or 0) < one <= (version or 0)]
+    # The log has precedence over plain files.
+    changelogs = {one: stored.size for (one, _), stored in facts.plain.items()} | facts.logged
+    replayed = [size for one, size in changelogs.items() if (base or 0) < one <= (version or 0)]
     return {
         **_named(store),
         "version": version,
@@ -135,11 +137,6 @@ def _named(store: Store) -> Row:
 def newest_version(survey: Survey) -> int | None:
     """Return the state version after the newest batch; None if none is committed."""
     return None if survey.newest is None else survey.newest + 1
-
-
-def changelogs(facts: StoreFacts) -> dict[int, int]:
-    """Return the bytes of a store's changelogs by version; the log has precedence over plain files."""
-    return {version: stored.size for (version, _), stored in facts.plain.items()} | facts.logged
 
 
 def newest_snapshot(facts: StoreFacts, survey: Survey) -> tuple[int | None, int | None, datetime | None]:
@@ -234,7 +231,7 @@ def _facts(entry: LoadedEntry) -> Row:
     }
 
 
-def of_objects(stored: Iterable[StoredObject], below: str = "") -> Iterator[Row]:
+def _of_objects(stored: Iterable[StoredObject], below: str = "") -> Iterator[Row]:
     """Yield rows of `objects`, with names below a directory."""
     for one in stored:
         kind = names.kind_of(f"dstl/{one.name}" if below else one.name)

@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The unpacked index of a log: its sections and their rules."""
 
-from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format import model, names
 from spark_dstl.checkpoint.format.fields import Fields, Malformed, wrapped
-from spark_dstl.checkpoint.format.model import (
-    ENTRY,
-    HEADER_LENGTH,
-    HeldSnapshot,
-    Index,
-    Part,
-    Segment,
-    SnapshotList,
-    Writer,
-)
 from spark_dstl.checkpoint.format.names import Store
 
 WRITER, PLACE, NAME, BASE, FILES, STORES, SEGMENTS, SNAPSHOTS = 2, 4, 6, 7, 8, 10, 12, 14
@@ -33,12 +23,12 @@ class NotUnderstood(Exception):
         self.software = software
 
 
-def read_index(body: bytes, kind: int, index_offset: int) -> Index:
+def read_index(body: bytes, kind: int, index_offset: int) -> model.Index:
     """Read an unpacked index of a log whose segments end at `index_offset`.
 
     Raises `Malformed` if it breaks a rule, and `NotUnderstood` if it needs a later release.
     """
-    is_entry = kind == ENTRY
+    is_entry = kind == model.ENTRY
     sections = _sections(body)
     found = sections.keys()
     if not _NEEDED[is_entry] <= found or not found <= _ALLOWED[is_entry]:
@@ -60,7 +50,7 @@ def read_index(body: bytes, kind: int, index_offset: int) -> Index:
     for tag, section in sections.items():
         if section.left:
             raise Malformed(f"{section.left} bytes are left over in section {tag}")
-    return Index(writer, batch, entry, previous, name, base, tuple(files), segments, snapshots)
+    return model.Index(writer, batch, entry, previous, name, base, tuple(files), segments, snapshots)
 
 
 def _sections(body: bytes) -> dict[int, Fields]:
@@ -86,9 +76,9 @@ def _software(sections: dict[int, Fields]) -> str | None:
         return None
 
 
-def _writer(fields: Fields) -> Writer:
+def _writer(fields: Fields) -> model.Writer:
     software, run, epoch = fields.text(), fields.uuid(), fields.number()
-    return Writer(software, run, epoch, fields.text(), fields.text())
+    return model.Writer(software, run, epoch, fields.text(), fields.text())
 
 
 def _data_file(fields: Fields) -> str:
@@ -121,10 +111,10 @@ def _qualifier(fields: Fields) -> str | None:
 
 def _segments(
     fields: Fields, files: list[str], stores: StoreNames, index_offset: int, is_entry: bool
-) -> tuple[Segment, ...]:
-    ends = [HEADER_LENGTH] * (len(files) + 1)
+) -> tuple[model.Segment, ...]:
+    ends = [model.HEADER_LENGTH] * (len(files) + 1)
     partition = version = attempt = 0
-    segments: list[Segment] = []
+    segments: list[model.Segment] = []
     seen: set[tuple[Store, int, int, str | None]] = set()
     for _ in fields.count(7):
         operator, name = stores[fields.number(len(stores))]
@@ -141,7 +131,7 @@ def _segments(
             raise Malformed("a file of a snapshot without a name")
         store = Store(operator, partition, name)
         parts = _parts(fields, files, ends, index_offset, is_entry)
-        segment = Segment(store, version, attempt, kind, qualifier, parts)
+        segment = model.Segment(store, version, attempt, kind, qualifier, parts)
         key = (store, version, kind, qualifier)
         if is_entry and key in seen:
             raise Malformed(f"{segment.name} is named twice")
@@ -150,7 +140,9 @@ def _segments(
     return tuple(segments)
 
 
-def _parts(fields: Fields, files: list[str], ends: list[int], index_offset: int, is_entry: bool) -> tuple[Part, ...]:
+def _parts(
+    fields: Fields, files: list[str], ends: list[int], index_offset: int, is_entry: bool
+) -> tuple[model.Part, ...]:
     parts = []
     for _ in fields.count(7):
         file = fields.number(len(files) + 1)
@@ -160,18 +152,18 @@ def _parts(fields: Fields, files: list[str], ends: list[int], index_offset: int,
         if file and not is_entry:
             raise Malformed("it is that of a data file and names others")
         limit = _LARGEST if file else index_offset
-        if not HEADER_LENGTH <= offset <= limit - length:
+        if not model.HEADER_LENGTH <= offset <= limit - length:
             raise Malformed(f"{length} bytes at {offset} are outside the file's segments")
         ends[file] = offset + length
-        parts.append(Part(files[file - 1] if file else None, offset, length, crc))
+        parts.append(model.Part(files[file - 1] if file else None, offset, length, crc))
     return tuple(parts)
 
 
-def _snapshots(fields: Fields, batch: int, files: list[str], stores: StoreNames) -> SnapshotList:
+def _snapshots(fields: Fields, batch: int, files: list[str], stores: StoreNames) -> model.SnapshotList:
     complete, plain_up_to = batch - fields.number(), fields.number()
     if complete < 0 or plain_up_to > batch + 1:
         raise Malformed(f"a list of snapshots since batch {complete}, with plain files up to version {plain_up_to}")
-    held: list[HeldSnapshot] = []
+    held: list[model.HeldSnapshot] = []
     seen: set[tuple[Store, int, str | None]] = set()
     for _ in fields.count(6):
         operator, name = stores[fields.number(len(stores))]
@@ -184,5 +176,5 @@ def _snapshots(fields: Fields, batch: int, files: list[str], stores: StoreNames)
             raise Malformed(f"the snapshot of version {version} of {store.directory} is listed twice")
         seen.add((store, version, unique))
         named = tuple(files[fields.number(len(files))] for _ in fields.count(1))
-        held.append(HeldSnapshot(store, version, unique, by, named))
-    return SnapshotList(complete, plain_up_to, tuple(held))
+        held.append(model.HeldSnapshot(store, version, unique, by, named))
+    return model.SnapshotList(complete, plain_up_to, tuple(held))
