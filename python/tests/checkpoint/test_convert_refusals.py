@@ -4,6 +4,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -39,7 +40,7 @@ class Default:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
-    def offsets(self, batch: int, provider: str | None = HDFS_BACKED, **conf: str) -> None:
+    def offsets(self, batch: int, provider: Any = HDFS_BACKED, **conf: str) -> None:
         settings = {**({} if provider is None else {PROVIDER: provider}), "spark.sql.shuffle.partitions": "2"}
         line = json.dumps({"batchWatermarkMs": 0, "conf": {**settings, **conf}})
         self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')
@@ -129,11 +130,10 @@ def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None
         (OURS, "has its state in the log already"),
         ("com.example.Provider", "is of the provider com.example.Provider; only that of Spark's default"),
         (None, "does not name a state store provider: run a batch with Spark 4.2 first"),
+        (["damaged"], "is of the provider ['damaged']; only that of Spark's default"),
     ],
 )
-def test_other_providers_are_refused_with_what_to_do_instead(
-    written: Default, provider: str | None, words: str
-) -> None:
+def test_other_providers_are_refused_with_what_to_do_instead(written: Default, provider: Any, words: str) -> None:
     written.offsets(2, provider)
     assert words in refusal(written)
 

@@ -123,7 +123,7 @@ def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
     provider = found.settings.get(_PROVIDER)
     if provider != HDFS_BACKED:
         other = f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
-        raise CannotConvert(f"{checkpoint.path} {_INSTEAD.get(provider, other)} ({name})")
+        raise CannotConvert(f"{checkpoint.path} {_INSTEAD.get(provider and str(provider), other)} ({name})")
     return found
 
 
