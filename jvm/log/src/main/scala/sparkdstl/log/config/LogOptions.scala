@@ -7,6 +7,22 @@ import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.PublishMode
 
+/**
+ * One option: the source of its parsing, its validation, the reference in `docs/` and the Python helper.
+ *
+ * @param key below [[LogOptions.Prefix]]
+ * @param default in the notation of a user; `None` if `defaultText` describes it
+ * @param counterpart Flink's option of the same meaning
+ */
+final case class LogOption[T](
+    key: String,
+    optionType: OptionType[T],
+    default: Option[String],
+    defaultText: String,
+    doc: String,
+    counterpart: Option[String]
+)
+
 /** The policy of hedges and retries; see [[LogOptions.UploadRetryPolicy]]. */
 sealed trait RetryPolicy
 
@@ -17,10 +33,8 @@ object RetryPolicy {
 }
 
 /**
- * The parsed and validated configuration of the log. Sizes are bytes, durations milliseconds. The companion documents the
- * options.
- *
- * @param values by key
+ * The parsed and validated configuration of the log, by key. Sizes are bytes, durations milliseconds. The companion documents
+ * the options.
  */
 final case class LogOptions private (private val values: Map[String, Any]) {
   import LogOptions._
@@ -72,12 +86,18 @@ object LogOptions {
   private val Second = 1000L
   private val Hour = 3600L * Second
 
+  private val publishModes =
+    Choice[PublishMode]("auto" -> PublishMode.Auto, "direct" -> PublishMode.Direct, "rename" -> PublishMode.Rename)
+
+  private val retryPolicies = Choice[RetryPolicy](
+    "none" -> RetryPolicy.NoRetry,
+    "fixed" -> RetryPolicy.Fixed,
+    "hedged" -> RetryPolicy.Hedged
+  )
+
   private var declared = Vector.empty[LogOption[_]]
 
-  private def option[T](
-      key: String,
-      optionType: OptionType[T],
-      default: String,
+  private def option[T](key: String, optionType: OptionType[T], default: String)(
       doc: String,
       counterpart: String = ""
   ): LogOption[T] = {
@@ -90,38 +110,25 @@ object LogOptions {
     option
   }
 
-  val Enabled: LogOption[Boolean] = option(
-    "enabled",
-    Flag,
-    "true",
+  val Enabled: LogOption[Boolean] = option("enabled", Flag, "true")(
     "Whether state changes are written to the log. When false, changelogs are written as plain files in Spark's own " +
-      "layout, as Spark would write them; what is in the log already stays readable. A query can be switched either " +
-      "way between two runs.",
+      "layout, as Spark would write them, and the log stays readable. The option may change between two runs.",
     "state.changelog.enabled"
   )
 
-  val Storage: LogOption[Boolean] = option(
-    "storage",
-    Choice("filesystem" -> false, "memory" -> true),
-    "filesystem",
+  val Storage: LogOption[Boolean] = option("storage", Choice("filesystem" -> false, "memory" -> true), "filesystem")(
     "Where the log is kept: `filesystem` is the file system of `basePath`; `memory` is the driver's memory, for tests " +
       "in `local` mode, and is lost with the process.",
     "state.changelog.storage"
   )
 
-  val Publish: LogOption[PublishMode] = option(
-    "storage.publish",
-    Choice[PublishMode]("auto" -> PublishMode.Auto, "direct" -> PublishMode.Direct, "rename" -> PublishMode.Rename),
-    "auto",
-    "How an object is made visible as a whole: `direct` writes it under its name, right where an object appears only " +
-      "when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS, ABFS, local disks). " +
-      "`auto` asks the file system."
+  val Publish: LogOption[PublishMode] = option("storage.publish", publishModes, "auto")(
+    "How an object becomes visible as a whole: `direct` writes it under its name, for storage where an object appears " +
+      "only when its stream is closed (S3, GCS); `rename` writes a temporary file and renames it (HDFS, ABFS, local " +
+      "disks). `auto` asks the file system."
   )
 
-  val RequireExclusiveCreate: LogOption[Boolean] = option(
-    "storage.requireExclusiveCreate",
-    Flag,
-    "false",
+  val RequireExclusiveCreate: LogOption[Boolean] = option("storage.requireExclusiveCreate", Flag, "false")(
     "Whether a query refuses to start where storage cannot create an object exclusively. Without that, two drivers on one " +
       "checkpoint may both commit a batch; when false, the query warns at its start and reads again around each commit."
   )
@@ -137,199 +144,133 @@ object LogOptions {
     Some("dstl.dfs.base-path")
   ))
 
-  val CommitMode: LogOption[Boolean] = option(
-    "commit.mode",
-    Choice("async" -> true, "sync" -> false),
-    "async",
+  val CommitMode: LogOption[Boolean] = option("commit.mode", Choice("async" -> true, "sync" -> false), "async")(
     "`async`: a task only hands its changes over, and one barrier before the commit entry makes a batch's changes " +
       "durable. `sync`: each task writes its own changelog file in Spark's layout and waits for it, with the timeouts " +
       "and retries configured here; the log is not used for new batches."
   )
 
-  val CommitTimeout: LogOption[Long] = option(
-    "commit.timeout",
-    Duration(Second, 24 * Hour),
-    "10min",
+  val CommitTimeout: LogOption[Long] = option("commit.timeout", Duration(Second, 24 * Hour), "10min")(
     "How long the barrier waits for a batch's changes to be durable, and any single request for an answer, before the " +
       "batch fails. Errors are retried until then, and a storage that stalls for less only makes the batch wait.",
     "execution.checkpointing.timeout"
   )
 
-  val InlineMaxSegmentSize: LogOption[Long] = option(
-    "inline.maxSegmentSize",
-    Size(0, 16 * MiB),
-    "128k",
+  val InlineMaxSegmentSize: LogOption[Long] = option("inline.maxSegmentSize", Size(0, 16 * MiB), "128k")(
     "Segments up to this size travel to the driver with the task's seal and are stored in the commit entry itself; larger " +
       "ones are uploaded by their executor. 0 uploads everything.",
     "state.storage.fs.memory-threshold"
   )
 
-  val InlineMaxBatchSize: LogOption[Long] = option(
-    "inline.maxBatchSize",
-    Size(0, 512 * MiB),
-    "16m",
-    "How many bytes of small segments the driver holds for one batch of one query. What comes beyond is uploaded by the " +
-      "executors."
+  val InlineMaxBatchSize: LogOption[Long] = option("inline.maxBatchSize", Size(0, 512 * MiB), "16m")(
+    "How many bytes of small segments the driver holds for one batch of one query. Executors upload what " +
+      "exceeds it."
   )
 
-  val PreemptivePersistThreshold: LogOption[Long] = option(
-    "preemptivePersistThreshold",
-    Size(64 * KiB, 512 * MiB),
-    "5m",
-    "As soon as a store has this many bytes of unsealed changes they go to the uploader, while the task still runs. No " +
-      "part of a segment is larger, so this is also what is read and checked at once on recovery.",
-    "dstl.dfs.preemptive-persist-threshold"
-  )
+  val PreemptivePersistThreshold: LogOption[Long] =
+    option("preemptivePersistThreshold", Size(64 * KiB, 512 * MiB), "5m")(
+      "Once a store has this many bytes of unsealed changes, the executor uploads them while the task still runs. No part " +
+        "of a segment is larger, so recovery also reads and verifies at most this much at once.",
+      "dstl.dfs.preemptive-persist-threshold"
+    )
 
-  val PersistSizeThreshold: LogOption[Long] = option(
-    "batch.persistSizeThreshold",
-    Size(64 * KiB, GiB),
-    "10m",
+  val PersistSizeThreshold: LogOption[Long] = option("batch.persistSizeThreshold", Size(64 * KiB, GiB), "10m")(
     "An executor groups segments into one file and uploads it when the group has this size, or when the driver asks at " +
       "the end of the batch.",
     "dstl.dfs.batch.persist-size-threshold"
   )
 
-  val PersistDelay: LogOption[Long] = option(
-    "batch.persistDelay",
-    Duration(10, Hour),
-    "1s",
-    "How long a segment waits on its executor for others to be grouped with before it is uploaded all the same. This is " +
-      "what may be lost with an executor while tasks still run."
+  val PersistDelay: LogOption[Long] = option("batch.persistDelay", Duration(10, Hour), "1s")(
+    "How long a segment waits on its executor for others of the same file before it is uploaded. Changes of this period " +
+      "may be lost with an executor while tasks still run."
   )
 
-  val MaterializeInterval: LogOption[Long] = option(
-    "materialize.interval",
-    Duration(Second, 24 * Hour),
-    "10min",
-    "After how long a store that has changed is snapshotted, in the background, so that its log can be deleted. Stores " +
-      "begin at different times.",
+  val MaterializeInterval: LogOption[Long] = option("materialize.interval", Duration(Second, 24 * Hour), "10min")(
+    "The interval at which a changed store is snapshotted, in the background, so that its log can be deleted. Stores begin " +
+      "at different times.",
     "state.changelog.periodic-materialize.interval"
   )
 
-  val MaterializeReplayCost: LogOption[Int] = option(
-    "materialize.replayCost",
-    Number(0, 100000),
-    "50",
+  val MaterializeReplayCost: LogOption[Int] = option("materialize.replayCost", Number(0, 100000), "50")(
     "How many bytes of a snapshot are loaded in the time in which one byte of the log is replayed. A store whose log would " +
       "take longer to replay than its snapshot takes to load is snapshotted before its interval is over, but not before " +
-      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. 0 leaves it at the interval."
+      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. With 0, only the interval counts."
   )
 
-  val MaterializeMaxFailures: LogOption[Int] = option(
-    "materialize.maxFailures",
-    Number(1, 1000),
-    "3",
-    "How many times in a row the snapshot of a store is tried before that is called a failure. The log is kept meanwhile.",
+  val MaterializeMaxFailures: LogOption[Int] = option("materialize.maxFailures", Number(1, 1000), "3")(
+    "How many snapshots of a store fail in a row before `materialize.onFailure` applies. The log is kept meanwhile.",
     "state.changelog.max-failures-allowed"
   )
 
-  val MaterializeOnFailure: LogOption[Boolean] = option(
-    "materialize.onFailure",
-    Choice("log" -> false, "fail" -> true),
-    "log",
-    "What comes of such a failure: `log` writes a warning, and tries again with the next version; `fail` fails the query."
+  val MaterializeOnFailure: LogOption[Boolean] =
+    option("materialize.onFailure", Choice("log" -> false, "fail" -> true), "log")(
+      "After `materialize.maxFailures`: `log` logs a warning, and retries with the next version; `fail` fails the query."
+    )
+
+  val MaterializeThreads: LogOption[Int] = option("materialize.numThreads", Number(1, 64), "2")(
+    "How many snapshots a process uploads at once, for all queries together: the largest value of any query."
   )
 
-  val MaterializeThreads: LogOption[Int] = option(
-    "materialize.numThreads",
-    Number(1, 64),
-    "2",
-    "How many stores' snapshots a process uploads at once, for all queries together: the largest that any of them asks for."
-  )
-
-  val UploadThreads: LogOption[Int] = option(
-    "upload.numThreads",
-    Number(1, 256),
-    "5",
-    "How many requests a process makes at once to the storage of its logs, for all queries together: the largest that " +
-      "any of them asks for. Hedges have separate threads, up to `upload.maxAttempts` times as many in all; more are in use only while connections hang.",
+  val UploadThreads: LogOption[Int] = option("upload.numThreads", Number(1, 256), "5")(
+    "How many requests a process makes at once to the storage of its logs, for all queries together: the largest " +
+      "value of any query. Hedges have separate threads, up to `upload.maxAttempts` times as many in all; more are in use " +
+      "only while connections hang.",
     "dstl.dfs.upload.num-threads"
   )
 
-  val UploadMaxInFlight: LogOption[Long] = option(
-    "upload.maxInFlight",
-    Size(MiB, 64 * GiB),
-    "100m",
-    "How many bytes may wait for upload in a process, for all queries together: the largest that any of them asks for. " +
-      "A task that would go beyond waits.",
+  val UploadMaxInFlight: LogOption[Long] = option("upload.maxInFlight", Size(MiB, 64 * GiB), "100m")(
+    "How many bytes may wait for upload in a process, for all queries together: the largest value of any query. " +
+      "A task that would exceed it waits.",
     "dstl.dfs.upload.max-in-flight"
   )
 
-  val UploadRetryPolicy: LogOption[RetryPolicy] = option(
-    "upload.retryPolicy",
-    Choice("none" -> RetryPolicy.NoRetry, "fixed" -> RetryPolicy.Fixed, "hedged" -> RetryPolicy.Hedged),
-    "hedged",
+  val UploadRetryPolicy: LogOption[RetryPolicy] = option("upload.retryPolicy", retryPolicies, "hedged")(
     "For every request to storage. `none`: one attempt, however long it takes. `fixed`: another attempt after an error, " +
-      "and beside one without an answer after `upload.timeout`. `hedged`: another also as soon as the newest is slower than " +
-      "95 % of the recent ones of its kind were, for at most one request in ten. The first attempt to succeed counts.",
+      "and when the newest has no answer after `upload.timeout`. `hedged`: another also when the newest is slower than 95 % " +
+      "of recent ones of its kind, for at most one request in ten. The first attempt to succeed counts.",
     "dstl.dfs.upload.retry-policy"
   )
 
-  val UploadTimeout: LogOption[Long] = option(
-    "upload.timeout",
-    Duration(1, Hour),
-    "1s",
-    "After how long without an answer another attempt starts beside the newest; for `hedged` the upper bound.",
+  val UploadTimeout: LogOption[Long] = option("upload.timeout", Duration(1, Hour), "1s")(
+    "After how long without an answer from the newest attempt another begins; with `hedged`, after this at the latest.",
     "dstl.dfs.upload.timeout"
   )
 
-  val UploadMaxAttempts: LogOption[Int] = option(
-    "upload.maxAttempts",
-    Number(1, 20),
-    "3",
-    "How many attempts of one request are waited for at once. If none of them answers, the oldest is aborted and another " +
-      "begins, at intervals that double up to 10 s, until `commit.timeout`. Attempts after errors are not limited in number.",
+  val UploadMaxAttempts: LogOption[Int] = option("upload.maxAttempts", Number(1, 20), "3")(
+    "How many attempts of one request run at once. If none of them is answered, the oldest is aborted and another begins, " +
+      "at intervals that double up to 10 s, until `commit.timeout`. Attempts after errors are not limited in number.",
     "dstl.dfs.upload.max-attempts"
   )
 
-  val NextAttemptDelay: LogOption[Long] = option(
-    "upload.nextAttemptDelay",
-    Duration(0, Hour),
-    "500ms",
-    "How long to wait after an attempt that failed, give or take up to half of it at random. Doubles with each further " +
+  val NextAttemptDelay: LogOption[Long] = option("upload.nextAttemptDelay", Duration(0, Hour), "500ms")(
+    "The delay of a retry after a failed attempt, plus or minus up to half of it at random. It doubles with each further " +
       "error, to at most 10 s.",
     "dstl.dfs.upload.next-attempt-delay"
   )
 
-  val DownloadThreads: LogOption[Int] = option(
-    "download.numThreads",
-    Number(1, 256),
-    "8",
+  val DownloadThreads: LogOption[Int] = option("download.numThreads", Number(1, 256), "8")(
     "How many log files an executor fetches at once on recovery, and how many ranges, of 4 MiB, of a store's snapshot."
   )
 
-  val CacheMaxSize: LogOption[Long] = option(
-    "download.cache.maxSize",
-    Size(MiB, 64 * GiB),
-    "64m",
-    "How many bytes of commit entries and of data files in which several stores have something an executor keeps in " +
-      "memory on recovery, so that each is fetched once for all its stores."
+  val CacheMaxSize: LogOption[Long] = option("download.cache.maxSize", Size(MiB, 64 * GiB), "64m")(
+    "How many bytes of commit entries, and of parts of data files that several stores share, an executor keeps in memory on " +
+      "recovery, so that it fetches each once for all its stores."
   )
 
-  val CacheIdleTimeout: LogOption[Long] = option(
-    "download.cache.idleTimeout",
-    Duration(Second, 24 * Hour),
-    "1min",
-    "How long entries that are not read stay in that memory.",
+  val CacheIdleTimeout: LogOption[Long] = option("download.cache.idleTimeout", Duration(Second, 24 * Hour), "1min")(
+    "How long unread entries stay in that memory.",
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 
-  val DiskCacheMaxSize: LogOption[Long] = option(
-    "download.diskCache.maxSize",
-    Size(0, 1024 * GiB),
-    "1g",
-    "How many bytes of the same an executor keeps on its local disk on recovery, beside those in memory, for the stores " +
-      "that come to them later. 0 keeps none."
+  val DiskCacheMaxSize: LogOption[Long] = option("download.diskCache.maxSize", Size(0, 1024 * GiB), "1g")(
+    "How many bytes of the same an executor keeps on its local disk on recovery, in addition to those in memory, for stores " +
+      "that are loaded later. 0 keeps none."
   )
 
-  val LocalRecoveryMaxSize: LogOption[Long] = option(
-    "localRecovery.maxSize",
-    Size(0, 1024 * GiB),
-    "4g",
-    "How many bytes of snapshots' files an executor keeps on its local disk for stores that come back to it, after a query " +
-      "was started again or a store was elsewhere: only what they lack is fetched then. While a store is open they take no " +
-      "separate room. 0 keeps none.",
+  val LocalRecoveryMaxSize: LogOption[Long] = option("localRecovery.maxSize", Size(0, 1024 * GiB), "4g")(
+    "How many bytes of snapshots' files an executor keeps on its local disk for stores that it opens again, after a restart " +
+      "of the query or when a store returns from another executor: it fetches only missing files. Files of an open store " +
+      "take no additional space. 0 keeps none.",
     "state.backend.local-recovery"
   )
 
