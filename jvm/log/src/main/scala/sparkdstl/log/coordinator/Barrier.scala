@@ -32,10 +32,7 @@ private[coordinator] final class Barrier(
 
   /**
    * Closes the batch to further seals, selects its winners, and sends the losers' executors the request to drop their local
-   * state.
-   *
-   * @param ids state store checkpoint ids in the commit entry
-   * @param reported attempts whose results Spark has accepted, in order
+   * state; see [[AttemptLedger.close]].
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
     val closing = ledger.close(batch, ids, reported)

@@ -6,11 +6,7 @@ import sparkdstl.log.transport.BarrierReport
 
 private[coordinator] object BarrierReports {
 
-  /**
-   * The report of the barrier of `batch`, without the segments of snapshots of earlier versions.
-   *
-   * @param logBytes size of the log with the entry
-   */
+  /** The report of the barrier of `batch`, without the segments of snapshots of earlier versions. */
   def of(batch: Long, entry: EncodedEntry, waitMillis: Long, writeMillis: Long, logBytes: Long): BarrierReport = {
     val segments = entry.index.entries.filter(_.key.batch == batch)
     val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)

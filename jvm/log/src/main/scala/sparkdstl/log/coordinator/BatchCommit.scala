@@ -12,10 +12,7 @@ import sparkdstl.log.format.EncodedEntry
 import sparkdstl.log.request.Deadline
 import sparkdstl.log.runtime.ProtocolRuntime
 
-/**
- * @param waitMillis until all segments were durable
- * @param writeMillis from then until the entry was created
- */
+/** A created entry. Its segments were durable after `waitMillis`; its creation took another `writeMillis`. */
 private[coordinator] final case class WrittenEntry(entry: EncodedEntry, waitMillis: Long, writeMillis: Long)
 
 /** Commits batches: waits at the barrier, creates the entry, and adds it to the view. */

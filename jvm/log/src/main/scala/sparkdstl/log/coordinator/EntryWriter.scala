@@ -14,8 +14,6 @@ import sparkdstl.log.request.{Creation, Deadline, Outcome, QueryStorage}
 /**
  * Creates commit entries: the one write that decides which run commits a batch. If storage does not create exclusively, the
  * writer also reads the newest entries before and after.
- *
- * @param listEvery see [[RunLimits]]
  */
 private[coordinator] final class EntryWriter(
     storage: QueryStorage,
@@ -32,11 +30,9 @@ private[coordinator] final class EntryWriter(
     SparkEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 
   /**
-   * Creates the entry of `batch`. If the future fails with DSTL_COMMIT_UNKNOWN, it is unknown whether the batch is committed;
-   * with [[sparkdstl.log.error.FencedException]], another driver has committed it. With any other error the entry does not
-   * exist and never will.
-   *
-   * @param content the entry as Spark wrote it
+   * Creates the entry of `batch`, with `content` as Spark wrote it. If the future fails with DSTL_COMMIT_UNKNOWN, it is
+   * unknown whether the batch is committed; with [[sparkdstl.log.error.FencedException]], another driver has committed it.
+   * With any other error the entry does not exist and never will.
    */
   def write(
       batch: Long,

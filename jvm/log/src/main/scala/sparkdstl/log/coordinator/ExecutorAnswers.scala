@@ -9,11 +9,7 @@ import sparkdstl.log.coordinator.retention.Cleanup
 import sparkdstl.log.coordinator.view.{GuardedState, RecoveryPlan}
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
-/**
- * The driver's answers to the executors of one run. Thread-safe.
- *
- * @param opened the answer to the first message of an executor
- */
+/** The driver's answers to the executors of one run; `opened` is the first one. Thread-safe. */
 private[coordinator] final class ExecutorAnswers(
     id: RunId,
     opened: FromDriver.Opened,

@@ -9,9 +9,8 @@ import sparkdstl.log.coordinator.view.{GuardedState, Restart}
 import sparkdstl.log.runtime.{RepeatedReport, Timer}
 
 /**
- * Logs the progress of a restarted query every ten seconds until its first commit: the number of stores that tasks have opened.
- *
- * @param query the name of the query in logs
+ * Logs the progress of a restarted query every ten seconds until its first commit: the number of stores that tasks have
+ * opened.
  */
 private[coordinator] final class RestartWatch(query: String, state: GuardedState, timer: Timer) {
   private val logger = LoggerFactory.getLogger(classOf[RestartWatch])

@@ -18,11 +18,7 @@ import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
 
-/**
- * The parameters of a new run.
- *
- * @param accumulator the id of the accumulator in which tasks report their attempts
- */
+/** The parameters of a new run. In the accumulator with the id `accumulator` tasks report their attempts. */
 final case class RunSetup(
     run: UUID,
     host: String,

@@ -6,7 +6,6 @@ import sparkdstl.log.coordinator.view.RetentionLimits
 /**
  * Internal limits of a run. Users cannot set them.
  *
- * @param retention of one round of retention
  * @param listEvery one commit entry in so many lists all snapshots; the others continue its list
  * @param fencingRuns the number of claims that are kept: the maximum of runs that can be paused at the same time
  * @param carriedBytes inline bytes of carried snapshots per commit entry, for a query with few stores

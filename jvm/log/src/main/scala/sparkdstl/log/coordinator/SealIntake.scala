@@ -9,11 +9,7 @@ import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{SegmentKind, SegmentPart}
 import sparkdstl.log.transport.{FromDriver, RunId, SealedSegment, ToDriver}
 
-/**
- * Adds the seals of tasks to the ledger, and protects the data files of their snapshots from deletion. Thread-safe.
- *
- * @param carriedBytes inline bytes of carried snapshots per commit entry, for a query with few stores
- */
+/** Adds the seals of tasks to the ledger, and protects the data files of their snapshots from deletion. Thread-safe. */
 private[coordinator] final class SealIntake(
     id: RunId,
     ledger: AttemptLedger,

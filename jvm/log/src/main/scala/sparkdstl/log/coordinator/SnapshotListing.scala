@@ -7,9 +7,8 @@ import sparkdstl.log.coordinator.view.GuardedState
 import sparkdstl.log.read.{EntryFound, EntryReader, SnapshotLists}
 
 /**
- * Adds the snapshots that existed at the start of the run to the view: on the first call, and again after a failure.
- *
- * @param newest the newest entry at the start, which was read already
+ * Adds the snapshots that existed at the start of the run to the view: on the first call, and again after a failure. `newest`
+ * is the newest entry at the start, which was read already.
  */
 private[coordinator] final class SnapshotListing(state: GuardedState, entries: EntryReader, newest: EntryFound)(implicit
     executor: ExecutionContext

@@ -74,10 +74,7 @@ object LogErrors {
       cause
     )
 
-  /**
-   * @param segment the segment that needs the entry
-   * @param before the newest earlier batch with an entry
-   */
+  /** The entry that `segment` needs is missing; `before` is the newest earlier batch with an entry. */
   def missingEntry(entry: Path, segment: String, before: Option[Long], cause: Throwable): MissingLogObjectException = {
     val checkpoint = entry.getParent.getParent
     val wayBack = before.fold("restore the checkpoint from a backup") { batch =>
@@ -112,10 +109,7 @@ object LogErrors {
         "spark-dstl, or it is damaged."
     )
 
-  /**
-   * @param request the operation and its object
-   * @param lastError the last error of its attempts
-   */
+  /** The request, described by operation and object, had no success in time. */
   def requestTimeout(
       request: String,
       timeoutMillis: Long,

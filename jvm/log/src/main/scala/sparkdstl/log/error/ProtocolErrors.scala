@@ -12,11 +12,7 @@ import org.apache.hadoop.fs.Path
 final class FencedException(message: String, cause: Throwable = null)
     extends DstlException("DSTL_FENCED", Map.empty, message, cause)
 
-/**
- * The driver refuses a seal.
- *
- * @param stale directories of the stores whose local state differs from the committed one
- */
+/** The driver refuses a seal. The local state of the `stale` stores differs from the committed one. */
 final class SealRefusedException(parameters: Map[String, String], message: String, val stale: Vector[String])
     extends DstlException("DSTL_SEAL_REFUSED", parameters, message)
 

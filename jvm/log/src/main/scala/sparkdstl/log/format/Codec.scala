@@ -8,9 +8,8 @@ import java.util.UUID
 import scala.reflect.ClassTag
 
 /**
- * Encodes and decodes values of one type. Checks lengths and counts before it allocates memory.
- *
- * @param minimumSize of a value, in bytes
+ * Encodes and decodes values of one type, of at least `minimumSize` bytes. Checks lengths and counts before it allocates
+ * memory.
  */
 private[log] final class Codec[T](val minimumSize: Int)(val write: (ByteEncoder, T) => Unit)(
     val read: ByteDecoder => T

@@ -9,18 +9,12 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.{ObjectTail, Payload}
 
 /**
- * A commit entry's place in the chain of commit entries.
- *
- * @param entry the unique id of this entry
- * @param previous the id of the entry that it was built on; None for a first batch and after an entry of stock Spark
+ * A commit entry's unique id, and that of the entry that it was built on; None for a first batch and after an entry of stock
+ * Spark.
  */
 final case class EntryLink(entry: UUID, previous: Option[UUID])
 
-/**
- * A segment for a commit entry. Its parts are inline bytes or places in data files.
- *
- * @param attempt the task attempt that wrote it
- */
+/** A segment that a task attempt wrote, for a commit entry. Its parts are inline bytes or places in data files. */
 final case class CommittedSegment(key: SegmentKey, attempt: Long, parts: Vector[Either[Array[Byte], SegmentPart]])
 
 /** A commit entry ready to be written. */
@@ -34,10 +28,8 @@ final case class EncodedEntry(payload: Payload, index: LogFileIndex)
 object CommitEntry {
 
   /**
-   * Encodes an entry, and sorts its segments. Inline bytes are not copied and must not be changed.
-   *
-   * @param sparkContent the entry as Spark wrote it
-   * @param base the log's base path if one was configured
+   * Encodes an entry, and sorts its segments. `base` is the log's base path if one was configured. Inline bytes are not copied
+   * and must not be changed.
    */
   def encode(
       sparkContent: Array[Byte],
@@ -63,10 +55,8 @@ object CommitEntry {
     (key.operator, key.storeName, key.kind.code, key.partition, key.version, key.qualifier)
 
   /**
-   * The id of the entry, from its end; None if the end has no log: stock Spark wrote the entry, or it is truncated. [[inspect]]
-   * distinguishes the two.
-   *
-   * @throws sparkdstl.log.error.DstlException if the end is damaged or needs a later release
+   * The id of the entry, from its end; None if the end has no log: stock Spark wrote the entry, or it is truncated.
+   * [[inspect]] distinguishes the two. Fails if the end is damaged or needs a later release.
    */
   def entryId(entry: Path, tail: ObjectTail): Option[UUID] =
     Option.when(LogFileReader.endsInTrailer(tail.bytes)) {
@@ -77,10 +67,8 @@ object CommitEntry {
     }
 
   /**
-   * Reads the entry's index from its end.
-   *
-   * @param entry the path, whose name must be the batch in the index
-   * @throws sparkdstl.log.error.DstlException if the entry is damaged, belongs to another batch, or needs a later release
+   * Reads the entry's index from its end. Fails if the entry is damaged, belongs to another batch than its name says, or needs
+   * a later release.
    */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)

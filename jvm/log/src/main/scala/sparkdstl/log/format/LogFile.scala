@@ -22,29 +22,21 @@ object LogFileKind {
 }
 
 /**
- * Bytes of a segment in a log file.
- *
- * @param file the data file, relative to the log's base path; None in an index for the log of that index
- * @param offset in bytes from the beginning of the log
- * @param length in bytes
- * @param crc [[Checksums.ofPart]] of the segment's name and these bytes, so that bytes of another segment are detected
+ * Bytes of a segment in a log file, at an offset from the beginning of the log. `file` is the data file relative to the log's
+ * base path; None in an index for the log of that index. `crc` is [[Checksums.ofPart]], so that bytes of another segment are
+ * detected.
  */
 final case class SegmentPart(file: Option[String], offset: Long, length: Int, crc: Int)
 
-/**
- * A segment and the places of its bytes, in order.
- *
- * @param attempt the task attempt that wrote it
- */
+/** A segment that a task attempt wrote, and the places of its bytes, in order. */
 final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[SegmentPart]) {
 
   def length: Long = parts.iterator.map(_.length.toLong).sum
 }
 
 /**
- * The run that wrote a log file. The error of a fenced driver names it.
- *
- * @param epoch the run's number among all runs on the checkpoint
+ * The run that wrote a log file. The error of a fenced driver names it. `epoch` is its number among all runs on the
+ * checkpoint.
  */
 final case class Writer(run: UUID, epoch: Long, host: String, application: String)
 

@@ -36,8 +36,8 @@ object LogLayout {
   def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
 
   /**
-   * @param executor as Spark names it; characters that are not allowed are replaced
-   * @param instance lower-case letters and digits, at most 64
+   * The path of a data file. Characters of `executor` that are not allowed are replaced; `instance` has at most 64 lower-case
+   * letters and digits.
    */
   def dataFile(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String): String = {
     val plain = executor.take(199).map(c => if (isPlain(c)) c else '_')

@@ -6,11 +6,8 @@ import java.util.UUID
 import org.apache.hadoop.fs.Path
 
 /**
- * The paths of one query's checkpoint and log.
- *
- * @param root the checkpoint's absolute directory
- * @param base the directory of data files
- * @param configuredBase `base` if it was configured
+ * The paths of one query's checkpoint, `root`, and log; `configuredBase` is the directory of data files, `base`, if it was
+ * configured.
  */
 final case class QueryLocation(root: Path, base: Path, configuredBase: Option[String]) {
   val commits: Path = new Path(root, "commits")

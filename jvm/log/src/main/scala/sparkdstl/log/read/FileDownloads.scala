@@ -17,20 +17,11 @@ import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.StorageClient
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
-/**
- * A part of a file for download.
- *
- * @param offset in the file, in bytes
- * @param fetch reads it from storage
- */
+/** A part of a file for download, by its offset in the file; `fetch` reads it from storage. */
 final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
 
 /**
- * The download of a file to the local disk.
- *
- * @param to replaced if it exists
- * @param cached the file in a cache on the local disk
- * @param pieces of the whole file
+ * The download of a file to the local path `to`, which is replaced if it exists: from a cache on the local disk, or in pieces.
  */
 final case class Download(to: LocalPath, length: Long, cached: () => Option[LocalPath], pieces: () => Iterator[Piece])
 
@@ -65,11 +56,7 @@ final class FileDownloads(
       .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))
   }
 
-  /**
-   * Downloads all files. After a failure, complete files stay.
-   *
-   * @param progress of the store that is being loaded
-   */
+  /** Downloads all files of the store that reports `progress`. After a failure, complete files stay. */
   def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
     downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
     val missing = downloads.filterNot(isLinked(_, progress))

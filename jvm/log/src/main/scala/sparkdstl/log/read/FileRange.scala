@@ -4,11 +4,8 @@ package sparkdstl.log.read
 import sparkdstl.log.format.SegmentPart
 
 /**
- * A range of a data file or of the log in a commit entry.
- *
- * @param file relative to the base; None for a commit entry
- * @param offset in bytes, from the log's start
- * @param length in bytes
+ * A range of a data file, named relative to the base; or, without `file`, of the log in a commit entry. The offset counts from
+ * the log's start.
  */
 final case class FileRange(file: Option[String], offset: Long, length: Int) {
 

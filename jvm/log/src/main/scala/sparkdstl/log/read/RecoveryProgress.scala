@@ -23,12 +23,7 @@ final class RecoveryProgress(runtime: ProtocolRuntime) extends MetricGroup("reco
   private val fetched = counter("snapshotBytesFetched")
   private val local = counter("snapshotBytesLocal")
 
-  /**
-   * Begins the load of a store. The caller always calls [[LoadingStore.end]].
-   *
-   * @param name of the store in logs
-   * @param version to load
-   */
+  /** Begins the load of a version of the store with this name in logs. The caller always calls [[LoadingStore.end]]. */
   def begin(name: String, version: Long): LoadingStore = {
     val store = new LoadingStore(name, version)
     synchronized(underWay += store): Unit

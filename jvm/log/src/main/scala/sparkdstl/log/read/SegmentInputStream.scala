@@ -6,10 +6,8 @@ import java.io.EOFException
 import org.apache.hadoop.fs.FSInputStream
 
 /**
- * A segment as a stream for Hadoop's `FSDataInputStream`. Holds one part in memory at a time. Not thread-safe.
- *
- * @param lengths of the parts, in order
- * @param loadPart returns the verified bytes of the part with an index
+ * A segment as a stream for Hadoop's `FSDataInputStream`. `loadPart` returns the verified bytes of the part with an index; one
+ * part is in memory at a time. Not thread-safe.
  */
 final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[Byte]) extends FSInputStream {
   private val starts: IndexedSeq[Long] = lengths.scanLeft(0L)(_ + _)

@@ -21,11 +21,7 @@ sealed trait ReadPlace
 /** A commit entry as read by one reader: after a rollback another run commits the same batch again. */
 final case class EntryPlace(root: String, reader: UUID, batch: Long) extends ReadPlace
 
-/**
- * A part of a data file, or of a commit entry.
- *
- * @param of the base of data files, or the entry's id
- */
+/** A part of a data file below the base `of`, or of the commit entry with the id `of`. */
 final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)

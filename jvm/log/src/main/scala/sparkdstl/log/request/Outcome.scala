@@ -26,9 +26,7 @@ object Outcome {
 
   /**
    * The request may have taken effect or may do so later: an attempt had no answer, or ended in an error that does not exclude
-   * an effect.
-   *
-   * @param cause the last error or a timeout, with the errors of other attempts suppressed
+   * an effect. `cause` is the last error or a timeout, with the errors of other attempts suppressed.
    */
   final case class Unknown(cause: Throwable) extends Outcome[Nothing]
 }

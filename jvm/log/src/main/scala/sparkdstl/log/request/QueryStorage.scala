@@ -11,13 +11,7 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{Payload, StorageOperation, StoredObject}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
 
-/**
- * The storage of one query.
- *
- * @param checkpoint holds commit entries and claims
- * @param log holds data files
- * @param timeoutMillis of a request
- */
+/** The storage of one query: `checkpoint` holds commit entries and claims, `log` holds data files. */
 final case class QueryStorage(
     location: QueryLocation,
     checkpoint: StorageClient,

@@ -42,11 +42,9 @@ final case class RequestOptions(
   }
 
   /**
-   * The delay after which an attempt replaces the oldest one if `maxAttempts` are under way: a connection may be dead without
-   * an error. The delay doubles with each replacement, so that the load of a slow storage does not grow; the maximum is ten
-   * seconds, or the time that the bytes take on a slow line.
-   *
-   * @param number of the replacement, from 1 on
+   * The delay after which attempt `number` that replaces another begins, if `maxAttempts` are under way: a connection may be
+   * dead without an error. The delay doubles with each replacement, so that the load of a slow storage does not grow; the
+   * maximum is ten seconds, or the time that the bytes take on a slow line.
    */
   def replacementMillis(kind: RequestKind, number: Int): Long = {
     val longest = Seq(RequestOptions.MaxDelayMillis, timeoutMillis, kind.transferMillis).max
@@ -54,9 +52,7 @@ final case class RequestOptions(
   }
 
   /**
-   * The delay of the retry after error number `errors` of a request.
-   *
-   * @param chance uniform in 0 to 1: the delay is multiplied by 0.5 to 1.5
+   * The delay of the retry after error number `errors` of a request, multiplied by 0.5 to 1.5 by `chance`, uniform in 0 to 1.
    */
   def retryDelayMillis(errors: Int, chance: Double): Long = {
     val first = math.max(nextAttemptDelayMillis, 1L)

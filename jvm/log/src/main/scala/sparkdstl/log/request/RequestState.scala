@@ -33,9 +33,8 @@ private[request] final case class RequestState(
   def wakeNanos: Option[Long] = (timeoutNanos ++ retryNanos).minOption
 
   /**
-   * The reason for an attempt that begins now, or the state that waits for the next one.
-   *
-   * @param hedge takes a hedge from the budget
+   * The reason for an attempt that begins now, or the state that waits for the next one. `hedge` takes a hedge from the
+   * budget.
    */
   def due(nowNanos: Long, hedge: () => Boolean): Either[RequestState, AttemptReason] =
     if (retryNanos.exists(_ <= nowNanos)) Right(AttemptReason.Retry)
@@ -48,11 +47,7 @@ private[request] final case class RequestState(
       else Left(copy(timeoutNanos = Some(untilNanos)))
     }
 
-  /**
-   * Begins an attempt. If the maximum is running, the oldest is aborted.
-   *
-   * @param hedgeMillis delay of the next hedge; None without hedges
-   */
+  /** Begins an attempt. If the maximum is running, the oldest is aborted. Without `hedgeMillis` no hedge follows. */
   def begin(reason: AttemptReason, nowNanos: Long, hedgeMillis: Option[Long]): RequestState = {
     if (phase != RequestPhase.Trying || !mayRepeat)
       throw new IllegalStateException(s"no attempt may begin beside ${attempts.map(_.state.name)} when ${phase.name}")
@@ -66,11 +61,8 @@ private[request] final case class RequestState(
   def succeeded(number: Int): RequestState = copy(attempts = changed(number)(_.next(Succeeded)))
 
   /**
-   * Records the failure of attempt `number`, and schedules a retry unless one is pending, the attempt was aborted, or the error
-   * is not retryable.
-   *
-   * @param deadlineNanos of the request
-   * @param chance uniform in 0 to 1
+   * Records the failure of attempt `number`, and schedules a retry before the deadline unless one is pending, the attempt was
+   * aborted, or the error is not retryable. `chance` is uniform in 0 to 1.
    */
   def failed(number: Int, error: Throwable, nowNanos: Long, deadlineNanos: Long, chance: Double): RequestState = {
     val wasRunning = isRunning(number)

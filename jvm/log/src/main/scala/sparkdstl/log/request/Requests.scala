@@ -43,11 +43,8 @@ final class Requests(
   private var closed = false
 
   /**
-   * Starts a request. Does not throw, and the future does not fail.
-   *
-   * @param name of the request in errors: "put of s3a://..."
-   * @param timeoutMillis until the deadline
-   * @param attempt begins the attempt with that number, from 1 on, without blocking
+   * Starts a request, with `name` in errors: "put of s3a://...". `attempt` begins the attempt with that number, from 1 on,
+   * without blocking. Does not throw, and the future does not fail.
    */
   def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): Future[Outcome[T]] = {
     val request = new RunningRequest[T](kind, name, timeoutMillis, attempt, this)

@@ -6,8 +6,6 @@ import sparkdstl.log.runtime.Timer
 /**
  * Logs slow requests while they are under way. Many requests tend to be slow at the same time, so it logs at most one line per
  * [[SlowRequests.SlowMillis]], with the number of the others. Thread-safe.
- *
- * @param warn logs a warning
  */
 private[request] final class SlowRequests(timer: Timer, warn: String => Unit) {
 

@@ -25,19 +25,13 @@ object Creation {
   /** This create has created the object, now or in an earlier attempt. */
   case object Ours extends Creation
 
-  /**
-   * Another writer has created the object.
-   *
-   * @param found the end of that object
-   */
+  /** Another writer has created the object, which ends in `found`. */
   final case class Taken(found: ObjectTail) extends Creation
 }
 
 /**
  * Runs operations on storage as requests with deadline, hedges and retries ([[Requests]]). The returned futures do not fail.
- * `timeoutMillis` is the time until the deadline.
- *
- * @param pause delays requests in tests
+ * `timeoutMillis` is the time until the deadline. `pause` delays requests in tests.
  */
 final class StorageClient(
     store: ObjectStore,
@@ -58,8 +52,8 @@ final class StorageClient(
     new StorageClient(store, requests, Some(before))
 
   /**
-   * @param attemptEnded called at the end of each attempt, also after the outcome, because a late attempt may write a deleted
-   *   object again. The argument is false if the attempt may still take effect
+   * Runs an operation. `attemptEnded` is called at the end of each attempt, also after the outcome, because a late attempt may
+   * write a deleted object again. Its argument is false if the attempt may still take effect.
    */
   def run[A](
       operation: StorageOperation[A],
@@ -79,10 +73,8 @@ final class StorageClient(
   }
 
   /**
-   * Whether storage creates exclusively, by a [[StorageOperation.TryCreation]] at a new path per attempt. The objects are
-   * deleted in the background.
-   *
-   * @param pathOf makes a path from a random id
+   * Whether storage creates exclusively, by a [[StorageOperation.TryCreation]] per attempt, each at a new path with a random
+   * id. The objects are deleted in the background.
    */
   def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
     val tried = new ConcurrentLinkedQueue[Path]

@@ -3,11 +3,7 @@ package sparkdstl.log.runtime
 
 import scala.util.control.NonFatal
 
-/**
- * Reports the progress of a slow operation every ten seconds from [[start]] to [[end]]. Thread-safe.
- *
- * @param report called without a lock
- */
+/** Reports the progress of a slow operation every ten seconds from [[start]] to [[end]], without a lock. Thread-safe. */
 final class RepeatedReport(timer: Timer)(report: () => Unit) {
   private final val EveryMillis = 10000L
   // Guarded by this.

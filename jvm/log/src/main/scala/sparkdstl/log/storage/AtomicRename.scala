@@ -66,9 +66,8 @@ private[storage] object LocalRename extends AtomicRename {
 }
 
 /**
- * Renames on file systems with an `AbstractFileSystem`, such as HDFS and ABFS, whose servers rename atomically.
- *
- * @param replacesAtomically whether the server also replaces in one step
+ * Renames on file systems with an `AbstractFileSystem`, such as HDFS and ABFS, whose servers rename atomically. Some also
+ * replace in one step.
  */
 private[storage] final class FileContextRename(context: FileContext, override val replacesAtomically: Boolean)
     extends AtomicRename {

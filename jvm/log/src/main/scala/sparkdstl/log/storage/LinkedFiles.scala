@@ -12,11 +12,7 @@ import scala.collection.mutable
  */
 trait LinkedFiles {
 
-  /**
-   * A link to `file`.
-   *
-   * @param near a permanent directory on the same disk
-   */
+  /** A link to `file`; `near` is a permanent directory on the same disk. */
   def link(file: Path, near: Path): Path
 
   def length(file: Path): Long
@@ -28,11 +24,7 @@ trait LinkedFiles {
   def delete(file: Path): Unit
 }
 
-/**
- * Hard links.
- *
- * @param makeDirectory makes a directory on the same disk that is deleted at the end of the process
- */
+/** Hard links, in directories near the files; `makeDirectory` makes one that is deleted at the end of the process. */
 final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
 
   // Guarded by this.

@@ -15,11 +15,7 @@ trait LocalFiles {
   def delete(name: String): Future[Unit]
 }
 
-/**
- * Reads and writes local files on separate threads.
- *
- * @param threads owned by the caller
- */
+/** Reads and writes local files on separate threads, which the caller owns. */
 final class ThreadedLocalFiles(directory: Path, threads: ExecutorService) extends LocalFiles {
   private implicit val executor: ExecutionContext = ExecutionContext.fromExecutorService(threads)
 

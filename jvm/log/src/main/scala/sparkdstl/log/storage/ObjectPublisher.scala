@@ -99,9 +99,8 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
 }
 
 /**
- * Writes to a hidden file in the object's directory, then renames it.
- *
- * @param randomName distinguishes the hidden files of concurrent writers
+ * Writes to a hidden file in the object's directory, then renames it. Random names distinguish the files of concurrent
+ * writers.
  */
 private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: AtomicRename, randomName: () => String)
     extends ObjectPublisher {

@@ -17,11 +17,7 @@ final class Attempt[+T](val result: Future[T], cancellation: () => Unit = () => 
   override def cancel(): Unit = cancellation()
 }
 
-/**
- * Bytes to write, in parts, so that they need not be copied.
- *
- * @param parts in order; must not be changed
- */
+/** Bytes to write, in parts, so that they need not be copied. The parts must not be changed. */
 final case class Payload(parts: Vector[Array[Byte]]) {
   val length: Long = parts.iterator.map(_.length.toLong).sum
 
@@ -39,21 +35,12 @@ object Payload {
   def apply(bytes: Array[Byte]): Payload = Payload(Vector(bytes))
 }
 
-/**
- * The end of an object.
- *
- * @param bytes its last bytes, or all bytes of a short object
- * @param length of the whole object, in bytes
- */
+/** The last bytes of an object, or all bytes of a short one, and the `length` of the whole object. */
 final case class ObjectTail(bytes: Array[Byte], length: Long) {
   def isWhole: Boolean = bytes.length.toLong == length
 }
 
-/**
- * An object in a listing.
- *
- * @param length in bytes
- */
+/** An object in a listing, and its length in bytes. */
 final case class StoredObject(path: Path, length: Long)
 
 /** The capabilities of a storage. */

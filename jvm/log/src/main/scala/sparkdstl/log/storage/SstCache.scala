@@ -25,11 +25,8 @@ final class SstCache(links: LinkedFiles) {
   private var hasWarned = false
 
   /**
-   * Replaces the cached files of a store.
-   *
-   * @param files by name; a name always has the same content
-   * @param near a permanent directory on the same disk
-   * @param maxBytes of all stores' files together
+   * Replaces the cached files of a store. A name always has the same content. `near` is a permanent directory on the same
+   * disk, and `maxBytes` limits the files of all stores together.
    */
   def put(store: String, files: Map[String, Path], near: Path, maxBytes: Long): Unit = synchronized {
     val before = stores.remove(store).getOrElse(Map.empty)
@@ -42,9 +39,8 @@ final class SstCache(links: LinkedFiles) {
   }
 
   /**
-   * Returns a cached file of a store, which may be evicted at any time. Evicts the file if it is damaged or missing.
-   *
-   * @param isWhole whether a file has the expected content; called without a lock
+   * Returns a cached file of a store, which may be evicted at any time. Evicts the file if it is missing or not `isWhole`,
+   * which is called without a lock.
    */
   def find(store: String, name: String)(isWhole: InputStream => Boolean): Option[Path] =
     cached(store, name).filter { of =>

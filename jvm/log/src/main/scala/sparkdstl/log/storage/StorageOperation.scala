@@ -24,11 +24,9 @@ object OperationKind {
 }
 
 /**
- * An operation on storage as a value. An [[ObjectStore]] makes single attempts at it; [[sparkdstl.log.request.StorageClient]]
- * makes requests with several attempts.
- *
- * @param name in errors
- * @param bytes sent or expected bytes, or the number of deleted objects
+ * An operation on storage as a value, with its name in errors. An [[ObjectStore]] makes single attempts at it;
+ * [[sparkdstl.log.request.StorageClient]] makes requests with several attempts. `bytes` are sent or expected bytes, or the
+ * number of deleted objects.
  */
 sealed abstract class StorageOperation[A](val kind: OperationKind, name: => String, val bytes: Long = 0) {
   override def toString: String = name

@@ -59,11 +59,7 @@ final class ThreadedObjectStore(
 
   private def furtherThreads(threads: Int): Int = math.max(1, threads * (attemptsAtOnce - 1))
 
-  /**
-   * An attempt at another blocking action.
-   *
-   * @param request identifies the request of the attempt
-   */
+  /** An attempt at another blocking action; `request` identifies its request. */
   def attempt[T](request: Any)(action: => T): Attempt[T] = {
     val isFurther = synchronized(underWay.getOrElse(request, Vector.empty)).exists(_.isRunning)
     val work = (if (isFurther) further else first).submit(() => action)

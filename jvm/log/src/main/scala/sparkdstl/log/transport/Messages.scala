@@ -85,11 +85,8 @@ sealed trait FromDriver
 object FromDriver {
 
   /**
-   * The run is this driver's current one on the checkpoint.
-   *
-   * @param accumulator id of the accumulator in which tasks report their attempts
-   * @param epoch the run's number among all runs on the checkpoint
-   * @param inlineShare inline bytes that all tasks of a stage may seal
+   * The run is this driver's current one on the checkpoint. Tasks report their attempts in `accumulator`, and all tasks of a
+   * stage may seal `inlineShare` inline bytes. `epoch` is the run's number among all runs on the checkpoint.
    */
   final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long) extends FromDriver
 
@@ -113,9 +110,8 @@ object FromDriver {
   case object OverBudget extends FromDriver
 
   /**
-   * The seal is refused and never counts.
-   *
-   * @param stale directories of the stores whose local state differs from the committed one and must be loaded again
+   * The seal is refused and never counts. The local state of the `stale` stores differs from the committed one and must be
+   * loaded again.
    */
   final case class Refused(reason: String, stale: Vector[String]) extends FromDriver
 
@@ -142,12 +138,7 @@ object FromDriver {
   final case class Unwanted(tickets: Vector[Long]) extends FromDriver
 }
 
-/**
- * The place of a store's snapshot.
- *
- * @param id the state store checkpoint id
- * @param batch of the commit entry with the snapshot
- */
+/** A store's snapshot: its version, its state store checkpoint id, and the batch of the commit entry that holds it. */
 final case class SnapshotPlace(version: Long, id: Option[String], batch: Long)
 
 object SnapshotPlace {

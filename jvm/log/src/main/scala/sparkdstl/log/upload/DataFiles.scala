@@ -5,11 +5,8 @@ import sparkdstl.log.format._
 import sparkdstl.log.storage.Payload
 
 /**
- * Names and encodes the data files of one uploader. A file's own index is for people; recovery uses the index of the commit
- * entry.
- *
- * @param executor that writes them, as Spark names it
- * @param instance distinguishes uploaders of the same run and executor
+ * Names and encodes the data files of one uploader; `instance` distinguishes uploaders of the same run and executor. A file's
+ * own index is for people; recovery uses the index of the commit entry.
  */
 final class DataFiles(writer: Writer, executor: String, instance: String) {
 

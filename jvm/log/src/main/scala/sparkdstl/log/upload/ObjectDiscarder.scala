@@ -12,10 +12,8 @@ import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Deletes objects in the background, with one request for all that wait, and retries failures with growing delays. Objects that
- * stay cost only space: the sweep of a later run deletes them. Thread-safe.
- *
- * @param timeoutMillis of one request
+ * Deletes objects in the background, with one request for all that wait, and retries failures with growing delays. Objects
+ * that stay cost only space: the sweep of a later run deletes them. Thread-safe.
  */
 final class ObjectDiscarder(
     storage: StorageClient,

@@ -25,8 +25,8 @@ private[worker] final class AskUntilAnswered(
   private implicit val executor: ExecutionContext = runtime.executor
 
   /**
-   * @param timeoutMillis the future fails with the last error after this time
-   * @param wanted evaluated before each repetition; false ends them
+   * Sends `message`. After `timeoutMillis`, the future fails with the last error. `wanted` is evaluated before each
+   * repetition; false ends them.
    */
   def apply(message: ToDriver, timeoutMillis: Long, wanted: () => Boolean = () => true): Future[Answer] = {
     val answer = Promise[Answer]()

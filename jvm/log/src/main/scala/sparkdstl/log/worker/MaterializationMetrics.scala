@@ -20,12 +20,7 @@ final class MaterializationMetrics extends MetricGroup("materializations") {
   gauge("lastBytes")(newest._1)
   gauge("lastMs")(newest._2)
 
-  /**
-   * Counts a snapshot that a commit entry holds.
-   *
-   * @param uploadedBytes bytes that were uploaded for it
-   * @param millis its duration
-   */
+  /** Counts a snapshot that a commit entry holds, with the bytes that were uploaded for it and its duration. */
   def completed(uploadedBytes: Long, millis: Long): Unit = {
     held()
     bytes(uploadedBytes)

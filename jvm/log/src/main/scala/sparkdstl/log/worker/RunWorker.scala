@@ -21,10 +21,8 @@ trait LocalStore {
 }
 
 /**
- * An executor's side of one run: writers of its tasks, messages of the driver, and releases by Spark's retention.
- *
- * @param makeUploader makes the uploader of segments for an epoch, at the first chunk
- * @param makeSnapshotUploader makes the uploader of snapshots for an epoch, at the first snapshot
+ * An executor's side of one run: writers of its tasks, messages of the driver, and releases by Spark's retention. The
+ * uploaders for an epoch are made at the first chunk and at the first snapshot.
  */
 final class RunWorker(
     val id: RunId,
@@ -70,9 +68,8 @@ final class RunWorker(
     synchronized(opening).flatMap(_.value).exists(_.toOption.exists(_.isInstanceOf[FromDriver.Opened]))
 
   /**
-   * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files.
-   *
-   * @param partitions of the task's stage, which share the limit of inline bytes
+   * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files. The
+   * tasks of all `partitions` of the stage share the limit of inline bytes.
    */
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
     case FromDriver.Opened(_, epoch, inlineShare) =>

@@ -9,11 +9,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.transport.{SealedPart, SealedSegment}
 
 /**
- * A segment that a task writes: full chunks are uploaded at once, the rest waits for the task's seal.
- *
- * Used by one thread at a time.
- *
- * @param chunkSize bytes of a full chunk
+ * A segment that a task writes: chunks of `chunkSize` bytes are uploaded at once, the rest waits for the task's seal. Used by
+ * one thread at a time.
  */
 final class SegmentWriter private[worker] (
     val key: SegmentKey,

@@ -7,11 +7,9 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Decides when a store is snapshotted: after an interval in which it has changed, or as soon as replaying its log would take
- * longer than loading a snapshot. A store without changes is snapshotted after many versions, because retention keeps the
- * entries of all stores until then. Not thread-safe.
- *
- * @param minVersions the minimum of versions between snapshots, unless the interval is over
+ * Decides when a store is snapshotted: after an interval in which it has changed; or after at least `minVersions`, as soon as
+ * replaying its log would take longer than loading a snapshot. A store without changes is snapshotted after many versions,
+ * because retention keeps the entries of all stores until then. Not thread-safe.
  */
 final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: ProtocolRuntime) {
   import SnapshotSchedule._

@@ -8,10 +8,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.upload.{Chunk, LogUploader, PendingChunk}
 
 /**
- * A worker's uploads of snapshots. They have separate data files, because unchanged files of a snapshot may be needed for long.
- * Uploads of segments have priority.
- *
- * @param isLogBusy whether segments are being uploaded
+ * A worker's uploads of snapshots. They have separate data files, because unchanged files of a snapshot may be needed for
+ * long. Uploads of segments have priority: chunks wait while `isLogBusy`.
  */
 final class SnapshotUploads private[worker] (
     uploader: LogUploader,

@@ -64,9 +64,8 @@ final class TaskWriter private[worker] (
   }
 
   /**
-   * Completes a segment with its last bytes; [[seal]] includes it.
-   *
-   * @throws IllegalStateException when the task has been sealed without it
+   * Completes a segment with its last bytes; [[seal]] includes it. Throws an IllegalStateException if the task was sealed
+   * without it.
    */
   def end(segment: SegmentWriter, rest: Array[Byte]): Unit = synchronized {
     if (!writing.remove(segment))

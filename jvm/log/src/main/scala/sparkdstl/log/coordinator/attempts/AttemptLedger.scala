@@ -31,9 +31,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private var committedBatch = -1L
 
   /**
-   * Takes an attempt's seal, and as many of its carried snapshots as fit.
-   *
-   * @param carriedLimit the maximum of inline bytes of carried snapshots in a batch
+   * Takes an attempt's seal, and as many of its carried snapshots as fit: a batch has at most `carriedLimit` inline bytes of
+   * them.
    */
   def seal(executor: String, seal: ToDriver.Seal, carriedLimit: Long): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
@@ -57,9 +56,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Withdraws the seals of an attempt for a batch, later ones included.
-   *
-   * @return whether the seals may be part of a commit: the batch is closed and the attempt was chosen
+   * Withdraws the seals of an attempt for a batch, later ones included. Returns whether the seals may be part of a commit: the
+   * batch is closed and the attempt was chosen.
    */
   def withdraw(attempt: Long, batch: Long): Boolean = synchronized {
     val mayBeCommitted = undecided.exists { case (of, attempts) => of == batch && attempts(attempt) } ||
@@ -76,11 +74,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     mayBeCommitted
   }
 
-  /**
-   * Records the end of an upload. Idempotent.
-   *
-   * @return whether the ticket is known: its batch is not committed yet
-   */
+  /** Records the end of an upload, and returns whether the ticket is known: its batch is not committed yet. Idempotent. */
   def uploaded(executor: String, ticket: Long, result: Either[String, SegmentPart]): Boolean = {
     val (isKnown, settled) = synchronized {
       val segment = tickets.get(executor).flatMap(_.get(ticket))
@@ -152,9 +146,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   }
 
   /**
-   * Records the commit of the closed batch. Forgets it and all earlier ones.
-   *
-   * @return data files named by attempts that are not part of the commit
+   * Records the commit of the closed batch. Forgets it and all earlier ones. Returns the data files of attempts that are not
+   * part of it.
    */
   def committed(batch: Long): Set[String] = synchronized {
     val durable = winners
@@ -283,10 +276,7 @@ private[coordinator] object AttemptLedger {
 
   val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
 
-  /**
-   * @param losers executor, attempt and store directory of seals that were not chosen
-   * @param missingIds checkpoint ids in the entry without a sealed segment
-   */
+  /** The executor, attempt and store of losing seals, and the checkpoint ids in the entry without a sealed segment. */
   final case class Closing(losers: Vector[(String, Long, String)], missingIds: Set[String])
 
   private final class Batch {

@@ -5,10 +5,8 @@ import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
 /**
- * A segment sealed by a task attempt, and its state. Guarded by the ledger.
- *
- * @param attempt the task attempt; negative for a thread without a task
- * @param executor that holds the segment's bytes until they are durable
+ * A segment sealed by a task attempt, and its state. `executor` holds its bytes until they are durable; `attempt` is negative
+ * for a thread without a task. Guarded by the ledger.
  */
 private[coordinator] final class HeldSegment(
     val key: SegmentKey,

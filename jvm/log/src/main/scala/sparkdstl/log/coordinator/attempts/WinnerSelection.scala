@@ -32,17 +32,10 @@ private[coordinator] final class StoreChoice(val store: String, val candidates: 
 /** The winner rule: selects the attempts whose changes are committed, for each store of a batch. Pure. */
 private[coordinator] object WinnerSelection {
 
-  /**
-   * @param choices of all stores
-   * @param losers executor, attempt and store directory of seals that cannot be committed any more
-   */
+  /** The choices of all stores; and executor, attempt and store directory of seals that cannot be committed any more. */
   final case class Result(choices: Vector[StoreChoice], losers: Vector[(String, Long, String)])
 
-  /**
-   * @param sealedBy by store, the seals of its attempts in order of arrival
-   * @param ids state store checkpoint ids in the commit entry; empty in a checkpoint without ids
-   * @param reported attempts whose results Spark has accepted, in order
-   */
+  /** Selects from the seals of each store's attempts, in order of arrival; see [[AttemptLedger.close]]. */
   def of(sealedBy: Seq[(String, Vector[Candidate])], ids: Set[String], reported: Seq[Long]): Result = {
     val order = reported.zipWithIndex.toMap
     val byStore = sealedBy.map { case (store, candidates) => (choicesOf(store, candidates, ids, order), candidates) }

@@ -15,9 +15,8 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 
 /**
- * The claims of one checkpoint on storage. A claim never changes, so a run reads each once. Thread-safe.
- *
- * @param kept the maximum number of claims that stay
+ * The claims of one checkpoint on storage, of which `kept` stay at most. A claim never changes, so a run reads each once.
+ * Thread-safe.
  */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
   import storage.location

@@ -11,12 +11,7 @@ import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, QueryStorage}
 
-/**
- * The result of claiming an epoch.
- *
- * @param newest the newest commit entry
- * @param exclusive whether storage creates exclusively, according to a trial
- */
+/** A claimed epoch, with the newest commit entry, and whether storage creates exclusively, according to a trial. */
 private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryFound, exclusive: Boolean)
 
 /**

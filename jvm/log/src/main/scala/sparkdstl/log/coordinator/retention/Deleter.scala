@@ -19,10 +19,8 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
     storage.delete(files.toVector.sorted.map(location.file), batches.map(location.entry))
 
   /**
-   * Deletes the entry of `batch` if it is the newest on storage, with those that [[RollbackPlan]] adds.
-   *
-   * @param requested entries whose deletion was requested earlier
-   * @return the deleted entries
+   * Deletes the entry of `batch` if it is the newest on storage, with those `requested` ones that [[RollbackPlan]] adds.
+   * Returns the deleted entries.
    */
   def rollBack(batch: Long, requested: Set[Long]): Future[Vector[Long]] =
     storage.batches().flatMap { there =>
@@ -36,10 +34,10 @@ final class Deleter(storage: QueryStorage, entries: EntryReader) {
 
   /**
    * Deletes the entry of `batch` of a checkpoint without a run, for tools and for Spark's purges after the end of a query.
+   * Returns the requests that remain.
+   *
    * Without a run it is unknown which entries are still needed. So, as in a rollback, requested entries are only deleted from
    * the newest one down; the retention of the next run deletes the rest. Entries without segments are deleted at once.
-   *
-   * @return the requests that remain
    */
   def deleteUnowned(batch: Long, requested: Set[Long]): Future[Set[Long]] = entries.read(batch).flatMap {
     case EntryFound.Absent => Future.successful(requested - batch)

@@ -33,11 +33,8 @@ object Claim {
 }
 
 /**
- * The objects in the directory of claims.
- *
- * @param claimed the claimed epochs
- * @param ended epochs whose runs have ended, without requests under way
- * @param trials epoch and name of each object of a trial of exclusive creation
+ * The objects in the directory of claims: the claimed epochs, those whose runs have ended without requests under way, and
+ * epoch and name of each object of a trial of exclusive creation.
  */
 private[coordinator] final case class ListedClaims(
     claimed: Vector[Long],

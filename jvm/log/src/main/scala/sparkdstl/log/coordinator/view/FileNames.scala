@@ -53,22 +53,14 @@ private[coordinator] final class FileNames private (
   def forgetSeals(batch: Long): FileNames =
     names.keysIterator.collect { case seal: Namer.Seal if seal.batch <= batch => seal }.foldLeft(this)(_.forget(_))
 
-  /**
-   * The files that may have been deleted: unnamed files that were released or uploaded by another run.
-   *
-   * @param epoch of this run
-   */
+  /** The files that may have been deleted: unnamed files that were released, or uploaded by a run of another epoch. */
   def missing(files: Set[String], epoch: Long): Set[String] = files.filterNot { file =>
     isNamed(file) || LogLayout.parseDataFile(file).exists { name =>
       name.epoch == epoch && releasedUpTo.get((name.executor, name.instance)).forall(_ < name.sequence)
     }
   }
 
-  /**
-   * Releases the unnamed files; [[missing]] reports them from now on.
-   *
-   * @return the released files, to be deleted
-   */
+  /** Releases the unnamed files for deletion, and returns them; [[missing]] reports them from now on. */
   def release(files: Set[String]): (FileNames, Set[String]) = {
     val unnamed = files.filterNot(isNamed)
     val released = unnamed.iterator.flatMap(LogLayout.parseDataFile).foldLeft(releasedUpTo) { (all, name) =>

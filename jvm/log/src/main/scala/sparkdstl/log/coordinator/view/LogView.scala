@@ -67,11 +67,7 @@ private[coordinator] final case class LogView private (
   /** Size of the log in bytes, without snapshots in data files. */
   def bytes: Long = entries.valuesIterator.map(_.bytes).sum
 
-  /**
-   * Adds the entry of a batch that this run has committed.
-   *
-   * @param size of the entry and its changes in data files, in bytes
-   */
+  /** Adds the entry of a batch that this run has committed; `size` includes its changes in data files. */
   def committed(batch: Long, index: LogFileIndex, size: Long): LogView = {
     val changed = index.changedStores
     copy(
@@ -149,9 +145,8 @@ private[coordinator] final case class LogView private (
   def fencedAt(batches: Set[Long]): LogView = copy(fences = batches)
 
   /**
-   * Adds the data files of the snapshots that a task attempt seals.
-   *
-   * @return by snapshot, its files that may have been deleted; no file of such a snapshot is added
+   * Adds the data files of the snapshots that a task attempt seals, except for snapshots with files that may have been
+   * deleted. Returns those files.
    */
   def promised[K](seal: Namer.Seal, snapshots: Map[K, Set[String]]): (LogView, Map[K, Set[String]]) = {
     val missing = snapshots.map { case (of, needed) => of -> files.missing(needed, epoch) }.filter(_._2.nonEmpty)
@@ -162,12 +157,7 @@ private[coordinator] final case class LogView private (
 
 private[coordinator] object LogView {
 
-  /**
-   * The view at the start of a run.
-   *
-   * @param sizes of the listed entries, by batch
-   * @param newest the newest entry
-   */
+  /** The view at the start of a run, from the sizes of the listed entries and the newest entry. */
   def start(epoch: Long, sizes: Map[Long, Long], newest: EntryFound): LogView = {
     val unread = sizes.map { case (batch, bytes) => batch -> (EntryState.Unread(bytes): EntryState) }
     val view = new LogView(epoch, TreeMap.empty[Long, EntryState] ++ unread, newest.logged.flatMap(_.id))

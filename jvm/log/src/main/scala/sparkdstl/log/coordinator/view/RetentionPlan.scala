@@ -2,10 +2,8 @@
 package sparkdstl.log.coordinator.view
 
 /**
- * The next steps of retention.
- *
- * @param delete entries to delete, the oldest first
- * @param read entries that must be read before anything can be deleted
+ * The next steps of retention: entries to delete, the oldest first; and those that must be read before anything can be
+ * deleted.
  */
 private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: Vector[Long]) {
   def isEmpty: Boolean = delete.isEmpty && read.isEmpty
@@ -71,10 +69,5 @@ private[coordinator] object RetentionPlan {
     view.entries.get(batch).exists(_.isInstanceOf[EntryState.Unread])
 }
 
-/**
- * Limits of one round of retention.
- *
- * @param deletions of entries
- * @param reads of entries that may have no segments
- */
+/** Limits of one round of retention: deletions of entries, and reads of entries that may have no segments. */
 final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)

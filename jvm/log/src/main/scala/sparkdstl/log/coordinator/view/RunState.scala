@@ -84,11 +84,8 @@ private[coordinator] object RunPhase {
 }
 
 /**
- * The state of a restarted query before its first commit.
- *
- * @param stores the number of stores that the newest commit entry has changed
- * @param awaited the stores that no task has opened yet
- * @param sinceNanos when the first task opened a store, by the runtime's timer
+ * The state of a restarted query before its first commit: the number of stores that the newest commit entry has changed, those
+ * that no task has opened yet, and the time of the runtime's timer when the first task opened a store.
  */
 private[coordinator] final case class Restart(stores: Int, awaited: Set[String], sinceNanos: Option[Long] = None)
 

@@ -21,11 +21,7 @@ private[coordinator] final case class SnapshotIndex private (
   /** The snapshots of a store, in ascending order of versions. */
   def of(store: String): Vector[HeldSnapshot] = byStore.getOrElse(store, Vector.empty)
 
-  /**
-   * The list for the entry of `batch` with these segments.
-   *
-   * @param completeEvery one entry in so many lists all snapshots; the others continue its list
-   */
+  /** The list for the entry of `batch`. One entry in `completeEvery` lists all snapshots; the others continue its list. */
   def listFor(batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
     val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
     val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
