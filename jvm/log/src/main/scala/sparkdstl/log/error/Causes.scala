@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.error
 
+import scala.util.control.NonFatal
+
 /** The chain of causes of an error: storage clients wrap errors several times. */
 object Causes {
   def of(error: Throwable): Iterator[Throwable] = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
@@ -11,4 +13,14 @@ object Causes {
     if ((root eq error) || String.valueOf(error.getMessage).contains(root.toString)) error.toString
     else s"$error; caused by $root"
   }
+
+  /** Runs `action`, and after an error also `cleanUp`, whose own error is suppressed. */
+  def cleaningUp[T](cleanUp: => Unit)(action: => T): T =
+    try action
+    catch {
+      case error: Throwable =>
+        try cleanUp
+        catch { case NonFatal(second) => error.addSuppressed(second) }
+        throw error
+    }
 }

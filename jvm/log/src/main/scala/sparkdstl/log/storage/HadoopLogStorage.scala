@@ -5,14 +5,13 @@ import java.io.{EOFException, FileNotFoundException}
 import java.util.UUID
 
 import scala.collection.mutable.ArrayBuffer
-import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.util.functional.FutureIO.awaitFuture
 
-import sparkdstl.log.error.LogErrors
+import sparkdstl.log.error.{Causes, LogErrors}
 
 /**
  * The log's storage on any Hadoop file system. It bypasses a file system's checksum files, such as those of the local one,
@@ -33,7 +32,6 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
   private val seeksToRead = HadoopLogStorage.publishesOnClose(fileSystem, base)
 
   override def replacesAtomically: Boolean = publisher.replacesAtomically
-
   override def deletionPageSize: Int = deletion.pageSize
 
   override def perform[A](operation: StorageOperation[A]): A = operation match {
@@ -111,16 +109,11 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
   private def readPart(builder: FutureDataInputStreamBuilder, offset: Long, length: Int): Array[Byte] = {
     val stream = awaitFuture(builder.build())
     val content = new Array[Byte](length)
-    try
+    Causes.cleaningUp(stream.close()) {
       if (seeksToRead) {
         if (offset > 0) stream.seek(offset)
         stream.readFully(content)
       } else stream.readFully(offset, content)
-    catch {
-      case e: Throwable =>
-        try stream.close()
-        catch { case NonFatal(onClose) => e.addSuppressed(onClose) }
-        throw e
     }
     stream.close()
     content

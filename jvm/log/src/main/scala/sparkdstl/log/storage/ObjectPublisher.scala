@@ -5,10 +5,26 @@ import java.io.IOException
 import java.nio.charset.StandardCharsets
 
 import scala.util.Try
-import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FSDataOutputStream, FileAlreadyExistsException, FileSystem, Path, StreamCapabilities}
 import org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE
+
+import sparkdstl.log.error.Causes
+
+/** The way in which an object becomes visible atomically. */
+sealed trait PublishMode
+
+object PublishMode {
+
+  /** [[Direct]] on file systems that are known to publish on close, [[Rename]] on others. */
+  case object Auto extends PublishMode
+
+  /** Written directly to its path, on a file system that publishes an object when its stream is closed. */
+  case object Direct extends PublishMode
+
+  /** Written to a hidden file in the same directory, then renamed. */
+  case object Rename extends PublishMode
+}
 
 /** Makes objects visible atomically. An error on closing a stream is an error of the write. */
 private[storage] trait ObjectPublisher {
@@ -37,13 +53,7 @@ private[storage] trait ObjectPublisher {
 
   /** Writes the content and closes the stream. After a failed write, calls [[abandon]] instead. */
   protected def write(stream: FSDataOutputStream, content: Payload): Unit = {
-    try content.parts.foreach(stream.write(_))
-    catch {
-      case e: Throwable =>
-        try abandon(stream)
-        catch { case NonFatal(onEnd) => e.addSuppressed(onEnd) }
-        throw e
-    }
+    Causes.cleaningUp(abandon(stream))(content.parts.foreach(stream.write(_)))
     stream.close()
   }
 
@@ -60,7 +70,6 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   private val skipProbes = "fs.s3a.create.performance"
 
   override def replacesAtomically: Boolean = true
-
   override def put(path: Path, content: Payload): Unit = replace(path, content)
 
   override def replace(path: Path, content: Payload): Unit =
@@ -77,13 +86,7 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
     val first = openExclusively(path)
     val second = Try(openExclusively(path))
     // A client that retries after a lost reply is refused here; the second creation is still decisive.
-    try isRefused(write(first, trial)): Unit
-    catch {
-      case e: Throwable =>
-        try second.foreach(abandon)
-        catch { case NonFatal(onEnd) => e.addSuppressed(onEnd) }
-        throw e
-    }
+    Causes.cleaningUp(second.foreach(abandon))(isRefused(write(first, trial))): Unit
     isRefused(write(second.get, trial))
   }
 
@@ -98,10 +101,7 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
     if (stream.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) stream.abort(): Unit
 }
 
-/**
- * Writes to a hidden file in the object's directory, then renames it. Random names distinguish the files of concurrent
- * writers.
- */
+/** Writes to a hidden file with a random name in the object's directory, then renames it. */
 private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: AtomicRename, randomName: () => String)
     extends ObjectPublisher {
 
@@ -113,7 +113,6 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
     catch { case _: FileAlreadyExistsException => }
 
   override def replace(path: Path, content: Payload): Unit = throughTemporary(path, content)(rename.replace(_, path))
-
   override def create(path: Path, content: Payload): Unit = throughTemporary(path, content)(rename.create(_, path))
 
   // The rename alone decides, so sequential creations are as decisive as concurrent ones.
@@ -124,14 +123,9 @@ private[storage] final class RenamePublisher(fileSystem: FileSystem, rename: Ato
 
   private def throughTemporary(path: Path, content: Payload)(publish: Path => Unit): Unit = {
     val temporary = TemporaryNames.beside(path, randomName())
-    try {
+    Causes.cleaningUp(fileSystem.delete(temporary, false): Unit) {
       write(fileSystem.create(temporary, true), content)
       publish(temporary)
-    } catch {
-      case e: Throwable =>
-        try fileSystem.delete(temporary, false): Unit
-        catch { case NonFatal(onDelete) => e.addSuppressed(onDelete) }
-        throw e
     }
   }
 
