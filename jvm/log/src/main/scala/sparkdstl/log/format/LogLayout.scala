@@ -3,6 +3,8 @@ package sparkdstl.log.format
 
 import java.util.UUID
 
+import org.apache.hadoop.fs.Path
+
 import sparkdstl.log.storage.StoredObject
 
 /**
@@ -18,10 +20,7 @@ final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence
   def path: String = s"${LogLayout.dataDirectory(epoch, run)}/$executor-$sequence-$instance.log"
 }
 
-/**
- * The paths of a log's objects, relative to its base path. Parsers accept only names that this object would encode in the same
- * way.
- */
+/** The paths of a log's objects, relative to its base path. Parsers accept only names that this object encodes. */
 object LogLayout {
   val DataDirectory = "data"
   val EpochsDirectory = "epochs"
@@ -98,4 +97,19 @@ object LogLayout {
 
   private def isPlain(c: Char): Boolean =
     c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+/** The paths of a query's checkpoint and log. `configuredBase` is `base`, the directory of data files, if configured. */
+final case class QueryLocation(root: Path, base: Path, configuredBase: Option[String]) {
+  val commits: Path = new Path(root, "commits")
+  def entry(batch: Long): Path = new Path(commits, batch.toString)
+
+  /** The directory of claims. It is in the checkpoint even if the log is elsewhere, because claims fence commit entries. */
+  val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")
+  def epoch(number: Long): Path = new Path(epochs, number.toString)
+
+  /** See [[LogLayout.trial]]. */
+  def trial(epoch: Long, random: UUID): Path = new Path(epochs, LogLayout.trial(epoch, random))
+
+  def file(name: String): Path = new Path(base, name)
 }

@@ -22,7 +22,6 @@ final class StorageHistory {
   private[request] val hedges = new HedgeBudget
 
   private[request] def record(kind: RequestKind, nanos: Long): Unit = window(kind).record(nanos)
-
   private[request] def latencies(kind: RequestKind): Latencies = window(kind).snapshot()
 
   private def window(kind: RequestKind): LatencyWindow =
@@ -35,4 +34,26 @@ final class StorageHistories {
 
   def of(path: Path): StorageHistory =
     histories.computeIfAbsent(s"${path.toUri.getScheme}://${path.toUri.getAuthority}", _ => new StorageHistory)
+}
+
+/**
+ * Limits hedges, so that hedging does not multiply the load of a slow storage: each request earns a tenth of a hedge, and at
+ * most ten hedges are saved. Thread-safe.
+ */
+final class HedgeBudget {
+  private final val Share = 0.1
+  private final val Burst = 10.0
+
+  // Guarded by this.
+  private var saved = Burst
+
+  def earn(): Unit = synchronized { saved = math.min(Burst, saved + Share) }
+
+  /** Takes a hedge if one is saved, and returns whether it did. */
+  def take(): Boolean = synchronized {
+    // Tenths are not exact in binary: ten of them must make one hedge.
+    val enough = saved >= 1 - 1e-9
+    if (enough) saved -= 1
+    enough
+  }
 }
