@@ -9,21 +9,15 @@ import sparkdstl.log.format.{HeldSnapshot, SegmentKey, SegmentPart}
 final case class RunId(root: String, run: UUID)
 
 /** A part of a sealed segment. */
-sealed trait SealedPart {
-  def length: Long
-}
+sealed trait SealedPart
 
 object SealedPart {
 
   /** Bytes that the driver writes into the commit entry. */
-  final case class Inline(bytes: Array[Byte]) extends SealedPart {
-    override def length: Long = bytes.length.toLong
-  }
+  final case class Inline(bytes: Array[Byte]) extends SealedPart
 
   /** A durable part in a data file. */
-  final case class Stored(part: SegmentPart) extends SealedPart {
-    override def length: Long = part.length.toLong
-  }
+  final case class Stored(part: SegmentPart) extends SealedPart
 
   /** A part that is being uploaded: the executor reports its end with this ticket. */
   final case class Pending(ticket: Long, length: Long) extends SealedPart
@@ -109,10 +103,7 @@ object FromDriver {
   /** The driver has no memory for the inline bytes. The executor uploads them and seals again. */
   case object OverBudget extends FromDriver
 
-  /**
-   * The seal is refused and never counts. The local state of the `stale` stores differs from the committed one and must be
-   * loaded again.
-   */
+  /** The seal is refused and never counts. The local state of the `stale` stores must be loaded again. */
   final case class Refused(reason: String, stale: Vector[String]) extends FromDriver
 
   /** Whether the withdrawn seals may still be part of a commit, so that their uploads must not be deleted. */
