@@ -32,10 +32,7 @@ object RetryPolicy {
   case object Hedged extends RetryPolicy
 }
 
-/**
- * The parsed and validated configuration of the log, by key. Sizes are bytes, durations milliseconds. The companion documents
- * the options.
- */
+/** The validated configuration of the log, by key. Sizes are bytes, durations milliseconds. */
 final case class LogOptions private (private val values: Map[String, Any]) {
   import LogOptions._
 

@@ -99,7 +99,6 @@ private[config] object Units {
     Map("" -> 1L, "ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
 
   def parseSize(text: String): Option[Long] = parse(text, sizes)
-
   def parseMillis(text: String): Option[Long] = parse(text, millis)
 
   private def parse(text: String, units: Map[String, Long]): Option[Long] = text match {
@@ -111,7 +110,6 @@ private[config] object Units {
   }
 
   def showSize(bytes: Long): String = show(bytes, Seq("g" -> GiB, "m" -> MiB, "k" -> KiB), "")
-
   def showMillis(value: Long): String = show(value, Seq("h" -> 3600000L, "min" -> 60000L, "s" -> 1000L), "ms")
 
   private def show(value: Long, units: Seq[(String, Long)], smallest: String): String =

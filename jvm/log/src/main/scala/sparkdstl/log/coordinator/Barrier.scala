@@ -30,10 +30,7 @@ private[coordinator] final class Barrier(
   private implicit val executor: ExecutionContext = runtime.executor
   private val ended = Promise[Throwable]()
 
-  /**
-   * Closes the batch to further seals, selects its winners, and sends the losers' executors the request to drop their local
-   * state; see [[AttemptLedger.close]].
-   */
+  /** Closes the batch, selects its winners, and requests the losers to drop their local state; see [[AttemptLedger.close]]. */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
     val closing = ledger.close(batch, ids, reported)
     closing.losers.groupBy { case (executor, attempt, _) => (executor, attempt) }.foreach {

@@ -38,7 +38,6 @@ final class CoordinatedRuns {
   def whenQuiet(root: String): Future[Unit] = runs.get.leaving.getOrElse(root, Future.unit)
 
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
-
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector
 
   def answer(from: String, id: RunId, message: ToDriver): Future[FromDriver] = {
@@ -65,9 +64,7 @@ private object CoordinatedRuns {
       leaving: Map[String, Future[Unit]] = Map.empty
   ) {
     def on(root: String): Option[RunCoordinator] = byRoot.get(root)
-
     def current(id: RunId): Option[RunCoordinator] = on(id.root).filter(_.id == id)
-
     def began(run: RunCoordinator): Runs = copy(byRoot = byRoot + (run.id.root -> run))
 
     def ended(id: Option[RunId]): Runs =

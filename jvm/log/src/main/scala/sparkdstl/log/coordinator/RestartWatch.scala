@@ -8,10 +8,7 @@ import org.slf4j.LoggerFactory
 import sparkdstl.log.coordinator.view.{GuardedState, Restart}
 import sparkdstl.log.runtime.{RepeatedReport, Timer}
 
-/**
- * Logs the progress of a restarted query every ten seconds until its first commit: the number of stores that tasks have
- * opened.
- */
+/** Logs every ten seconds, until the first commit of a restarted query, how many stores its tasks have opened. */
 private[coordinator] final class RestartWatch(query: String, state: GuardedState, timer: Timer) {
   private val logger = LoggerFactory.getLogger(classOf[RestartWatch])
   private val reports: RepeatedReport = new RepeatedReport(timer)(() => report())

@@ -36,7 +36,6 @@ final class RunCoordinator private[coordinator] (
   private implicit val executor: ExecutionContext = runtime.executor
 
   def run: UUID = id.run
-
   def epoch: Long = view.epoch
 
   /** Whether storage creates exclusively, according to the trial at the start. */

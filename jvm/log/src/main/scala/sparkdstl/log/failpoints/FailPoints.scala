@@ -23,10 +23,7 @@ trait FailPoints {
 
 object FailPoints {
 
-  /**
-   * The interpreter of the environment variable `SPARK_DSTL_FAIL_POINTS`, a class in the test jar; None if the variable is not
-   * set.
-   */
+  /** The interpreter of the variable `SPARK_DSTL_FAIL_POINTS`, a class in the test jar; None if it is not set. */
   val ofTests: Option[FailPoints] = sys.env.get("SPARK_DSTL_FAIL_POINTS").map { points =>
     val interpreter = Class.forName("sparkdstl.log.failpoints.ScriptedFailPoints")
     interpreter.getConstructor(classOf[String]).newInstance(points).asInstanceOf[FailPoints]

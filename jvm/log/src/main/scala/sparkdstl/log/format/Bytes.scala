@@ -21,7 +21,6 @@ private[log] final class ByteEncoder {
   private val utf8 = UTF_8.newEncoder()
 
   def result: Array[Byte] = bytes.toByteArray
-
   def byte(value: Int): Unit = out.writeByte(value)
 
   def number(value: Long): Unit = {

@@ -7,10 +7,7 @@ import java.util.UUID
 
 import scala.reflect.ClassTag
 
-/**
- * Encodes and decodes values of one type, of at least `minimumSize` bytes. Checks lengths and counts before it allocates
- * memory.
- */
+/** Encodes and decodes values of at least `minimumSize` bytes. Checks lengths and counts before it allocates memory. */
 private[log] final class Codec[T](val minimumSize: Int)(val write: (ByteEncoder, T) => Unit)(
     val read: ByteDecoder => T
 ) {

@@ -67,8 +67,7 @@ object CommitEntry {
     }
 
   /**
-   * Reads the entry's index from its end. Fails if the entry is damaged, belongs to another batch than its name says, or needs
-   * a later release.
+   * Reads the index from the entry's end. Fails if it is damaged, of another batch than its name says, or of a later format.
    */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)

@@ -17,7 +17,6 @@ object LogFileKind {
   case object DataFile extends LogFileKind(2, "a data file")
 
   val all: Seq[LogFileKind] = Seq(Entry, DataFile)
-
   def fromCode(code: Int): Option[LogFileKind] = all.find(_.code == code)
 }
 
@@ -34,10 +33,7 @@ final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[Segm
   def length: Long = parts.iterator.map(_.length.toLong).sum
 }
 
-/**
- * The run that wrote a log file. The error of a fenced driver names it. `epoch` is its number among all runs on the
- * checkpoint.
- */
+/** The run that wrote a log file; the error of a fenced driver names it. `epoch` is its number on the checkpoint. */
 final case class Writer(run: UUID, epoch: Long, host: String, application: String)
 
 /**

@@ -16,10 +16,7 @@ import sparkdstl.log.storage.ObjectTail
  */
 object LogFileReader {
 
-  /**
-   * Verifies bytes that were read from `file` as `part` of the segment `key`. The error names file, offset, segment and
-   * version.
-   */
+  /** Verifies bytes of `file` as `part` of the segment `key`. The error names file, offset, segment and version. */
   def verify(file: Path, key: SegmentKey, part: SegmentPart, bytes: Array[Byte]): Unit = {
     val found = Checksums.ofPart(key, bytes)
     if (bytes.length != part.length || found != part.crc)

@@ -19,7 +19,6 @@ object SegmentKind {
 
   /** Longer suffixes come first, because a name is matched in this order. */
   val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot, SnapshotFile)
-
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
 }
 

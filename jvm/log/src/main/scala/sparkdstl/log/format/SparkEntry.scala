@@ -15,10 +15,7 @@ import sparkdstl.log.error.LogErrors
 /** The part of a commit entry before its log: Spark's two lines, and a note for people. */
 private[log] object SparkEntry {
 
-  /**
-   * Spark's reader decodes up to this number of characters after its lines, and fails on the bytes of a log. So padding
-   * separates them.
-   */
+  /** Spark's reader decodes so many characters after its lines, and fails on bytes of a log: padding separates them. */
   val Distance = 2048
 
   private val NoteBeginning = """{"dstl":"""

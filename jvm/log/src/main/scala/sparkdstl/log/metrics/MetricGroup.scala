@@ -45,8 +45,6 @@ final class Counter {
   private val adder = new LongAdder
 
   def apply(): Unit = adder.increment()
-
   def apply(count: Long): Unit = adder.add(count)
-
   def value: Long = adder.sum
 }

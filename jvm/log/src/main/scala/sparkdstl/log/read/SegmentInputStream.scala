@@ -41,9 +41,7 @@ final class SegmentInputStream(lengths: IndexedSeq[Int], loadPart: Int => Array[
   }
 
   override def available(): Int = math.min(length - position, Int.MaxValue.toLong).toInt
-
   override def getPos: Long = position
-
   override def seek(target: Long): Unit = {
     if (target < 0 || target > length) throw new EOFException(s"position $target in a segment of $length bytes")
     position = target

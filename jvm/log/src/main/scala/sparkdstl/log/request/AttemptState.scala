@@ -81,7 +81,6 @@ private[request] final case class RequestAttempt(
     abortedNanos: Option[Long] = None
 ) {
   def next(to: AttemptState): RequestAttempt = copy(state = state.next(to))
-
   def aborted(nowNanos: Long): RequestAttempt = next(AttemptState.Aborted).copy(abortedNanos = Some(nowNanos))
 
   /** How long it took, or ran until it was aborted; None for an error, which is no measure of latency. */

@@ -9,7 +9,7 @@ sealed trait Outcome[+T] {
   /** The outcome as a future, which does not distinguish failed and unknown. */
   def asFuture: Future[T] = orElseFail(identity)
 
-  /** [[asFuture]] with a transformed error. */
+  /** The outcome as a future with a transformed error, which does not distinguish failed and unknown. */
   def orElseFail(explain: Throwable => Throwable): Future[T] = this match {
     case Outcome.Done(value) => Future.successful(value)
     case Outcome.Failed(error) => Future.failed(explain(error))

@@ -32,10 +32,7 @@ private[request] final case class RequestState(
   /** The next time at which [[due]] must be evaluated. */
   def wakeNanos: Option[Long] = (timeoutNanos ++ retryNanos).minOption
 
-  /**
-   * The reason for an attempt that begins now, or the state that waits for the next one. `hedge` takes a hedge from the
-   * budget.
-   */
+  /** The reason for an attempt that begins now, or the state that waits. `hedge` takes a hedge from the budget. */
   def due(nowNanos: Long, hedge: () => Boolean): Either[RequestState, AttemptReason] =
     if (retryNanos.exists(_ <= nowNanos)) Right(AttemptReason.Retry)
     else if (!timeoutNanos.exists(_ <= nowNanos)) Left(this)
@@ -122,7 +119,6 @@ private[request] final case class RequestState(
   private def mayRepeat: Boolean = kind.concurrent || attempts.forall(_.state == Refused)
 
   private def running: Seq[Int] = attempts.indices.collect { case at if attempts(at).state == Running => at + 1 }
-
   private def replaced: Int = attempts.count(_.abortedNanos.isDefined)
 
   private def changed(number: Int)(change: RequestAttempt => RequestAttempt): Vector[RequestAttempt] =

@@ -57,10 +57,7 @@ final class Requests(
     request.outcome
   }
 
-  /**
-   * Ends all current and later requests at once, as failed or unknown. Attempts are cancelled, but may continue until
-   * [[whenQuiet]].
-   */
+  /** Ends all current and later requests, as failed or unknown. Cancelled attempts may continue until [[whenQuiet]]. */
   override def close(): Unit = {
     val abandoned = synchronized {
       closed = true

@@ -30,6 +30,5 @@ final class ScheduledTimer(threads: ThreadFactory) extends Timer with AutoClosea
   }
 
   override def nowNanos: Long = System.nanoTime()
-
   override def close(): Unit = executor.shutdown()
 }

@@ -65,10 +65,7 @@ private[storage] object LocalRename extends AtomicRename {
   private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 }
 
-/**
- * Renames on file systems with an `AbstractFileSystem`, such as HDFS and ABFS, whose servers rename atomically. Some also
- * replace in one step.
- */
+/** Renames with an `AbstractFileSystem`, such as that of HDFS or ABFS, whose servers rename atomically. */
 private[storage] final class FileContextRename(context: FileContext, override val replacesAtomically: Boolean)
     extends AtomicRename {
 

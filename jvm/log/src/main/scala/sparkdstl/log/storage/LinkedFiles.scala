@@ -38,8 +38,6 @@ final class HardLinks(makeDirectory: Path => Path) extends LinkedFiles {
   }
 
   override def length(file: Path): Long = Files.size(file)
-
   override def open(file: Path): InputStream = Files.newInputStream(file)
-
   override def delete(file: Path): Unit = Files.deleteIfExists(file): Unit
 }

@@ -11,7 +11,6 @@ trait LocalFiles {
 
   def write(name: String, content: Array[Byte]): Future[Unit]
   def read(name: String): Future[Array[Byte]]
-
   def delete(name: String): Future[Unit]
 }
 
@@ -23,6 +22,5 @@ final class ThreadedLocalFiles(directory: Path, threads: ExecutorService) extend
     Future(Files.write(directory.resolve(name), content): Unit)
 
   override def read(name: String): Future[Array[Byte]] = Future(Files.readAllBytes(directory.resolve(name)))
-
   override def delete(name: String): Future[Unit] = Future(Files.deleteIfExists(directory.resolve(name)): Unit)
 }

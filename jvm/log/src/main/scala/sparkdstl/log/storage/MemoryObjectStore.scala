@@ -19,7 +19,6 @@ final class MemoryObjectStore extends ObjectStore {
   private val contents = new ConcurrentHashMap[Path, Array[Byte]]
 
   override def replacesAtomically: Boolean = true
-
   override def deletionPageSize: Int = Int.MaxValue
 
   override def begin[A](operation: StorageOperation[A]): Attempt[A] =

@@ -33,7 +33,6 @@ final class ThreadedObjectStore(
   private val underWay = mutable.Map.empty[Any, Vector[WorkerThreads#Work[_]]]
 
   override def replacesAtomically: Boolean = storage.replacesAtomically
-
   override def deletionPageSize: Int = storage.deletionPageSize
 
   override def begin[A](operation: StorageOperation[A]): Attempt[A] = attempt(operation)(storage.perform(operation))

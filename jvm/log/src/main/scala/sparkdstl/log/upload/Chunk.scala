@@ -22,10 +22,7 @@ trait PendingChunk {
    */
   def location: Future[SegmentPart]
 
-  /**
-   * Discards the chunk. A waiting chunk is not uploaded, and a file without wanted chunks is deleted after its upload. Further
-   * calls have no effect.
-   */
+  /** Discards the chunk: it is not uploaded, or its file is deleted unless other chunks are wanted. Idempotent. */
   def discard(): Unit
 }
 

@@ -50,10 +50,7 @@ final class LogUploader(
   private var uploadsUnderWay = 0
   private var closed = false
 
-  /**
-   * Adds a chunk. Completes when there is memory for it; the caller may then discard it. Fails with [[UploaderClosed]] without
-   * adding the chunk.
-   */
+  /** Adds a chunk when there is memory for it; then the caller may discard it. Fails with [[UploaderClosed]]. */
   def put(chunk: Chunk): Future[PendingChunk] = {
     val begunNanos = runtime.timer.nowNanos
     val acquisition = budget.acquire(chunk.size.toLong)

@@ -93,10 +93,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
     private[MemoryBudget] val promise = Promise[Unit]()
     def granted: Future[Unit] = promise.future
 
-    /**
-     * Cancels the request unless it was granted, and returns whether it did; then [[granted]] fails with a
-     * `CancellationException`.
-     */
+    /** Cancels the request unless it was granted, and returns whether it did; then [[granted]] fails. */
     def cancel(): Boolean = {
       val waited = MemoryBudget.this.synchronized(waiting.remove(this))
       if (waited) {

@@ -68,8 +68,8 @@ final class RunWorker(
     synchronized(opening).flatMap(_.value).exists(_.toOption.exists(_.isInstanceOf[FromDriver.Opened]))
 
   /**
-   * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files. The
-   * tasks of all `partitions` of the stage share the limit of inline bytes.
+   * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files. All
+   * `partitions` of the stage share the limit of inline bytes.
    */
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
     case FromDriver.Opened(_, epoch, inlineShare) =>

@@ -49,12 +49,7 @@ final class TaskWriter private[worker] (
   private var asked = false
   private var timeouts = 0
 
-  /**
-   * Begins a segment.
-   *
-   * @param base the task attempt whose commit produced the local state before the changes; None if it was read from storage
-   * @throws IllegalStateException when the task has been sealed or given up
-   */
+  /** Begins a segment; [[SealedSegment]] explains `base`. Throws an `IllegalStateException` after [[seal]] or [[giveUp]]. */
   def segment(key: SegmentKey, base: Option[Long]): SegmentWriter = synchronized {
     if (state != Open)
       throw new IllegalStateException(s"task attempt $attempt takes no more segments: ${key.relativePath}")
@@ -63,10 +58,7 @@ final class TaskWriter private[worker] (
     writer
   }
 
-  /**
-   * Completes a segment with its last bytes; [[seal]] includes it. Throws an IllegalStateException if the task was sealed
-   * without it.
-   */
+  /** Completes a segment with its last bytes. Throws an `IllegalStateException` if the task was sealed without it. */
   def end(segment: SegmentWriter, rest: Array[Byte]): Unit = synchronized {
     if (!writing.remove(segment))
       throw new IllegalStateException(s"task attempt $attempt has ended without ${segment.key.relativePath}")

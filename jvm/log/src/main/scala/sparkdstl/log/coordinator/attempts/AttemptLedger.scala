@@ -30,10 +30,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private var committedAttempts = Set.empty[Long]
   private var committedBatch = -1L
 
-  /**
-   * Takes an attempt's seal, and as many of its carried snapshots as fit: a batch has at most `carriedLimit` inline bytes of
-   * them.
-   */
+  /** Takes an attempt's seal, and its carried snapshots up to `carriedLimit` inline bytes in a batch. */
   def seal(executor: String, seal: ToDriver.Seal, carriedLimit: Long): FromDriver = synchronized {
     val known = batches.get(seal.batch).flatMap(_.attempts.get(seal.attempt))
     // If a segment was written twice, the last one counts.
@@ -285,7 +282,6 @@ private[coordinator] object AttemptLedger {
     var carriedBytes = 0L
 
     def segments: Iterator[HeldSegment] = attempts.valuesIterator.flatMap(_.segments.valuesIterator)
-
     def carried: Iterator[SealedSegment] = attempts.valuesIterator.flatMap(_.carried.valuesIterator).flatten
 
     def files: Iterator[String] =

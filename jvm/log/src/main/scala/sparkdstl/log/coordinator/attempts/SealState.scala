@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.coordinator.attempts
 
-/**
- * The state of a segment sealed by a task attempt. Every transition goes through [[SealState.next]], which refuses illegal
- * ones.
- */
+/** The state of a sealed segment. Every transition goes through [[SealState.next]], which refuses illegal ones. */
 private[coordinator] sealed abstract class SealState(val name: String)
 
 private[coordinator] object SealState {

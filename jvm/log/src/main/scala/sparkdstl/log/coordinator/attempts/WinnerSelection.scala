@@ -8,10 +8,7 @@ private[coordinator] final case class Candidate(attempt: Long, segments: Vector[
   def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
 }
 
-/**
- * The attempts of which one counts for a store, or for one segment of it; the last is preferred. A settled choice stays
- * settled.
- */
+/** The attempts of which one counts for a store or a segment; the last is preferred. A settled choice stays settled. */
 private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
 
   /** The attempt that counts: the last one whose segments are all durable. */

@@ -27,7 +27,6 @@ private[coordinator] final class FileNames private (
 ) {
 
   def isNamed(file: String): Boolean = namers.contains(file)
-
   def isNamedByEntry(file: String): Boolean = namers.get(file).exists(_.exists(_.isInstanceOf[Namer.Entry]))
   def of(by: Namer): Set[String] = names.getOrElse(by, Set.empty)
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.coordinator.view
 
-/**
- * The next steps of retention: entries to delete, the oldest first; and those that must be read before anything can be
- * deleted.
- */
+/** The next steps of retention: entries to delete, the oldest first, and entries that must be read before. */
 private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: Vector[Long]) {
   def isEmpty: Boolean = delete.isEmpty && read.isEmpty
 }
