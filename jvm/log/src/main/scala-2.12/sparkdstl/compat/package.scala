@@ -3,7 +3,7 @@ package sparkdstl
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, ExecutionContextExecutor}
-import scala.util.{Random, Try}
+import scala.util.Try
 import scala.util.control.NonFatal
 import scala.util.matching.Regex
 
@@ -53,15 +53,6 @@ package object compat {
 
   implicit final class RegexOps(private val regex: Regex) extends AnyVal {
     def matches(text: CharSequence): Boolean = regex.pattern.matcher(text).matches
-  }
-
-  implicit final class RandomOps(private val random: Random) extends AnyVal {
-
-    def nextBytes(count: Int): Array[Byte] = {
-      val bytes = new Array[Byte](count)
-      random.nextBytes(bytes)
-      bytes
-    }
   }
 
   implicit final class ParsedStringOps(private val text: String) extends AnyVal {

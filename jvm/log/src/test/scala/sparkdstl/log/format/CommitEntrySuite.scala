@@ -112,7 +112,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("Spark reads its lines at any length and before any bytes") {
     val lengths = (30 to 300 by 5) ++ edges ++ Seq.fill(60)(300 + random.nextInt(200000))
-    val tails = Vector.fill(8)(random.nextBytes(300000))
+    val tails = Vector.fill(8)(randomBytes(random, 300000))
     lengths.distinct.foreach { length =>
       val text = "{" + "x" * (length - 2) + "}"
       val segment = CommittedSegment(key(), 5, Vector(Left(tails(random.nextInt(tails.size)))))
@@ -125,7 +125,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("Spark reads its lines when they are not ASCII") {
-    val tail = random.nextBytes(300000)
+    val tail = randomBytes(random, 300000)
     for (length <- edges.filter(_ % 8 == 2)) {
       val text = "{" + Seq("é", "☃", "😀")(length % 3) * (length / 2) + "}"
       val content = encodeAfter(s"v2\n$text", CommittedSegment(key(), 5, Vector(Left(tail))))
@@ -158,7 +158,7 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("an entry of the log that is cut off anywhere behind its second line is damaged") {
-    val content = encode(someSegment, CommittedSegment(key(partition = 1), 6, Vector(Left(random.nextBytes(500)))))
+    val content = encode(someSegment, CommittedSegment(key(partition = 1), 6, Vector(Left(randomBytes(random, 500)))))
     for (length <- spark.length + 2 until content.length)
       withClue(s"the first $length bytes: ") {
         intercept[DamagedLogException](CommitEntry.inspect(file, whole(content.take(length))))

@@ -4,6 +4,8 @@ package sparkdstl.log.format
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
 import java.util.UUID
 
+import scala.util.Random
+
 import org.apache.hadoop.fs.Path
 import org.scalacheck.Gen
 
@@ -23,6 +25,12 @@ object FormatSamples {
   val dataPath: String = LogLayout.dataFile(3, someRun, "1", 0, "a")
 
   def ascii(text: String): Array[Byte] = text.getBytes(US_ASCII)
+
+  def randomBytes(random: Random, count: Int): Array[Byte] = {
+    val bytes = new Array[Byte](count)
+    random.nextBytes(bytes)
+    bytes
+  }
 
   def whole(content: Array[Byte]): ObjectTail = ObjectTail(content, content.length.toLong)
 

@@ -154,7 +154,7 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     def length(stores: Int): Int = {
       val log = new LogFileWriter(LogFileKind.Entry)
       val entries = (0 until stores).map { partition =>
-        val bytes = random.nextBytes(400 + random.nextInt(3000))
+        val bytes = randomBytes(random, 400 + random.nextInt(3000))
         SegmentEntry(key(partition = partition), 5000L + random.nextInt(64), Vector(log.append(key(partition), bytes)))
       }
       log.finish(entryIndex(entries: _*)).parts.takeRight(2).head.length
