@@ -67,7 +67,7 @@ object CommitEntry {
     }
 
   /**
-   * Reads the index from the entry's end. Fails if it is damaged, of another batch than its name says, or of a later format.
+   * Reads the index from the entry's end. Fails if it is damaged, not of the batch in its name, or of a later format.
    */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)
@@ -95,7 +95,7 @@ object CommitEntry {
       throw LogErrors.damaged(
         entry,
         offset,
-        s"it is not the object its name says, but the entry of batch ${index.batch.getOrElse("none")}"
+        s"it is the entry of batch ${index.batch.getOrElse("none")}, not of the batch in its name"
       )
 }
 

@@ -45,7 +45,7 @@ private[request] object AttemptState {
 /** The phase of a request. Every transition goes through [[next]], which refuses illegal ones. */
 private[request] sealed abstract class RequestPhase(val name: String) {
 
-  /** @throws IllegalStateException if a request in this phase cannot come to `to` */
+  /** @throws IllegalStateException if a request in this phase cannot become `to` */
   def next(to: RequestPhase): RequestPhase =
     if (this != RequestPhase.Decided && to != RequestPhase.Trying) to
     else throw new IllegalStateException(s"a request that is $name cannot become ${to.name}")

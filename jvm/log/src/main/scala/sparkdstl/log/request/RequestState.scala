@@ -47,7 +47,7 @@ private[request] final case class RequestState(
   /** Begins an attempt. If the maximum is running, the oldest is aborted. Without `hedgeMillis` no hedge follows. */
   def begin(reason: AttemptReason, nowNanos: Long, hedgeMillis: Option[Long]): RequestState = {
     if (phase != RequestPhase.Trying || !mayRepeat)
-      throw new IllegalStateException(s"no attempt may begin beside ${attempts.map(_.state.name)} when ${phase.name}")
+      throw new IllegalStateException(s"no attempt may begin after ${attempts.map(_.state.name)} when ${phase.name}")
     copy(
       attempts = oldestToAbort.fold(attempts)(changed(_)(_.aborted(nowNanos))) :+ RequestAttempt(reason, nowNanos),
       timeoutNanos = hedgeMillis.filter(_ => kind.concurrent).map(nowNanos + _ * 1000000),

@@ -96,7 +96,7 @@ private[coordinator] final class OrphanSweep(
 
   /**
    * The data files that the entries on storage name; `known` are those of entries that were read before. If an entry in the
-   * list is gone when it is read, another run may have deleted it while this one was paused, and may name its files in newer
+   * list does not exist any more, another run may have deleted it while this one was paused, and may name its files in newer
    * entries. So the entries are listed again, until all those in one list have been read.
    */
   private def namedFiles(known: Map[Long, Set[String]] = Map.empty): Future[Set[String]] =
