@@ -133,11 +133,4 @@ class RetentionRoundsSuite extends AnyFunSuite {
     purger.join(10000)
     assert(problem.isEmpty && run.isAtWork && run.lastCommitted == numbers.last)
   })
-
-  test("an entry without segments is deleted on request if no store is in the log")(new RunFixture {
-    (0L to 2L).foreach(batch => writeEntry(batch, otherRun, 1, None))
-    val run = begin()
-    result(run.deleteEntry(1))
-    assert(batches == Seq(0, 2))
-  })
 }

@@ -26,22 +26,6 @@ class LogFileSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a data file under another file's name is damaged") {
-    val content = small.others(dataPath)
-    val other = LogLayout.dataFile(3, someRun, "1", 1, "a")
-    val error = intercept[DamagedLogException](readData(content, other))
-    assert(error.getMessage.contains(dataPath))
-  }
-
-  test("a data file's tail requests exactly the part that holds its index") {
-    val content = small.others(dataPath)
-    def read(size: Int) =
-      DataFileReader.read(file, dataPath, ObjectTail(content.takeRight(size), content.length.toLong))
-    val needed = read(LogFile.TrailerLength).left.toOption.get
-    for (size <- LogFile.TrailerLength to content.length)
-      assert(read(size) == (if (size < needed) Left(needed) else Right(readData(content))))
-  }
-
   test("the same segments can be finished under several names without a copy") {
     val log = new LogFileWriter(LogFileKind.DataFile)
     val bytes = ascii("changes")

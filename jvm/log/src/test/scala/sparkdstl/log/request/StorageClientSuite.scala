@@ -185,13 +185,6 @@ class StorageClientSuite extends AnyFunSuite {
     }
   }
 
-  test("an unanswered replacement is not repeated if storage replaces in two steps")(new Fixture(atomic = false) {
-    store.script("replace", Fail(new IOException("reset")))
-    assert(unknown(storage.run(Replace(path, ours), 5000)).getMessage.contains("reset"))
-    timer.advance(100000)
-    assert(store.count("replace") == 1)
-  })
-
   test("each page of a deletion is retried separately")(new Fixture {
     val paths = putMany(6)
     store.deletionPageSize = 1
@@ -202,6 +195,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.count("delete") == 6 && left.size == 1)
     timer.advance(2000)
     assert(outcome(deletion) == Outcome.Done(()) && store.count("delete") == 7)
+    assert(outcome(storage.delete(Nil, 1000)) == Outcome.Done(()))
   })
 
   test("a deletion tries all pages, and an unknown page outweighs a failed one")(new Fixture {
@@ -213,17 +207,6 @@ class StorageClientSuite extends AnyFunSuite {
     timer.advance(5000)
     assert(unknown(deletion).getMessage.contains("/many/3"))
     assert(left == Seq("1", "3"))
-  })
-
-  test("a deletion is retried after an error and after a timeout")(new Fixture {
-    put("x")
-    store.script("delete", Fail(), new Hang)
-    val deletion = storage.delete(Seq(path), 60000)
-    timer.advance(500)
-    timer.advance(1000)
-    assert(outcome(deletion) == Outcome.Done(()))
-    assert(outcome(storage.run(Read(path, 10), 1000)) == Outcome.Done(None))
-    assert(outcome(storage.delete(Nil, 1000)) == Outcome.Done(()) && store.count("delete") == 3)
   })
 
   test("a request begins after its pause with its full timeout, and fails with a failed pause")(new Fixture {
@@ -251,22 +234,5 @@ class StorageClientSuite extends AnyFunSuite {
     for (read <- Seq(storage.run(Read(path, 5), 1000), storage.run(ReadRange(path, 3, 4), 1000)))
       assert(outcome(read).isInstanceOf[Outcome.Failed])
     assert(timer.pending == 0)
-  })
-
-  test("every read is retried after an error and after a timeout")(new Fixture {
-    put("content")
-    val operations = Seq("read", "readTail", "readRange", "list", "listRecursively", "listUnpublished")
-    operations.foreach(store.script(_, Fail(), new Hang))
-    val reads = Seq(
-      storage.run(Read(path, 10), 60000),
-      storage.run(ReadTail(path, 10), 60000),
-      storage.run(ReadRange(path, 0, 7), 60000),
-      storage.run(ListObjects(path.getParent), 60000),
-      storage.run(ListRecursively(path.getParent), 60000),
-      storage.run(ListUnpublished(path.getParent), 60000)
-    )
-    timer.advance(500)
-    timer.advance(1000)
-    reads.foreach(read => assert(outcome(read).isInstanceOf[Outcome.Done[_]]))
   })
 }

@@ -12,7 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
 import sparkdstl.log.runtime.ManualExecutor
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Put}
+import sparkdstl.log.storage.StorageOperation.ListObjects
 
 class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectStoreBehaviour {
   private implicit val signaler: Signaler = ThreadSignaler
@@ -100,13 +100,5 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     assert(executor.pending == 23)
     attempts.foreach(_.cancel())
     assert(executor.pending == 24 && !other.result.isCompleted)
-  }
-
-  test("an attempt whose task the executor refuses certainly has no effect") {
-    val executor = new ManualExecutor
-    executor.shutdown()
-    val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)
-    val error = intercept[AttemptNotMade](get(store.begin(Put(new Path("/x"), Payload(bytes("x"))))))
-    assert(StorageErrors.isDefinite(error) && store.busyThreads == 0)
   }
 }

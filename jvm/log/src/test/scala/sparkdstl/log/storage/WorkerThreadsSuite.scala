@@ -96,13 +96,4 @@ class WorkerThreadsSuite extends AnyFunSuite {
     workers.ensureAtLeast(1)
     assert(threads.pending == 2)
   })
-
-  test("closing fails waiting work and refuses new work")(new Fixture(1) {
-    val running = workers.submit(() => ())
-    val waiting = workers.submit(() => ())
-    workers.close()
-    val late = workers.submit(() => ())
-    assert(threads.pending == 1 && !running.result.isCompleted)
-    Seq(waiting, late).foreach(work => assert(work.result.value.get.isFailure))
-  })
 }

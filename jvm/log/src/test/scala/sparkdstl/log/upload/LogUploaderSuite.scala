@@ -83,14 +83,6 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.inUse == 0)
   })
 
-  test("a put that waits for memory uploads the chunks of its own group")(new UploaderFixture(maxInFlight = 100) {
-    val one = put("a", 80)
-    val two = put("b", 80)
-    located("a", 80, one)
-    uploader.flush()
-    located("b", 80, two)
-  })
-
   test("a put that waits for memory uploads the chunks of another uploader")(new UploaderFixture(maxInFlight = 100) {
     val other = newUploader("b")
     val one = result(other.put(TestChunk.of("a", 80)))
@@ -258,13 +250,5 @@ class LogUploaderSuite extends AnyFunSuite {
     uploader.flush()
     assert(failure(chunk.location).isInstanceOf[UploaderClosed])
     assert(budget.inUse == 0 && store.asked.isEmpty && timer.pending == 0)
-  })
-
-  test("closed requests fail the uploads under way")(new Hanging {
-    val chunk = put("a")
-    uploader.flush()
-    requests.close()
-    assert(failure(chunk.location).isInstanceOf[UploadFailed])
-    result(uploader.close())
   })
 }

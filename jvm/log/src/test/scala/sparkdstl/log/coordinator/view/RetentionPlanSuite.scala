@@ -26,10 +26,6 @@ class RetentionPlanSuite extends AnyFunSuite {
 
   private def deletable(view: LogView): Seq[Long] = RetentionPlan.of(view, limits).delete
 
-  test("without a snapshot no entry is deleted") {
-    assert(deletable(request(logOf(9), 0L to 7L)).isEmpty)
-  }
-
   test("requested entries below the one that leads to the second newest snapshot are deleted") {
     val view = logOf(7, 1, 3, 5)
     assert(deletable(view).isEmpty, "nothing is requested")
