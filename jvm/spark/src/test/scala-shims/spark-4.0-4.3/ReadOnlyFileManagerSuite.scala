@@ -8,19 +8,21 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.TemporaryDirectory
+
 /** The file manager with which Spark's readers change nothing in a checkpoint. */
 class ReadOnlyFileManagerSuite extends AnyFunSuite {
-  private def store(): LocalPath = {
-    val directory = Files.createTempDirectory("read-only").resolve("state/0/0")
-    Files.createDirectories(directory)
+
+  /** Runs a test with the directory of a store. */
+  private def holds(name: String)(check: LocalPath => Any): Unit = test(name)(TemporaryDirectory.within { root =>
+    val directory = Files.createDirectories(root.toPath.resolve("state/0/0"))
     Files.write(directory.resolve("1.changelog"), "changes".getBytes(StandardCharsets.UTF_8))
-    directory
-  }
+    check(directory)
+  })
 
   private def everything(directory: LocalPath): Seq[String] = directory.toFile.list().sorted.toSeq
 
-  test("a read-only file manager passes no write and no new directory to storage") {
-    val directory = store()
+  holds("a read-only file manager passes no write and no new directory to storage") { directory =>
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
     for (name <- Seq("1.changelog", "2.changelog", "2.zip")) {
@@ -33,8 +35,7 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
     assert(Files.readString(directory.resolve("1.changelog")) == "changes")
   }
 
-  test("a read-only file manager refuses deletions and replacements") {
-    val directory = store()
+  holds("a read-only file manager refuses deletions and replacements") { directory =>
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
     val file = new Path(path, "1.changelog")

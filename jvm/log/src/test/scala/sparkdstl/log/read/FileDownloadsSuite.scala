@@ -2,7 +2,7 @@
 package sparkdstl.log.read
 
 import java.io.FileNotFoundException
-import java.nio.file.Files
+import java.nio.file.{Files, Path => LocalPath}
 
 import scala.concurrent.{Await, ExecutionContext}
 import scala.concurrent.duration._
@@ -18,15 +18,14 @@ import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Put
+import sparkdstl.testing.TemporaryDirectory
 
 class FileDownloadsSuite extends AnyFunSuite with Eventually {
   override implicit val patienceConfig: PatienceConfig = PatienceConfig(Span(20, Seconds), Span(10, Millis))
 
   private val atOnce = 3
-  private val directory = Files.createTempDirectory("dstl-downloads")
-  directory.toFile.deleteOnExit()
 
-  private final class Storage {
+  private final class Storage(directory: LocalPath) {
     val store = new ScriptedStore
     private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
     private val requests = new Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
@@ -38,19 +37,18 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
       wanted(name, length)
     }
 
-    def wanted(name: String, length: Int): Download = {
-      val to = directory.resolve(name)
-      to.toFile.deleteOnExit()
-      downloads.ofFile(path(name), length.toLong, to)
-    }
+    def wanted(name: String, length: Int): Download =
+      downloads.ofFile(path(name), length.toLong, directory.resolve(name))
   }
+
+  private def holds(name: String)(check: Storage => Any): Unit =
+    test(name)(TemporaryDirectory.within(directory => check(new Storage(directory.toPath))))
 
   private def path(name: String): Path = new Path(s"memory:/store/$name")
 
   private def contentOf(length: Int): Array[Byte] = Array.tabulate(length)(_.toByte)
 
-  test("files of any length are downloaded whole and replace existing ones") {
-    val storage = new Storage
+  holds("files of any length are downloaded whole and replace existing ones") { storage =>
     val lengths = Seq(0, 1, 9, 10, 11, 35)
     val files = lengths.map(length => storage.put(s"whole$length", length))
     files.foreach(file => Files.write(file.to, new Array[Byte](100)))
@@ -61,8 +59,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     assert(storage.store.count("readRange") == 1 + 1 + 1 + 2 + 4)
   }
 
-  test("the number of concurrent range requests over all files is bounded") {
-    val storage = new Storage
+  holds("the number of concurrent range requests over all files is bounded") { storage =>
     val files = Seq(storage.put("many1", 25), storage.put("many2", 25))
     val unanswered = Vector.fill(6)(new Hang)
     storage.store.script("readRange", unanswered: _*)
@@ -82,8 +79,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
     files.foreach(file => assert(Files.readAllBytes(file.to).toSeq == contentOf(25).toSeq))
   }
 
-  test("the error about a missing, short or unreadable file names it") {
-    val storage = new Storage
+  holds("the error about a missing, short or unreadable file names it") { storage =>
     assert(intercept[FileNotFoundException](storage.downloads.fetch(Seq(storage.wanted("missing", 5)))).getMessage
       .contains("store/missing"))
     storage.put("shorter", 12): Unit
