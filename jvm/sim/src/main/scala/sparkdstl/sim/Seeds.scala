@@ -63,8 +63,7 @@ object Seeds {
   /**
    * The results of many seeds.
    *
-   * @param reached
-   *   the number of worlds in which each probe fired
+   * @param reached the number of worlds in which each probe fired
    */
   final case class Tally(
       seeds: Long,
@@ -77,8 +76,7 @@ object Seeds {
   /**
    * Runs seeds on several threads: each world runs in one thread, and worlds share nothing.
    *
-   * @param progress
-   *   called on any of the threads with the number of finished worlds and the last result
+   * @param progress called on any of the threads with the number of finished worlds and the last result
    */
   def runMany(from: Long, count: Long, threads: Int, maxFailures: Int)(
       progress: (Long, WorldResult) => Unit

@@ -7,7 +7,7 @@ import sparkdstl.log.coordinator.view.Namer
 object Views {
   private val Looked = 100L
 
-  /** What the view still holds of deleted entries; files that they name are checked for the last entries before `batch` only. */
+  /** Remains of deleted entries in the view. Data files are checked only for the last entries before `batch`. */
   def leftOf(run: RunCoordinator, batch: Long): Vector[String] = {
     val view = run.view
     def isGone(of: Long) = !view.entries.contains(of)
@@ -15,7 +15,7 @@ object Views {
     val named = (math.max(0L, batch - Looked) to batch).filter(of =>
       isGone(of) && view.files.of(Namer.Entry(of)).nonEmpty
     )
-      .map(of => s"commits/$of is gone, and names data files still")
+      .map(of => s"commits/$of is deleted, but still names data files")
     (requested ++ named).map(what => s"run ${run.run}: $what")
   }
 }

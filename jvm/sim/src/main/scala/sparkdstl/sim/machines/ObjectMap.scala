@@ -9,8 +9,7 @@ import sparkdstl.sim.world.Verdict
 /**
  * An object on the one storage that all processes share.
  *
- * @param writer
- *   the process that requested the write
+ * @param writer the process that requested the write
  */
 final case class StoredBytes(bytes: Array[Byte], atNanos: Long, writer: SimProcess, serial: Long)
 

@@ -18,10 +18,8 @@ import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, StorageKind, Verdi
 /**
  * The servers of one storage: they outlive every client, and a request that reached them takes effect even if its client ends.
  *
- * @param latestMillis
- *   the time after which no request takes effect any more
- * @param tailLengths
- *   the numbers of bytes that are usually read from the end of an entry
+ * @param latestMillis the time after which no request takes effect any more
+ * @param tailLengths the numbers of bytes that are usually read from the end of an entry
  */
 final class StorageServer(
     val kind: StorageKind,
@@ -55,8 +53,7 @@ final class ServiceUnavailable(what: String) extends IOException(s"$what: slow d
  * answer, be repeated by the client library, or take effect long after its failure, its cancellation, or the end of
  * its process.
  *
- * @param maxAttempts
- *   the number of attempts at one write that may run at a time
+ * @param maxAttempts the number of attempts at one write that may run at a time
  */
 final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: Int, verdict: Verdict)
     extends ObjectStore {

@@ -40,8 +40,7 @@ object Lineage {
 /**
  * A file of a snapshot.
  *
- * @param name
- *   a name that is unique to the content
+ * @param name a name that is unique to the content
  */
 final case class SnapshotPiece(name: String, content: Array[Byte])
 
@@ -89,10 +88,8 @@ object LineageFiles {
 /**
  * The change of one attempt to one store in one batch.
  *
- * @param baseFingerprint
- *   the fingerprint of the state that it was applied to
- * @param baseId
- *   the checkpoint id of that state, in format version 2
+ * @param baseFingerprint the fingerprint of the state that it was applied to
+ * @param baseId the checkpoint id of that state, in format version 2
  * @param needsSnapshot
  *   whether it cannot be replayed, like one that adds a column family: the attempt must make a snapshot as well
  */

@@ -20,16 +20,13 @@ final case class StateName(store: String, version: Long, id: Option[String]) {
 }
 
 /**
- * @param file
- *   the data file that holds it; None if it is inline in the entry
+ * @param file the data file that holds it; None if it is inline in the entry
  */
 final case class StoredPart(file: Option[String], offset: Long, length: Int, crc: Int)
 
 /**
- * @param name
- *   the path of the file that it replaces, relative to the directory of states
- * @param piece
- *   the file's name if it is a file of a snapshot
+ * @param name the path of the file that it replaces, relative to the directory of states
+ * @param piece the file's name if it is a file of a snapshot
  */
 final case class StoredSegment(name: String, store: String, piece: Option[String], parts: Vector[StoredPart])
 
@@ -89,14 +86,14 @@ object LogFormat {
     require(meaning == ((Version, CommitEntry, 0, 0)), s"version, kind and flags are $meaning")
     require(
       logLength <= content.length && indexAt >= HeaderLength && indexAt + stored + TrailerLength == logLength,
-      "the index is not where the trailer says"
+      "the index is not at the trailer's offset"
     )
     val start = content.length - logLength.toInt
     val header = ByteBuffer.wrap(content, start, HeaderLength).slice()
-    require(content.slice(start, start + Header.length).sameElements(Header), "no log begins where the trailer says")
+    require(content.slice(start, start + Header.length).sameElements(Header), "no log begins at the trailer's offset")
     header.position(8)
     val headerMeaning = (header.getShort.toInt, header.getShort.toInt, header.getInt, header.getInt)
-    require(headerMeaning == meaning, "header and trailer disagree")
+    require(headerMeaning == meaning, "header and trailer differ")
     require(crcOf(content.slice(start, start + 20)) == header.getInt, "header")
     val index = content.slice(start + indexAt.toInt, start + indexAt.toInt + stored)
     require(crcOf(index) == crc, "index")

@@ -232,11 +232,11 @@ final class ReferenceModel(
       change.after.isEmpty && purgers(change.writer) && !tools.contains(change.writer) &&
       batch.exists(of => of >= purgedBelow && isCommittedSinceUserActed(of))
     ) {
-      verdict.note(s"a deletion of before takes effect now: $path")
+      verdict.note(s"a deletion that was requested before a rollback takes effect: $path")
       undecidable = true
     }
     if (change.after.isEmpty && replaced.contains(newest) && path.startsWith(Names.State + "/")) {
-      verdict.note(s"a run that began on an entry that is written over deletes what that entry made needless: $path")
+      verdict.note(s"a run that began on a replaced entry deletes a file that the new entry may need: $path")
       undecidable = true
     }
     if (change.after.isEmpty && late.name(path)) {
@@ -360,7 +360,7 @@ final class ReferenceModel(
         else {
           replaced = Some(batch)
           if (batch < newest) {
-            verdict.note("an entry that others are built on is written over")
+            verdict.note("an entry below later ones is replaced")
             undecidable = true
           } else record(batch, intent)
         }
@@ -390,7 +390,7 @@ final class ReferenceModel(
       val change = intent.wins(store).change
       if (change.baseFingerprint != base.fingerprint) {
         if (replaced.nonEmpty) {
-          verdict.note("an entry that was built on is written over, before the one built on it came")
+          verdict.note("an entry is replaced before the entry that is built on it is created")
           undecidable = true
         } else verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
       }

@@ -10,8 +10,7 @@ import sparkdstl.sim.world.{Reach, SimConfig}
  * What storage may hold once a query has committed some batches without faults. Objects that are not needed when this oracle is
  * created must be gone when [[problems]] is called.
  *
- * @param isContended
- *   whether attempts may lose, which gives up snapshots under way
+ * @param isContended whether attempts may lose, which gives up snapshots under way
  * @param lostMessages
  *   whether answers to executors were lost: an executor may not know which uploads are named, and the next run deletes the others
  */

@@ -9,12 +9,9 @@ import sparkdstl.sim.machines.ObjectMap
  * Rebuilds the states of one store from storage alone. It remembers what it has rebuilt, so an instance serves one check, during
  * which storage does not change.
  *
- * @param upTo
- *   the newest batch whose list of snapshots counts
- * @param without
- *   a snapshot that is ignored
- * @param isDamaged
- *   whether objects are damaged: a damaged snapshot is then replaced by a replay
+ * @param upTo the newest batch whose list of snapshots counts
+ * @param without a snapshot that is ignored
+ * @param isDamaged whether objects are damaged: a damaged snapshot is then replaced by a replay
  */
 private[model] final class StateRebuilder(
     val store: String,

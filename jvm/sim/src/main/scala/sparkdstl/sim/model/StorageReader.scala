@@ -31,8 +31,7 @@ object Lookup {
 /**
  * A snapshot in the log.
  *
- * @param pieces
- *   for each of its files, in order, the paths of the data files that hold it
+ * @param pieces for each of its files, in order, the paths of the data files that hold it
  */
 final case class StandingSnapshot(state: StateName, pieces: Vector[Set[String]])
 
@@ -234,10 +233,8 @@ private object StorageReader {
   final case class Broken(why: String) extends Entry
 
   /**
-   * @param segments
-   *   by their names
-   * @param pieces
-   *   the files of snapshots by store and name
+   * @param segments by their names
+   * @param pieces the files of snapshots by store and name
    */
   final case class Logged(
       segments: Map[String, StoredSegment],

@@ -46,10 +46,8 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   /**
    * Starts a run; the future fails with the reason of its end.
    *
-   * @param batches
-   *   the number of batches after which it ends
-   * @param lingerMillis
-   *   the time between its last batch and its end
+   * @param batches the number of batches after which it ends
+   * @param lingerMillis the time between its last batch and its end
    */
   def startQuery(batches: Option[Int], lingerMillis: Double = 0): Future[Unit] = {
     while (executors.size < config.executors) addExecutor()

@@ -17,8 +17,7 @@ import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, SimConfig, Verdict
 /**
  * One attempt at a task.
  *
- * @param baseIds
- *   the checkpoint ids of the base states by store; empty in format version 1
+ * @param baseIds the checkpoint ids of the base states by store; empty in format version 1
  */
 final case class TaskAttempt(attempt: Long, batch: Long, partition: Int, run: UUID, baseIds: Map[String, String])
 

@@ -23,8 +23,7 @@ final class QueryFinished extends RuntimeException("the query has finished")
 /**
  * One run of the query: Spark's side of the protocol on the driver, batch after batch.
  *
- * @param batchesToRun
- *   the number of batches after which it ends, as with `availableNow`; None if it runs until it is stopped
+ * @param batchesToRun the number of batches after which it ends, as with `availableNow`; None if it runs until it is stopped
  */
 final class SparkQuery(
     val name: String,

@@ -14,12 +14,9 @@ import sparkdstl.sim.wiring.ExecutorLog
 /**
  * A state that was read from storage.
  *
- * @param from
- *   the version of the snapshot that the replay began with; 0 if there was none
- * @param bytes
- *   the size of that snapshot
- * @param epoch
- *   the epoch of the run whose entry holds the snapshot; 0 if none does
+ * @param from the version of the snapshot that the replay began with; 0 if there was none
+ * @param bytes the size of that snapshot
+ * @param epoch the epoch of the run whose entry holds the snapshot; 0 if none does
  */
 final case class LoadedState(lineage: Lineage, from: Long, bytes: Long, epoch: Long, replayedBytes: Long)
 
@@ -70,7 +67,7 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
 
   private def fromLog(place: SnapshotPlace): Future[LoadedState] =
     log.reader.held(LocalStore.key(directory, place.version, place.id, SegmentKind.Snapshot), place.batch).flatMap {
-      case None => Future.failed(new IOException(s"snapshot ${place.version} of $directory is in the log no more"))
+      case None => Future.failed(new IOException(s"snapshot ${place.version} of $directory is no longer in the log"))
       case Some(zip) =>
         if (place.batch >= place.version) reach.met("snapshot-loaded-from-a-later-entry")
         fromZip(place.version, zip)

@@ -73,8 +73,7 @@ final class DriverLog(
   /**
    * Closes `commits/<batch>`. Fails when Spark's stream would throw.
    *
-   * @param reported
-   *   the attempts whose results Spark has taken for the batch, in that order
+   * @param reported the attempts whose results Spark has taken for the batch, in that order
    */
   def commit(batch: Long, sparkContent: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val begun = coordinator.get

@@ -4,8 +4,7 @@ package sparkdstl.sim.world
 /**
  * The kinds of faults. `rate` is the probability per occasion in a wild world.
  *
- * @param rate
- *   the probability per request, message, task or tick of the director
+ * @param rate the probability per request, message, task or tick of the director
  */
 sealed abstract class FaultKind(val rate: Double) extends Product with Serializable
 

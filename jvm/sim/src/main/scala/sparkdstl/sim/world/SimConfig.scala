@@ -29,14 +29,10 @@ object StorageKind {
 /**
  * The configuration of one world, drawn from its seed.
  *
- * @param firstBatch
- *   the first batch with the log; stock Spark has written the batches before it
- * @param batches
- *   the number of batches that are committed before the faults end
- * @param shortRuns
- *   whether the query commits one or two batches per run
- * @param logsSnapshots
- *   whether snapshots are in the log; if not they are files, as with stock Spark's provider name
+ * @param firstBatch the first batch with the log; stock Spark has written the batches before it
+ * @param batches the number of batches that are committed before the faults end
+ * @param shortRuns whether the query commits one or two batches per run
+ * @param logsSnapshots whether snapshots are in the log; if not they are files, as with stock Spark's provider name
  */
 final case class SimConfig(
     seed: Long,

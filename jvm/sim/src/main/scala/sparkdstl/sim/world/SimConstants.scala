@@ -10,16 +10,11 @@ import sparkdstl.log.coordinator.view.RetentionLimits
  * Sizes, times and limits of the protocol in one world. They are small, so that small states and a dozen batches
  * reach the same branches as large ones.
  *
- * @param inlineBudget
- *   the bytes of small segments that a driver holds
- * @param minDeltas
- *   the number of versions from one snapshot to the next, unless the interval is over
- * @param fetchLength
- *   the number of bytes of an entry that an executor fetches first
- * @param cacheBytes
- *   the size of the cache of entries in memory
- * @param zipBytes
- *   the minimal size of a snapshot's zip
+ * @param inlineBudget the bytes of small segments that a driver holds
+ * @param minDeltas the number of versions from one snapshot to the next, unless the interval is over
+ * @param fetchLength the number of bytes of an entry that an executor fetches first
+ * @param cacheBytes the size of the cache of entries in memory
+ * @param zipBytes the minimal size of a snapshot's zip
  */
 final case class SimConstants(
     options: LogOptions,
