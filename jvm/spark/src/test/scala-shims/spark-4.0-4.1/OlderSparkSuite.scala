@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Operator}
 import org.apache.spark.sql.streaming.OutputMode
 
 /** Features that Spark before 4.2 lacks, and behaviour that differs. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
@@ -11,6 +11,7 @@ import org.apache.hadoop.security.AccessControlException
 import org.scalatest.Assertion
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /**
  * A checkpoint whose empty directories are gone, as after a copy by a tool that copies objects. The log leaves the

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.CurrentBatch
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout}

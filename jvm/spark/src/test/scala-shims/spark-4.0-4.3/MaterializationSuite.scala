@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.nio.file.Files
 
@@ -12,6 +12,7 @@ import sparkdstl.log.format.{LogFileIndex, SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.StreamingQuery

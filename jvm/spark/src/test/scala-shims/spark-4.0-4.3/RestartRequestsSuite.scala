@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.nio.file.Files
 
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.{CountingFileSystem, Operation}
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, Patience, QuerySuite, StateStores}
 
 /** Counts the requests to storage by the first batch after a restart. */
 class RestartRequestsSuite extends QuerySuite with Patience {

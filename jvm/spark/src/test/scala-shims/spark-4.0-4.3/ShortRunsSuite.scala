@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import scala.annotation.nowarn
 
 import sparkdstl.log.format.SegmentKind
 
 import org.apache.spark.sql.Row
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite, SparkFacts, StateStores}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, Trigger}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
@@ -11,6 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.TemporaryDirectory
 
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.files.StoreLoad
 import org.apache.spark.sql.execution.streaming.state.dstl.store.SnapshotFiles
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Path => LocalPath}
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Joins, Operator, SparkFacts}
 
 /** State in the log is read by Spark's state data sources as stock Spark's state is. */
 class StateReadingSuite extends ComparisonSuite {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import scala.reflect.runtime.universe.TypeTag
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.streaming._
 
 /**

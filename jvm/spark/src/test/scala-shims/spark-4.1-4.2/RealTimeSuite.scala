@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 /** Before 4.3 Spark refuses stateful operators in real-time mode. */
 class RealTimeSuite extends RealTimeBehaviour {

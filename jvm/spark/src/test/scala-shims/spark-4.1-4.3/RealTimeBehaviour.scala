@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import java.nio.file.{Path => LocalPath}
 
@@ -9,6 +9,8 @@ import sparkdstl.testing.CountingFileSystem
 
 import org.apache.spark.sql.{ForeachWriter, Row}
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Event, LoggedBatches}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.RequestCountSuite
 import org.apache.spark.sql.streaming.OutputMode
 
 /** Real-time mode has the same results as with stock Spark, in lines that have it for stateful queries. */

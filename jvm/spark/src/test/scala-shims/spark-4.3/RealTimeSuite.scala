@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 /** Spark 4.3 runs the stages of a stateful query at the same time, and accepts only its own provider's name. */
 class RealTimeSuite extends RealTimeBehaviour {

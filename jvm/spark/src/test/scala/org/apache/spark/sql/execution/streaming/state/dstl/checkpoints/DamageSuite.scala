@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite}
 
 /** Stored objects that are damaged, missing or foreign: the error names each first, and a restart loses nothing. */
 class DamageSuite extends QuerySuite {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.net.URI
 import java.nio.file.{Files, Paths}
 
 import sparkdstl.testing.FaultyFileSystem
+
+import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
 
 /** The errors of a query with a wrong configuration. */
 class ConfigurationSuite extends QuerySuite {

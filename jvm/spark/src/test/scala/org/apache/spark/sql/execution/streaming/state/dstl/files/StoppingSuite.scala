@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Event, Operator, Patience, Warnings}
 
 /** A query that is stopped in the middle of a batch logs no error, and continues after its restart. */
 class StoppingSuite extends ComparisonSuite with Patience {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.Files
+
+import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /**
  * Checkpoints that queries continue with stock Spark and with the log in turn, for operators with one and with several stores, and

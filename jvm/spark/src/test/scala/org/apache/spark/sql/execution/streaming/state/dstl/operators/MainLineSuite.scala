@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite}
 
 /** A stateful query with its state in the log, from the first batch to recovery. */
 class MainLineSuite extends QuerySuite {

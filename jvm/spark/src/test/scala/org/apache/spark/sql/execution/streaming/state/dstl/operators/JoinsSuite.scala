@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Joins, Operator, SparkFacts}
 
 /** Stream-stream joins of every kind in every state format have the same results as with stock Spark, across a restart. */
 class JoinsSuite extends ComparisonSuite {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.nio.file.Files
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.GatedFileSystem
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Operator, Patience}
 
 /** Storage that answers no request for some time: the batch waits, and then completes. */
 class StallSuite extends ComparisonSuite with Patience {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
@@ -9,6 +9,8 @@ import java.util.UUID
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.LogLayout
 import sparkdstl.testing.FaultyFileSystem
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, LoggedBatches, Operator}
 
 /** Files that only one driver may create: a driver that finds another driver's file fails with that driver's run and host. */
 class ConflictsSuite extends ComparisonSuite {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.metrics
 
 import java.nio.file.{Files, Path}
 
@@ -9,6 +9,7 @@ import com.codahale.metrics.Gauge
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.source.Source
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Operator}
 
 /** The log's metrics in Spark's metrics system. */
 class MetricsSuite extends ComparisonSuite {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.{CountingFileSystem, LocalFiles}
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, LoggedBatches, Operator}
 
 /** Checkpoints that are moved or copied, or have their log on another storage. */
 class MovedCheckpointSuite extends ComparisonSuite {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Event, Inputs, Joins, Operator}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.streaming.state.dstl.{QuerySuite, StoredStates}
 import org.apache.spark.sql.streaming.OutputMode
 
 /** One process runs many stateful queries, whose stores stay loaded. */

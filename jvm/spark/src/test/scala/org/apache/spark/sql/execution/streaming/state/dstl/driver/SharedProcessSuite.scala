@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.nio.file.{Path => LocalPath}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -8,6 +8,7 @@ import scala.jdk.CollectionConverters._
 
 import sparkdstl.testing.LocalFiles
 
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.StreamingQuery
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
@@ -13,6 +13,7 @@ import sparkdstl.log.format.SegmentKind
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.api.plugin.{DriverPlugin, ExecutorPlugin, PluginContext, SparkPlugin}
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.functions.{expr, udf}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.streaming.StreamingQueryException
 
 import sparkdstl.testing.LookingFirstFileSystem

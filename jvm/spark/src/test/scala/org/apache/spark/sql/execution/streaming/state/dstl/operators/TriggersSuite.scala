@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import java.nio.file.{Path => LocalPath}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -8,6 +8,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.runtime.AsyncProgressTrackingMicroBatchExecution
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Event, Inputs, Operator}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.Trigger
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenQuery, StreamThread}
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl
+package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
 import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /** After the deletion of commit entries a query continues as with stock Spark. */
 class RollbackSuite extends ComparisonSuite {
