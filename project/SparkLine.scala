@@ -36,10 +36,11 @@ final case class SparkLine(
 
   /**
    * The folders with code for this line below `src/main` or `src/test`. Their names are closed ranges of lines: `spark-4.3`,
-   * `spark-4.0-4.2`. `scala-shims` adapts to differences between lines, and `scala-tools` serves commands that inspect checkpoints.
+   * `spark-4.0-4.2`. `scala-shims` adapts to differences between lines, `scala-lines` contains what only some lines have, and
+   * `scala-tools` serves commands that inspect checkpoints.
    */
   def directories(base: File, tree: String): Seq[File] = for {
-    kind <- Seq("scala-shims", "scala-tools")
+    kind <- Seq("scala-lines", "scala-shims", "scala-tools")
     folder <- IO.listFiles(base / "src" / tree / kind).toSeq.sortBy(_.getName)
     range = folder.getName.stripPrefix("spark-").split('-').map(SparkLine.order)
     if Ordering[(Int, Int)].gteq(order, range.head) && Ordering[(Int, Int)].lteq(order, range.last)

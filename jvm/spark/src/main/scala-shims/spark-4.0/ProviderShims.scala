@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.execution.streaming.state._
 
 /** The methods by which Spark's provider of RocksDB stores creates their databases. */
-private[dstl] abstract class ProviderShims extends LazyDatabase {
+private[dstl] abstract class ProviderShims extends LazyDatabaseShims {
 
   /** Makes the store's database. */
   protected def newRocksDB(of: RocksDBArguments): RocksDB

@@ -18,7 +18,7 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.useColumnFamilies,
       of.enableStateStoreCheckpointIds,
       of.partitionId
-    ) with RocksDBHooks with KeptCommit {
+    ) with RocksDBHooks with KeptCommitShims {
 
   // Replaces Spark's own, which no load has used yet.
   override private[spark] val fileManager: RocksDBFileManager =

@@ -226,7 +226,7 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
     /** Empty if the state is not readable. */
     def readState(options: Map[String, String]): Seq[String] =
       if (!isReadable) Nil
-      else StoredStates.read(session, location, options)
+      else StoredStateShims.read(session, location, options)
   }
 
   protected def execution(query: StreamingQuery): MicroBatchExecution =

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.state.dstl.{QuerySuite, StoredStates}
+import org.apache.spark.sql.execution.streaming.state.dstl.{QuerySuite, StoredStateShims}
 import org.apache.spark.sql.streaming.OutputMode
 
 /** One process runs many stateful queries, whose stores stay loaded. */
@@ -39,7 +39,7 @@ class ManyQueriesSuite extends QuerySuite {
     val states = new ConcurrentLinkedQueue[Seq[String]]
     run(0, batches = 1) { rows =>
       rows.count(): Unit
-      (1 to queries).foreach(number => states.add(StoredStates.read(rows.sparkSession, checkpoint(number), Map.empty)))
+      (1 to queries).foreach(number => states.add(StoredStateShims.read(rows.sparkSession, checkpoint(number), Map.empty)))
     }
     assert(states.size == queries && states.asScala.forall(_.size == 1))
   }

@@ -22,7 +22,7 @@ class SharedProcessSuite extends ComparisonSuite {
   }
 
   private def state(session: SparkSession, at: LocalPath): Seq[String] =
-    StoredStates.read(session, at.toString, Map.empty)
+    StoredStateShims.read(session, at.toString, Map.empty)
 
   for (version <- SparkFacts.ReadableFormats)
     test(
@@ -68,7 +68,7 @@ class SharedProcessSuite extends ComparisonSuite {
       assert(read.output == expected.batches)
       val ids = expected.batches.keySet.toSeq.sorted
       val states = ids.map { batch =>
-        StoredStates.read(read.session, read.checkpoint.toString, Map("batchId" -> batch.toString))
+        StoredStateShims.read(read.session, read.checkpoint.toString, Map("batchId" -> batch.toString))
       }
       assert(Seq(states.last) == expected.state)
       // The reader has the same input, so its own state is the other's, one batch behind.

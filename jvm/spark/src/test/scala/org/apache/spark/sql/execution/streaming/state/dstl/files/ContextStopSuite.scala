@@ -9,7 +9,7 @@ import sparkdstl.testing.GatedFileSystem
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite, SparkFacts, StoredStates}
+import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite, SparkFacts, StoredStateShims}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
 
@@ -164,7 +164,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     counting.query.processAllAvailable()
     counting.query.stop()
     GatedFileSystem.shutAt("/commits/0$".r)
-    val reading = Future(StoredStates.read(spark, s"gated://$checkpoint", Map.empty))(ExecutionContext.global)
+    val reading = Future(StoredStateShims.read(spark, s"gated://$checkpoint", Map.empty))(ExecutionContext.global)
     awaitStall()
     spark.stop()
     val error = Await.ready(reading, EndsWithinMillis.millis).value.get.failed.get

@@ -29,7 +29,7 @@ private[dstl] final class DstlRocksDB(
     loggingId: String,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
-) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState with KeptCommit {
+) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState with KeptCommitShims {
 
   RocksDBFields.fileManager.set(
     this,

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBStateStor
 import org.apache.spark.util.Utils
 
 /** Spark's provider of RocksDB stores, in lines that create the database in a lazy value and have no method to override. */
-private[dstl] abstract class LazyDatabase extends RocksDBStateStoreProvider {
+private[dstl] abstract class LazyDatabaseShims extends RocksDBStateStoreProvider {
   @volatile private var made: () => RocksDB = () => throw new IllegalStateException("The store is not initialized yet")
 
   // Spark's own is lazy, and only a lazy value can override it.

@@ -80,13 +80,13 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
   for ((what, options) <- Seq("the newest batch" -> Map.empty[String, String], "a batch" -> Map("batchId" -> "0")))
     test(s"a reader of $what finds every partition that the log has, and creates the directories") {
       copied()
-      assert(StoredStates.read(reader(withFileManager), checkpoint.toString, options).size == Keys)
+      assert(StoredStateShims.read(reader(withFileManager), checkpoint.toString, options).size == Keys)
       assert(partitions == all)
     }
 
   test("a reader without the file manager fails, and names the partitions without a directory") {
     copied()
-    val error = messages(intercept[Exception](StoredStates.read(reader(None), checkpoint.toString, Map.empty)))
+    val error = messages(intercept[Exception](StoredStateShims.read(reader(None), checkpoint.toString, Map.empty)))
     assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
     // A second attempt of the task fails as well.
     assert(partitions == Set("0"))
@@ -96,7 +96,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     copied()
     ReadOnlyFileSystem.refuses = true
     val error = messages(intercept[Exception](
-      StoredStates.read(reader(withFileManager), s"readonly://$checkpoint", Map.empty)
+      StoredStateShims.read(reader(withFileManager), s"readonly://$checkpoint", Map.empty)
     ))
     assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
     assert(error.contains(ReadOnlyFileSystem.Refusal), error)
@@ -106,7 +106,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     copied()
     run(2)
     eventually { assert(partitions == all); () }
-    assert(StoredStates.read(reader(None), checkpoint.toString, Map.empty).size == Keys)
+    assert(StoredStateShims.read(reader(None), checkpoint.toString, Map.empty).size == Keys)
   }
 
   test("a start that cannot create the directories commits its batches") {
@@ -120,7 +120,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     stopSpark()
     startSpark(option("enabled") -> "false")
     run(1)
-    assert(StoredStates.read(reader(withFileManager), checkpoint.toString, Map.empty).size == Keys)
+    assert(StoredStateShims.read(reader(withFileManager), checkpoint.toString, Map.empty).size == Keys)
   }
 }
 

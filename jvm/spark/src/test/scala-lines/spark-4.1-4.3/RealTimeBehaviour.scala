@@ -47,7 +47,7 @@ abstract class RealTimeBehaviour extends ComparisonSuite {
       "spark.sql.streaming.realTimeMode.allowlistCheck" -> checked.toString,
       CountingFileSystem.entry
     ))
-    val input = LowLatencyStreams.of(own)
+    val input = LowLatencyShims.of(own)
     RealTimeRows.clear()
     def play(events: Seq[Event]): Unit = {
       input.addData(events)

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.StructType
  * The state in a checkpoint, as another application reads it. This Spark has no data source for state, so stores are opened as by a
  * task, and the rows are their bytes.
  */
-object StoredStates {
+object StoredStateShims {
 
   /** @param options those of the state data source: `operatorId` and `batchId`; all stores of an operator are read */
   def read(session: SparkSession, checkpoint: String, options: Map[String, String]): Seq[String] = {

@@ -66,7 +66,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
       query.stop()
     }
     StateStores.close()
-    val state = StoredStates.read(spark, checkpoint.toString, Map.empty)
+    val state = StoredStateShims.read(spark, checkpoint.toString, Map.empty)
     assert(state.size == 16 && !state.exists(_.contains(WrongAtFirst.Wrong.toString)), state)
   }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, LazyDatabase}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, LazyDatabaseShims}
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.StructType
  * ([[DstlRocksDB]]). Snapshots are plain files in this Spark. Without the file manager on the driver the log is inactive, and
  * changelogs are plain files in Spark's layout.
  */
-private[sql] class DstlStateStoreProvider extends LazyDatabase {
+private[sql] class DstlStateStoreProvider extends LazyDatabaseShims {
 
   override def init(
       stateStoreId: StateStoreId,
