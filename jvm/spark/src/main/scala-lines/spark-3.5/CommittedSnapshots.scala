@@ -4,6 +4,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import java.io.File
 import java.lang.reflect.Field
 
+import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.conf.Configuration
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -11,7 +12,6 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBFileManager, RocksDBFileMappings}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
  * Spark's manager of a store's snapshots, which saves a snapshot only if the attempt that made it was committed. Otherwise Spark
@@ -75,6 +75,6 @@ private object CommittedSnapshots {
 }
 
 private[store] object RocksDBFields {
-  val fileManager: Field = PrivateField(classOf[RocksDB], "fileManager")
-  val loadedVersion: Field = PrivateField(classOf[RocksDB], "loadedVersion")
+  val fileManager: Field = FieldUtils.getDeclaredField(classOf[RocksDB], "fileManager", true)
+  val loadedVersion: Field = FieldUtils.getDeclaredField(classOf[RocksDB], "loadedVersion", true)
 }

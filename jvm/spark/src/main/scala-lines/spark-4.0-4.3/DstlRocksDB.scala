@@ -10,11 +10,12 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, StoreLoad}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
 

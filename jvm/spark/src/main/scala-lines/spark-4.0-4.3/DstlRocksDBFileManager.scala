@@ -12,13 +12,13 @@ import sparkdstl.log.config.{HadoopOptions, LogOptions}
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
-import sparkdstl.log.read.{Download, FoundSegment, Piece}
+import sparkdstl.log.read.{Download, FoundSegment, Piece, StoreLoad}
 import sparkdstl.log.transport.FromDriver
 import sparkdstl.log.worker.UploadedFiles
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoggedStore, StoreLoad}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{CurrentBatch, TaskLog, WorkedRun}
 import org.apache.spark.util.Utils

@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FilterFileSystem, Pa
 import sparkdstl.log.config.HadoopOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.format.SegmentKind
-import sparkdstl.log.read.Download
+import sparkdstl.log.read.{Download, LoadedSnapshot, StoreLoad}
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files._

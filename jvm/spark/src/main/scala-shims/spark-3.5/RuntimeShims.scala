@@ -9,5 +9,6 @@ private[streaming] trait RuntimeShims {
   object StreamingCheckpointConstants {
     val DIR_NAME_COMMITS = "commits"
     val DIR_NAME_OFFSETS = "offsets"
+    val DIR_NAME_STATE = "state"
   }
 }

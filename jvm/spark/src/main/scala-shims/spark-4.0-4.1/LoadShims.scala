@@ -3,8 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.util.concurrent.atomic.AtomicBoolean
 
+import org.apache.commons.lang3.reflect.FieldUtils
+
 import org.apache.spark.sql.execution.streaming.state.RocksDB
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /** How Spark's database loads and commits versions. */
 private[store] trait LoadShims extends RocksDBHooks {
@@ -25,5 +26,5 @@ private[store] trait LoadShims extends RocksDBHooks {
 private object LoadShims {
 
   // Makes Spark take a snapshot at the next commit; Spark has no method that sets it.
-  private val forced = PrivateField(classOf[RocksDB], "shouldForceSnapshot")
+  private val forced = FieldUtils.getDeclaredField(classOf[RocksDB], "shouldForceSnapshot", true)
 }

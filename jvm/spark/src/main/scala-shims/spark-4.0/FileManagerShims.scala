@@ -5,10 +5,10 @@ import java.io.File
 
 import scala.collection.Map
 
+import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 
 /**
  * The constructor of Spark's manager of a store's snapshots, and its methods that save and delete.
@@ -57,5 +57,5 @@ private[store] abstract class FileManagerShims(
 private object FileManagerShims {
 
   // Spark's constructor has no argument for the file system.
-  private val fileSystem = PrivateField(classOf[RocksDBFileManager], "fs")
+  private val fileSystem = FieldUtils.getDeclaredField(classOf[RocksDBFileManager], "fs", true)
 }

@@ -3,9 +3,10 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import scala.concurrent.ExecutionContext
 
+import org.apache.commons.lang3.reflect.FieldUtils
+
 import org.apache.spark.sql.execution.streaming.checkpointing.ChecksumCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.RocksDBFileManager
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 import org.apache.spark.util.ThreadUtils
 
 /** Makes Spark's manager of snapshots write and read checksum files on the calling thread, which is the task's. */
@@ -19,7 +20,7 @@ private[store] object TaskChecksumShims {
     method.setAccessible(true)
     method
   }
-  private val pool = PrivateField(classOf[ChecksumCheckpointFileManager], "threadPool")
+  private val pool = FieldUtils.getDeclaredField(classOf[ChecksumCheckpointFileManager], "threadPool", true)
 
   def onCallingThread(manager: RocksDBFileManager): Unit = files.invoke(manager) match {
     case checksummed: ChecksumCheckpointFileManager =>

@@ -7,6 +7,8 @@ import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
+import sparkdstl.log.error.Causes
+
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -135,8 +137,7 @@ private[tools] object SentRows {
 
   /** The text of the error and of its causes, which Spark's outermost error often lacks. */
   def text(error: Throwable): String =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(5).map(one => s"${one.getMessage}").distinct
-      .mkString(": ")
+    Causes.of(error).take(5).map(one => s"${one.getMessage}").distinct.mkString(": ")
 }
 
 /**

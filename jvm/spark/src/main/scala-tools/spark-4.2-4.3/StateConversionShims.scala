@@ -9,6 +9,8 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.error.Causes
+
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.state._
@@ -136,7 +138,7 @@ private object StateConversion {
   }
 
   private def wayOut(error: Throwable): String =
-    if (Iterator.iterate(error)(_.getCause).takeWhile(_ != null).exists(_.isInstanceOf[OutOfMemoryError]))
+    if (Causes.of(error).exists(_.isInstanceOf[OutOfMemoryError]))
       ". A store of this provider is held in memory as a whole: give the Java process more with --memory"
     else ""
 }

@@ -9,10 +9,10 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.read.StoreLoad
 import sparkdstl.testing.TemporaryDirectory
 
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
-import org.apache.spark.sql.execution.streaming.state.dstl.files.StoreLoad
 import org.apache.spark.sql.execution.streaming.state.dstl.store.SnapshotFiles
 
 class SnapshotFilesSuite extends AnyFunSuite {

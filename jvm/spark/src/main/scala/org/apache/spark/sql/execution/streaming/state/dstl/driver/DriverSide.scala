@@ -153,10 +153,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {
-    val storage = resources.storage(checkpoint).checkpoint
     val file = new Path(checkpoint.root, "metadata")
-    val read = storage.run(Read(file, MaxMetadataLength), checkpoint.options.commitTimeoutMs)
-    resources.waiting.answer(file, read).flatMap { content =>
+    resources.waiting.on(resources.storage(checkpoint).read(file, Read(file, MaxMetadataLength))).flatMap { content =>
       JsonMethods.parseOpt(new String(content, UTF_8)).collect { case fields: JObject => fields \ "id" }
         .collect { case JString(id) => id }.flatMap(id => Try(UUID.fromString(id)).toOption)
     }

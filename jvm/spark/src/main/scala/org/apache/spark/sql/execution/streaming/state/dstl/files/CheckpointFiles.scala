@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import java.io.FileNotFoundException
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PathFilter}
@@ -12,9 +13,9 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, File
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream}
+import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream, StoreLoad}
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors}
+import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors, StorageOperation}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -58,12 +59,9 @@ private[dstl] final class CheckpointFiles(
     val qualified = fileSystem.makeQualified(file)
     length match {
       case Some(known) if known <= PublishedFile.Limit =>
-        val bytes =
-          waiting.found(qualified, storage.run(ReadRange(qualified, 0, known.toInt), timeoutMillis))
-        new FSDataInputStream(SegmentInputStream.of(bytes))
+        new FSDataInputStream(SegmentInputStream.of(read(qualified, ReadRange(qualified, 0, known.toInt))))
       case _ =>
-        val read = ReadTail(qualified, PublishedFile.Limit)
-        val tail = waiting.found(qualified, storage.run(read, timeoutMillis))
+        val tail = read(qualified, ReadTail(qualified, PublishedFile.Limit))
         if (tail.isWhole) new FSDataInputStream(SegmentInputStream.of(tail.bytes)) else fileSystem.open(qualified)
     }
   }
@@ -85,7 +83,7 @@ private[dstl] final class CheckpointFiles(
     val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
     )
-    waiting.answer(request, ProtocolErrors.notDeleted(file, _)): Unit
+    answer(request)(ProtocolErrors.notDeleted(file, _)): Unit
   }
 
   /** Deletes a file, no directory: in one request, on storage that deletes in batches. */
@@ -93,7 +91,7 @@ private[dstl] final class CheckpointFiles(
     if (store.deletionPageSize == 1) delete(file)
     else {
       val outcome = storage.delete(Seq(fileSystem.makeQualified(file)), timeoutMillis)
-      waiting.answer(outcome, ProtocolErrors.notDeleted(file, _))
+      answer(outcome)(ProtocolErrors.notDeleted(file, _))
     }
 
   /** Creates a file of any length as Spark does. */
@@ -134,12 +132,19 @@ private[dstl] final class CheckpointFiles(
 
   /** Runs `read` with retries. A missing file is an answer and not retried. */
   private def ask[T](operation: OperationKind, about: Path)(read: => T): T = {
-    def answer(): Either[Throwable, T] =
+    def found(): Either[Throwable, T] =
       try Right(read)
       catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
     val outcome = requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
-      store.attempt(operation -> about)(answer())
+      store.attempt(operation -> about)(found())
     )
-    waiting.answer(about, outcome).fold(throw _, identity)
+    answer(outcome)(ProtocolErrors.unreadable(about, _)).fold(throw _, identity)
   }
+
+  private def read[T](file: Path, operation: StorageOperation[Option[T]]): T =
+    answer(storage.run(operation, timeoutMillis))(ProtocolErrors.unreadable(file, _))
+      .getOrElse(throw new FileNotFoundException(s"File $file does not exist"))
+
+  private def answer[T](outcome: => Future[Outcome[T]])(explain: Throwable => Throwable): T =
+    waiting.on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
 }

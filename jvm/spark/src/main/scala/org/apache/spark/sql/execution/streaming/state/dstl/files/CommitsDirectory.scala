@@ -5,10 +5,11 @@ import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
 
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.failpoints.FailPoints
+import sparkdstl.log.runtime.Waiting
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, SkippedBatch, StreamThread}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, Waiting}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Checkpoint
 
 /**
  * `<root>/commits`: creating an entry commits its batch, and an entry carries the batch's log file. The directory is listed only

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import sparkdstl.log.error.DstlException
+import sparkdstl.log.error.{Causes, DstlException}
 
 import org.apache.spark.SparkException
 
@@ -15,15 +15,13 @@ private[dstl] object LoadErrors {
   /** Runs `body`; if an error of the log is among the causes of its failure, the failure begins with that error's text. */
   def inFront[T](body: => T): T =
     try body
-    catch { case error: Exception => throw ofTheLog(error).fold(error)(passedOn(error, _)) }
+    catch {
+      case error: Exception =>
+        throw Causes.of(error).collectFirst { case named: DstlException => passedOn(error, named) }.getOrElse(error)
+    }
 
   private def passedOn(error: Exception, named: DstlException): Exception = error match {
     case already: SparkException if already.getMessage == named.getMessage => already
     case _ => new SparkException(named.getMessage, error, Some(Condition), Map.empty[String, String])
   }
-
-  private def ofTheLog(error: Throwable): Option[DstlException] =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).collectFirst { case named: DstlException =>
-      named
-    }
 }

@@ -6,10 +6,17 @@ import java.io.FileNotFoundException
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.read.{FoundSegment, SegmentInputStream, StoreLoad}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.{Bypass, CurrentBatch, EndingStream, TaskLog}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.{
+  Bypass,
+  CurrentBatch,
+  EndingStream,
+  TaskLog,
+  WorkedRun
+}
 
 /**
  * `<root>/state/<operator>/<partition>[/<store>]`: changelogs, their checksums and, with our own provider, snapshots are segments
@@ -57,9 +64,38 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
           .fold[Throwable](missing)(key => from.waiting.on(from.reader.explainMissing(key, missing)))
     }
 
-  private def logged(key: SegmentKey, load: Option[StoreLoad]): Option[FSDataInputStream] =
-    if (isChangelog(key)) ReplayedSegment.open(store.run, key, options.downloadThreads, load)
-    else store.snapshot(key).map(ReplayedSegment.stream(store.run, _, load))
+  /** The segment, if it is in the log; the committed ones after a changelog are fetched ahead. */
+  private def logged(key: SegmentKey, load: Option[StoreLoad]): Option[FSDataInputStream] = {
+    val run = store.run
+    val found =
+      if (!isChangelog(key)) store.snapshot(key)
+      else {
+        CurrentBatch.get.foreach { batch =>
+          run.reader.prefetch((key.batch + 1) until math.min(key.batch + 1 + options.downloadThreads, batch))
+        }
+        run.waiting.on(run.reader.open(key))
+      }
+    found.map(stream(run, _, load))
+  }
+
+  private def stream(run: WorkedRun, found: FoundSegment, load: Option[StoreLoad]): FSDataInputStream = {
+    val key = found.segment.key
+    val metrics = run.resources.replayMetrics
+    metrics.opened()
+    load.foreach { of =>
+      of.segments += 1
+      if (key.kind == SegmentKind.Changelog) of.progress.foreach(_.reached(key.version))
+    }
+    new FSDataInputStream(new SegmentInputStream(
+      found.segment.parts.map(_.length),
+      index => {
+        val bytes = LoadErrors.inFront(run.waiting.on(run.reader.part(found, index)))
+        load.foreach(_.bytes += bytes.length)
+        metrics.read(bytes.length.toLong)
+        bytes
+      }
+    ))
+  }
 
   override def exists(file: Path): Boolean = segmentOf(file) match {
     case Some(key) if isChangelog(key) =>

@@ -12,6 +12,8 @@ import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.RequestKind
 import sparkdstl.log.storage.{OperationKind, StorageErrors}
 
+import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.DIR_NAME_STATE
+
 /**
  * The directories `state/<operator>/<partition>` of a checkpoint. Spark's state reader lists them with the file system itself to
  * find partitions. The log leaves them empty, and tools that copy objects drop empty directories; a reader would then
@@ -24,7 +26,7 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
   private val fileSystem = root.getFileSystem(configuration)
   private val store = resources.store(root, configuration, options)
   private val requests = resources.requests(root, options)
-  private val state = new Path(root, "state")
+  private val state = new Path(root, DIR_NAME_STATE)
 
   /** Creates the missing directories of these stores' partitions; fails with `DSTL_MISSING_PARTITIONS` if it cannot. */
   def restore(stores: Set[String]): Future[Unit] = missing(stores).flatMap { partitions =>

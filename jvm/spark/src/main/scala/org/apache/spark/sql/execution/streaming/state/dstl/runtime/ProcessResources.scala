@@ -16,7 +16,7 @@ import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read._
 import sparkdstl.log.request._
-import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
+import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer, Waiting}
 import sparkdstl.log.storage._
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.log.worker.MaterializationMetrics

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.{LocalStore, StateAttempts}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoadErrors, LoggedStore, StoreLoad}
+import org.apache.spark.sql.execution.streaming.state.dstl.files.{LoadErrors, LoggedStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
 

@@ -3,8 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.transport
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.commons.lang3.reflect.FieldUtils
+
 import org.apache.spark.{SparkContext, TaskContext}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.PrivateField
 import org.apache.spark.util.{AccumulatorMetadata, AccumulatorV2, CollectionAccumulator}
 
 /**
@@ -30,7 +31,7 @@ private[dstl] object AttemptReports {
 
   // A task's copy must count as one, or Spark would send it empty (`AccumulatorV2.writeReplace`). It becomes one when it is
   // deserialized; this one is made here, because nothing is deserialized from what a message brings.
-  private val atDriverSide = PrivateField(classOf[AccumulatorV2[_, _]], "atDriverSide")
+  private val atDriverSide = FieldUtils.getDeclaredField(classOf[AccumulatorV2[_, _]], "atDriverSide", true)
 
   /** Adds the attempt to its task's result. Runs on the task's thread. */
   def report(task: TaskContext, accumulator: Long, batch: Long): Unit = {

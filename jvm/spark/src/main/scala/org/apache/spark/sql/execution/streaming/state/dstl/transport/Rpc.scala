@@ -11,6 +11,7 @@ import scala.util.{Failure, Success}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.coordinator.CoordinatedRuns
+import sparkdstl.log.error.Causes
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.transport._
 
@@ -44,8 +45,7 @@ private[dstl] object Rpc {
 
   /** Whether a call failed because there is no endpoint of that name. Spark's exception for it is not visible here. */
   def meansNoEndpoint(error: Throwable): Boolean =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20)
-      .exists(_.getClass.getName == "org.apache.spark.rpc.RpcEndpointNotFoundException")
+    Causes.of(error).exists(_.getClass.getName == "org.apache.spark.rpc.RpcEndpointNotFoundException")
 
   /** Spark serializes exceptions too, so they must be of classes that executors' RPC sees. */
   def portable(error: Throwable): Throwable = new java.io.IOException(s"${error.getClass.getName}: ${error.getMessage}")

@@ -12,6 +12,7 @@ import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.Writer
 import sparkdstl.log.read.{EntryReader, SegmentReader}
 import sparkdstl.log.request.QueryStorage
+import sparkdstl.log.runtime.Waiting
 import sparkdstl.log.transport.{RunId, ToExecutor}
 import sparkdstl.log.upload.{DataFiles, LogUploader, MemoryBudget, ObjectDiscarder}
 import sparkdstl.log.worker.{RememberedRuns, RunWorker}
@@ -20,7 +21,7 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources, Waiting}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.{ExecutorEndpoint, Rpc, RpcDriverLink}
 
 /**

@@ -5,6 +5,7 @@ import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
+import sparkdstl.log.runtime.Waiting
 import sparkdstl.testing.GatedFileSystem
 
 import org.apache.spark.sql.DataFrame
@@ -83,7 +84,7 @@ class ContextStopSuite extends QuerySuite with Patience {
 
   /** Stacks of the threads that wait for the log. */
   private def waits: Seq[String] = Thread.getAllStackTraces.asScala.toSeq.collect {
-    case (thread, stack) if stack.exists(_.getClassName.contains(".dstl.runtime.Waiting")) =>
+    case (thread, stack) if stack.exists(_.getClassName.contains(classOf[Waiting].getName)) =>
       s"${thread.getName}\n  ${stack.mkString("\n  ")}"
   }
 

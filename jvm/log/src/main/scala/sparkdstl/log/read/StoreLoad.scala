@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.files
+package sparkdstl.log.read
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
-
-import sparkdstl.log.read.{Download, RecoveryProgress, SegmentInputStream}
 
 /**
  * One load of a version of a store: the content of the files that Spark opens meanwhile, and counts of what they held. Used by one
@@ -15,7 +13,7 @@ import sparkdstl.log.read.{Download, RecoveryProgress, SegmentInputStream}
  * @param base     the task attempt that left the local state which the next changes are based on; None if it was not left by a task
  * @param progress of a load from storage; None if the local state is that version
  */
-private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgress#LoadingStore]) {
+final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgress#LoadingStore]) {
 
   /** Changelogs and snapshots that were read from the log. */
   var segments = 0L
@@ -51,7 +49,7 @@ private[dstl] final class StoreLoad(val base: Option[Long], val progress: Option
   def downloadOf(name: String): Option[Download] = snapshot.flatMap(_.downloads.get(name))
 }
 
-private[dstl] object StoreLoad {
+object StoreLoad {
   private val running = new ThreadLocal[StoreLoad]
 
   /** The load that the calling thread runs. */
@@ -78,4 +76,4 @@ private[dstl] object StoreLoad {
  * @param contents  of its zip, and of the zip's checksum file, by their paths
  * @param downloads its immutable files, by their names on storage
  */
-private[dstl] final case class LoadedSnapshot(contents: Map[String, Array[Byte]], downloads: Map[String, Download])
+final case class LoadedSnapshot(contents: Map[String, Array[Byte]], downloads: Map[String, Download])

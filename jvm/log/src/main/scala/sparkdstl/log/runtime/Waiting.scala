@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.runtime
-
-import java.io.FileNotFoundException
+package sparkdstl.log.runtime
 
 import scala.collection.mutable
 import scala.concurrent.{Await, ExecutionContext, Future, Promise}
 import scala.concurrent.duration.Duration
 import scala.util.control.{NoStackTrace, NonFatal}
 
-import org.apache.hadoop.fs.Path
-
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.request.Outcome
 
 /**
  * Blocks threads of Spark until a future has its value. A wait ends with the answer, with an interrupt, or with the end of the
  * Spark environment, after which it fails with `DSTL_SPARK_STOPPED` and no further wait begins. Thread-safe.
  */
-private[dstl] final class Waiting extends AutoCloseable {
+final class Waiting extends AutoCloseable {
   import Waiting._
 
   // Guarded by this.
@@ -37,18 +32,6 @@ private[dstl] final class Waiting extends AutoCloseable {
       case NonFatal(error) if isEnded => throw ProtocolErrors.sparkStopped(error)
     }
   }
-
-  /** The answer to a read, or the error that explains why there is none. */
-  def answer[T](path: Path, outcome: => Future[Outcome[T]]): T =
-    answer(outcome, ProtocolErrors.unreadable(path, _))
-
-  /** The result of a request, or the error that `explain` makes of the request's. */
-  def answer[T](outcome: => Future[Outcome[T]], explain: Throwable => Throwable): T =
-    on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
-
-  /** The answer to a read of something that has to exist. */
-  def found[T](path: Path, outcome: => Future[Outcome[Option[T]]]): T =
-    answer(path, outcome).getOrElse(throw new FileNotFoundException(s"File $path does not exist"))
 
   override def close(): Unit = {
     val open = synchronized {
