@@ -111,11 +111,20 @@ lazy val spark = (project in file("jvm/spark"))
     Test / parallelExecution := true,
     Test / testGrouping := {
       val options = (Test / forkOptions).value
+      IO.delete(temporaryFiles(target.value))
+      IO.createDirectory(temporaryFiles(target.value))
       val numbered = (Test / definedTests).value.sortBy(_.name).zipWithIndex
       Seq(0, 1).map { half =>
         val suites = numbered.collect { case (suite, number) if number % 2 == half => suite }
         Tests.Group(s"half ${half + 1}", suites, Tests.SubProcess(options))
       }
+    },
+    Test / javaOptions += s"-Djava.io.tmpdir=${temporaryFiles(target.value)}",
+    // Spark, RocksDB and codecs leave files there.
+    Test / executeTests := {
+      val output = (Test / executeTests).value
+      IO.delete(temporaryFiles(target.value))
+      output
     },
     // Tests run many small queries once each: the second compiler costs more time than it saves.
     Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
@@ -235,6 +244,9 @@ lazy val softwareVersion = Def.task {
   )
   Seq(file)
 }
+
+/** The temporary files of a project's tests. */
+def temporaryFiles(target: File): File = target / "test-files"
 
 /** Names of jars, which contain the Spark line. */
 def jarName(of: String, version: String): String = s"$of-${line.suffix}_${line.scalaBinary}-$version.jar"

@@ -12,17 +12,15 @@ import sparkdstl.testing.TemporaryDirectory
 
 /** The file manager with which Spark's readers change nothing in a checkpoint. */
 class ReadOnlyFileManagerSuite extends AnyFunSuite {
-
-  /** Runs a test with the directory of a store. */
-  private def holds(name: String)(check: LocalPath => Any): Unit = test(name)(TemporaryDirectory.within { root =>
+  private def withStore[T](test: LocalPath => T): T = TemporaryDirectory.within { root =>
     val directory = Files.createDirectories(root.toPath.resolve("state/0/0"))
     Files.write(directory.resolve("1.changelog"), "changes".getBytes(StandardCharsets.UTF_8))
-    check(directory)
-  })
+    test(directory)
+  }
 
   private def everything(directory: LocalPath): Seq[String] = directory.toFile.list().sorted.toSeq
 
-  holds("a read-only file manager passes no write and no new directory to storage") { directory =>
+  test("a read-only file manager passes no write and no new directory to storage")(withStore { directory =>
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
     for (name <- Seq("1.changelog", "2.changelog", "2.zip")) {
@@ -33,9 +31,9 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
     files.mkdirs(new Path(path, "SSTs"))
     assert(everything(directory) == Seq("1.changelog"))
     assert(Files.readString(directory.resolve("1.changelog")) == "changes")
-  }
+  })
 
-  holds("a read-only file manager refuses deletions and replacements") { directory =>
+  test("a read-only file manager refuses deletions and replacements")(withStore { directory =>
     val path = new Path(directory.toUri)
     val files = new ReadOnlyFileManager(path, new Configuration)
     val file = new Path(path, "1.changelog")
@@ -47,5 +45,5 @@ class ReadOnlyFileManagerSuite extends AnyFunSuite {
     for (attempt <- refused)
       assert(intercept[UnsupportedOperationException](attempt()).getMessage.contains("only read"))
     assert(everything(directory) == Seq("1.changelog"))
-  }
+  })
 }
