@@ -6,7 +6,7 @@ import java.sql.Timestamp
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
-/** Functions over groups for the end-to-end tests: Python has none of these operators. */
+/** Functions over groups, also for the end-to-end tests: Python has none of these operators. */
 object GroupStates {
 
   /** An event of the tests' input. */
@@ -23,12 +23,14 @@ object GroupStates {
   }
 
   /** The same, emitted once a key has had no event for some time; then its state is removed. */
-  def flatMap(events: DataFrame): DataFrame = {
+  def flatMap(events: DataFrame): DataFrame = flatMap(events, 40 * 60 * 1000)
+
+  def flatMap(events: DataFrame, timeoutMillis: Long): DataFrame = {
     val session = events.sparkSession
     import session.implicits._
     events.select("key", "value", "at").as[Event].groupByKey(event => s"${event.key}-${event.value % 9}")
       .flatMapGroupsWithState[Total, (String, Long, Long)](OutputMode.Append(), GroupStateTimeout.EventTimeTimeout)(
-        untilTimeout
+        untilTimeout(timeoutMillis)
       ).toDF("key", "count", "sum")
   }
 
@@ -45,7 +47,7 @@ object GroupStates {
     (key, total.count, total.sum)
   }
 
-  private def untilTimeout(
+  private def untilTimeout(timeoutMillis: Long)(
       key: String,
       events: Iterator[Event],
       state: GroupState[Total]
@@ -56,7 +58,7 @@ object GroupStates {
       Iterator((key, total.count, total.sum))
     } else {
       sum(events, state): Unit
-      state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 40 * 60 * 1000)
+      state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + timeoutMillis)
       Iterator.empty
     }
 }

@@ -63,19 +63,6 @@ class CompatibilitySuite extends QuerySuite {
       assert(files(checkpoint.resolve("dstl/data")).size > 10)
     }
 
-    test(s"a stock checkpoint of format version $version is taken over") {
-      configure(formatKey -> version)
-      val input = numbers()
-      stock()
-      val after = run(input, 0, "stock")
-      val plain = changelogFiles
-      assert(plain.nonEmpty)
-      ours()
-      run(input, run(input, after, "taken"), "again"): Unit
-      assert(changelogFiles == plain)
-      assert(logged == (3 until 9).toSet)
-    }
-
     test(
       s"with the log disabled later batches are plain files and earlier ones stay readable, format version $version"
     ) {
@@ -153,36 +140,5 @@ class CompatibilitySuite extends QuerySuite {
     stock()
     run(input, after, "stock"): Unit
     assert(LoggedBatches.index(checkpoint, 5).isEmpty)
-  }
-
-  test("the progress of a query contains the metrics of the log") {
-    val input = numbers()
-    val query = start(counts(input), "measured")
-    try {
-      (0 until 2).foreach { batch =>
-        input.addData(batch * 10 until batch * 10 + 10)
-        query.processAllAvailable()
-      }
-      val metrics = query.lastProgress.stateOperators.head.customMetrics
-      assert(metrics.get("dstlInlineBytes") > 0, metrics)
-      assert(metrics.get("dstlSegments") == 3 * SparkFacts.ChangelogFiles, metrics)
-      assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
-      assert(metrics.containsKey("dstlBarrierWaitMs") && metrics.containsKey("dstlReplayedBytes"), metrics)
-    } finally query.stop()
-    val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
-    val again = start(counts(input), "recovered")
-    try {
-      input.addData(20 until 30)
-      again.processAllAvailable()
-      val metrics = again.lastProgress.stateOperators.head.customMetrics
-      assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
-      // Of each of the two batches before the counts of all seven keys changed.
-      assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
-      assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
-      input.addData(30 until 40)
-      again.processAllAvailable()
-      val after = again.lastProgress.stateOperators.head.customMetrics
-      assert(after.get("dstlReplayedRecords") == 0, after)
-    } finally again.stop()
   }
 }

@@ -58,9 +58,6 @@ class DamageSuite extends QuerySuite {
 
   private def cut(file: LocalPath, bytes: Int): () => Unit = change(file)(content => Some(content.dropRight(bytes)))
 
-  private def replace(file: LocalPath, other: LocalPath): () => Unit =
-    change(file)(_ => Some(Files.readAllBytes(other)))
-
   private def remove(file: LocalPath): () => Unit = change(file)(_ => None)
 
   private def flip(file: LocalPath)(at: Array[Byte] => Int): () => Unit = change(file) { content =>
@@ -87,15 +84,7 @@ class DamageSuite extends QuerySuite {
     (what, more, damage, words) <- Seq[(String, Seq[(String, String)], () => () => Unit, Seq[String])](
       ("a commit entry that was cut off", Nil, () => cut(entry(2), 100), Seq(damaged, "commits/2")),
       ("a newest commit entry that was cut off", Nil, () => cut(entry(3), 100), Seq(damaged, "commits/3")),
-      ("an entry under another's name", Nil, () => replace(entry(2), entry(1)), Seq(damaged, "commits/2")),
-      ("a flipped bit in an index", Nil, () => flip(entry(1))(_.length - 75), Seq(damaged, "index")),
       ("a flipped bit in a data file", Seq(uploads), () => flip(dataFile())(_ => 40), Seq(damaged, "/dstl/data/")),
-      (
-        "a data file that was cut off",
-        Seq(uploads),
-        () => change(dataFile())(content => Some(content.take(60))),
-        Seq(damaged, "/dstl/data/")
-      ),
       ("a missing data file", Seq(uploads), () => remove(dataFile()), Seq(missing, ".changelog")),
       ("a missing commit entry", Nil, () => remove(entry(1)), Seq(missing, "commits/1", "2.changelog"))
     )

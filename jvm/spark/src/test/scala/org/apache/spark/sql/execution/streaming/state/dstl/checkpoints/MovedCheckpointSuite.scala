@@ -83,13 +83,4 @@ class MovedCheckpointSuite extends ComparisonSuite {
     original.play(batches.drop(2))
     assert(original.output == expected)
   }
-
-  test("a checkpoint may be on a storage of another scheme") {
-    val at = s"counting://${directory.resolve("remote")}"
-    val remote = new Playing(operator, ours, directory.resolve("remote"), Some(at))
-    remote.play(batches.take(2))
-    remote.play(batches.drop(2))
-    assert(remote.output == expected)
-    assertInLog(directory.resolve("remote"), expected.keySet)
-  }
 }

@@ -39,7 +39,9 @@ class ManyQueriesSuite extends QuerySuite {
     val states = new ConcurrentLinkedQueue[Seq[String]]
     run(0, batches = 1) { rows =>
       rows.count(): Unit
-      (1 to queries).foreach(number => states.add(StoredStateShims.read(rows.sparkSession, checkpoint(number), Map.empty)))
+      (1 to queries).foreach(number =>
+        states.add(StoredStateShims.read(rows.sparkSession, checkpoint(number), Map.empty))
+      )
     }
     assert(states.size == queries && states.asScala.forall(_.size == 1))
   }

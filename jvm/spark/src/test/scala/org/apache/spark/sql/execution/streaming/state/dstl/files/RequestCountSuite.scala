@@ -65,10 +65,8 @@ class RequestCountSuite extends QuerySuite {
 
   for (
     of <- Seq(
-      Measured(format = 1, operators = 1, partitions = 4),
       Measured(format = 1, operators = 1, partitions = 64),
       Measured(format = 1, operators = 2, partitions = 16),
-      Measured(format = 2, operators = 1, partitions = 16),
       Measured(format = 2, operators = 1, partitions = 64),
       Measured(format = 2, operators = 2, partitions = 4)
     )

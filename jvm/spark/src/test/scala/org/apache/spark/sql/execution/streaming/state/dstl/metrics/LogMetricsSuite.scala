@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.metrics
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.metric.SQLMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
+import org.apache.spark.sql.execution.streaming.state.dstl.{DstlEnvironment, QuerySuite, SparkFacts}
 
 class LogMetricsSuite extends QuerySuite {
 
@@ -18,5 +18,38 @@ class LogMetricsSuite extends QuerySuite {
     Seq(unlike, renamed).foreach(task.registerAccumulator)
     LogMetrics.loaded(task, segments = 0, bytes = 0, records = 7)
     assert(renamed.value == 7 && unlike.value == 0)
+  }
+
+  test("the progress of a query contains the metrics of the log") {
+    val input = numbers()
+    val query = start(counts(input), "measured")
+    try {
+      (0 until 2).foreach { batch =>
+        input.addData(batch * 10 until batch * 10 + 10)
+        query.processAllAvailable()
+      }
+      val metrics = query.lastProgress.stateOperators.head.customMetrics
+      assert(LogMetrics.all.map(_.name).filterNot(metrics.containsKey(_)) == Nil)
+      // Spark's own metrics are there too, such as this one of RocksDB.
+      assert(metrics.containsKey("rocksdbGetCount"), metrics)
+      assert(metrics.get("dstlInlineBytes") > 0, metrics)
+      assert(metrics.get("dstlSegments") == 3 * SparkFacts.ChangelogFiles, metrics)
+      assert(metrics.get("dstlCommitEntryBytes") > 0, metrics)
+    } finally query.stop()
+    val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
+    val again = start(counts(input), "recovered")
+    try {
+      input.addData(20 until 30)
+      again.processAllAvailable()
+      val metrics = again.lastProgress.stateOperators.head.customMetrics
+      assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
+      // Of each of the two batches before the counts of all seven keys changed.
+      assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
+      assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
+      input.addData(30 until 40)
+      again.processAllAvailable()
+      val after = again.lastProgress.stateOperators.head.customMetrics
+      assert(after.get("dstlReplayedRecords") == 0, after)
+    } finally again.stop()
   }
 }

@@ -2,9 +2,9 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Event, Inputs, Joins, Operator}
+import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, GroupStates, Inputs, Joins, Operator}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
+import org.apache.spark.sql.streaming.OutputMode
 
 /** Every stateful operator except transformWithState has the same results as with stock Spark, across a restart. */
 class OperatorsSuite extends ComparisonSuite {
@@ -53,10 +53,15 @@ class OperatorsSuite extends ComparisonSuite {
   ) ++ Seq("1", "2").flatMap { version =>
     val format = Map("spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion" -> version)
     Seq(
-      Operator(s"mapGroupsWithState, state format version $version", GroupFunctions.map, update, format),
+      Operator(
+        s"mapGroupsWithState, state format version $version",
+        i => GroupStates.map(i.left.toDF()),
+        update,
+        format
+      ),
       Operator(
         s"flatMapGroupsWithState with event time timeout, state format version $version",
-        GroupFunctions.flatMap,
+        i => GroupStates.flatMap(i.events, 15000),
         configuration = format
       )
     )
@@ -108,39 +113,4 @@ class OperatorsSuite extends ComparisonSuite {
 
   private def counts(inputs: Inputs, window: org.apache.spark.sql.Column): DataFrame =
     inputs.events.groupBy(window, col("key")).agg(count("value"), sum("value"))
-}
-
-/** Functions over groups; outside of the suite, because Spark serializes them. */
-object GroupFunctions {
-  def map(inputs: Inputs): DataFrame = {
-    val session = inputs.session
-    import session.implicits._
-    inputs.left.toDS().groupByKey(_.key).mapGroupsWithState(GroupStateTimeout.NoTimeout)(total).toDF()
-  }
-
-  def flatMap(inputs: Inputs): DataFrame = {
-    val session = inputs.session
-    import session.implicits._
-    inputs.left.toDS().withWatermark("at", "10 seconds").groupByKey(_.key)
-      .flatMapGroupsWithState(OutputMode.Append(), GroupStateTimeout.EventTimeTimeout)(untilTimeout).toDF()
-  }
-
-  private def total(key: String, events: Iterator[Event], state: GroupState[(Int, Long)]): (String, Int, Long) = {
-    val before = state.getOption.getOrElse((0, 0L))
-    val all = events.map(_.value).toSeq
-    val after = (before._1 + all.size, before._2 + all.sum)
-    if (after._1 >= 4) state.remove() else state.update(after)
-    (key, after._1, after._2)
-  }
-
-  private def untilTimeout(key: String, events: Iterator[Event], state: GroupState[Int]): Iterator[(String, Int)] =
-    if (state.hasTimedOut) {
-      val result = Iterator((key, state.get))
-      state.remove()
-      result
-    } else {
-      state.update(state.getOption.getOrElse(0) + events.size)
-      state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 15000)
-      Iterator.empty
-    }
 }

@@ -34,11 +34,6 @@ class ConfigurationSuite extends QuerySuite {
     assert(error.contains("[DSTL_UNKNOWN_OPTION]") && error.contains(option("upload.maxInFlight")), error)
   }
 
-  test("a malformed option fails the query at its start, naming key, value and what is allowed") {
-    val error = failureWith(option("commit.timeout") -> "soon")
-    assert(error.contains("[DSTL_INVALID_OPTION]") && error.contains("'soon'") && error.contains("10min"), error)
-  }
-
   test("a base path that belongs to another query is refused, naming that query") {
     val base = directory.resolve("log").toString
     run(option("basePath") -> base)

@@ -17,7 +17,7 @@ class TaskRetriesSuite extends ComparisonSuite {
     Operator("totals of tasks that fail once", FailingOnce.totals, OutputMode.Update(), state = Seq(Map.empty))
 
   for (version <- Seq(1, 2))
-    test(s"sealed changes of a failed attempt are not in the state, checkpoint format version $version") {
+    test(s"changes of an attempt that fails before its seal are not in the state, checkpoint format version $version") {
       compare(operator, inFormat(version, stock, ours)).foreach { case (contender, checkpoint) =>
         val playing = new Playing(operator, contender, checkpoint)
         val state = playing.readState(Map.empty)
@@ -26,7 +26,9 @@ class TaskRetriesSuite extends ComparisonSuite {
     }
 
   for (version <- Seq(1, 2))
-    test(s"uploaded changes of a failed attempt are not in the state, checkpoint format version $version") {
+    test(
+      s"uploaded changes of an attempt that fails before its seal are not in the state, checkpoint format version $version"
+    ) {
       val uploading = operator.copy(configuration =
         Map("spark.sql.streaming.stateStore.dstl.inline.maxSegmentSize" -> "0")
       )
