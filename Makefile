@@ -104,7 +104,7 @@ fmt: .venv/ready | java ## rewrite all sources in the house format
 	@$(VENV)/ruff check --fix $(PYTHON_TREES)
 
 lint: .venv/ready | java ## check format, style and types, without running anything
-	@$(SBT) scalafmtCheckAll flaws/scalafmtCheckAll scalafmtSbtCheck
+	@$(SBT) scalafmtCheckAll flaws/scalafmtCheckAll scalafmtSbtCheck published/checkCoordinates
 	@$(VENV)/ruff format --check $(PYTHON_TREES)
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)

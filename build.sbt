@@ -8,7 +8,11 @@ val hadoopVersion = "3.5.0"
 val jacksonVersion = "2.21.2"
 
 ThisBuild / version := "0.1.0"
-ThisBuild / organization := "sparkdstl"
+// The owner of the repository on GitHub, and with it the namespace on Maven Central. OWNER is a placeholder: `make release` fails
+// with it. `checkCoordinates` names the files that have to contain the same.
+val owner = "OWNER"
+val repository = s"https://github.com/$owner/spark-dstl"
+ThisBuild / organization := s"io.github.$owner"
 // The oldest Scala 2.13 of a Spark line with Scala 2.13: projects without Spark are compiled once and run in all lines.
 ThisBuild / scalaVersion := "2.13.16"
 ThisBuild / javacOptions ++= Seq("--release", "17")
@@ -23,6 +27,8 @@ ThisBuild / scalacOptions ++= Seq(
   "-Wvalue-discard",
   "-Werror"
 )
+// `sonaUpload` uploads what is staged here to Maven Central.
+Global / stagingDirectory := (ThisBuild / baseDirectory).value / "target" / "release" / "maven"
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
 // Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
@@ -164,13 +170,16 @@ lazy val published = (project in file("jvm/published"))
     // sbt's default has a hyphen for each dot.
     moduleName := name.value,
     description := "A durable short-term log for the state of Spark Structured Streaming queries",
+    homepage := Some(url(repository)),
     licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt")),
+    scmInfo := Some(ScmInfo(url(repository), s"scm:git:$repository.git")),
+    developers := List(Developer(owner, owner, s"$owner@users.noreply.github.com", url(s"https://github.com/$owner"))),
+    versionScheme := Some("early-semver"),
     // Spark's distribution has Scala's library and Spark.
     autoScalaLibrary := false,
     libraryDependencies += "org.scala-lang" % "scala-library" % scalaVersion.value % Provided,
     libraryDependencies ++= sparkOnMavenCentral,
     ofSparkLine,
-    Publisher.settings,
     Compile / packageBin := (spark / assembly).value,
     Compile / packageSrc / mappings :=
       (log / Compile / packageSrc / mappings).value ++ (spark / Compile / packageSrc / mappings).value,
@@ -180,8 +189,13 @@ lazy val published = (project in file("jvm/published"))
     checkCoordinates := {
       val (pom, jar) = (makePom.value.base, (spark / assembly / assemblyJarName).value.stripSuffix(".jar"))
       if (pom != jar) sys.error(s"the artifact for Maven is named $pom, and the jar of the Python package $jar")
+      val coordinates = s"${organization.value}:${pom.stripSuffix(s"-${version.value}")}:${version.value}"
+      val places =
+        Seq("README.md" -> coordinates, "docs/releasing.md" -> coordinates, "python/pyproject.toml" -> repository)
+      val wrong = places.filterNot { case (name, expected) => IO.read(file(name)).contains(expected) }
+      if (wrong.nonEmpty) sys.error(wrong.map { case (name, of) => s"$name must contain $of" }.mkString("; "))
     },
-    publishTo := Some(MavenCache("release", (LocalRootProject / target).value / "release" / "maven"))
+    publishTo := localStaging.value
   )
 
 /** The connector to S3 of the line's Hadoop, for tests. It has dependencies only, and is not shipped. */

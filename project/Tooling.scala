@@ -13,7 +13,7 @@ object Tooling {
   val generateDocs = taskKey[Unit]("Writes the files that are generated from the options and the error conditions")
   val checkDocs = taskKey[Unit]("Fails if a file generated from the options or the error conditions is out of date")
   val checkCoordinates =
-    taskKey[Unit]("Fails if the artifact for Maven is not named like the jar of the Python package")
+    taskKey[Unit]("Fails if the Python package or the docs name the artifact for Maven or the repository otherwise")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
 
   /** Copies `built` to each of `copies` atomically: a reader gets the old jar or the new one. */

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds everything that is published, into target/release, and says what is missing for publishing it.
+"""Builds everything that is published, into target/release, and fails if something prevents publishing it.
 
-`release.py` builds and checks; `release.py --again` also builds the committed sources a second time, in a directory of
-their own, and compares the checksums.
+`release.py` builds and checks; `release.py --again` also builds the committed sources a second time, in another
+directory, and compares the checksums.
 """
 
 import hashlib
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,9 +19,7 @@ from spark_lines import lines
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / ".build" / "packaging" / "bin" / "python"
 SUMS = "SHA256SUMS"
-POM = "{http://maven.apache.org/POM/4.0.0}"
-# What Maven Central asks for beyond the files themselves.
-REQUIRED_IN_POM = ("name", "description", "url", "licenses/license/name", "developers/developer/email", "scm/url")
+PLACEHOLDER = "OWNER"
 ARTIFACTS = (".jar", "-sources.jar", "-javadoc.jar", ".pom")
 
 
@@ -41,9 +38,10 @@ def main() -> int:
         return 1
     say(f"{release} holds")
     print((release / SUMS).read_text(encoding="utf-8"), end="")
-    for line in missing(release):
+    lacks = missing(release)
+    for line in lacks:
         say(f"before it can be published: {line}")
-    return 0
+    return 1 if lacks else 0
 
 
 def build(root: Path) -> Path:
@@ -82,7 +80,7 @@ def check_wheel(release: Path) -> None:
 
 
 def is_documentation(jar: Path) -> bool:
-    """Say whether a jar is not for running, but for reading."""
+    """Return whether a jar is not for running, but for reading."""
     return jar.name.endswith(("-sources.jar", "-javadoc.jar"))
 
 
@@ -95,7 +93,7 @@ def sums(files: Iterable[Path]) -> str:
 def compare_with_second_build(release: Path) -> None:
     """Build the committed sources elsewhere; raise `ReleaseFailed` unless every file comes out the same."""
     if git("status", "--porcelain"):
-        raise ReleaseFailed("there are changes that are not committed, which a second build would not see")
+        raise ReleaseFailed("there are changes that are not committed, which a second build does not contain")
     twin = ROOT / "target" / "release-again"
     shutil.rmtree(twin, ignore_errors=True)
     twin.mkdir(parents=True)
@@ -111,38 +109,21 @@ def compare_with_second_build(release: Path) -> None:
 
 
 def missing(release: Path) -> list[str]:
-    """Return what stands between a release that has been built and one that can be published, a line each."""
+    """Return what prevents publishing a release that has been built, a line each."""
     lines = []
-    poms = sorted(release.glob("*.pom"))
-    for pom in poms:
-        root = ElementTree.parse(pom).getroot()
-        absent = [path for path in REQUIRED_IN_POM if not text_of(root, path)]
-        if absent:
-            lines.append(f"Maven Central wants {', '.join(absent)} in {pom.name}: fill in project/publisher.properties")
-        if "." not in text_of(root, "groupId"):
-            lines.append(
-                f"{text_of(root, 'groupId')} is no namespace of Maven Central: name one in project/publisher.properties"
-            )
-        lines += [
-            f"{pom.stem}{suffix} is missing" for suffix in ARTIFACTS if not (release / f"{pom.stem}{suffix}").exists()
-        ]
-    if not list(release.glob("maven/**/*.asc")):
-        lines.append("nothing is signed: gpg --detach-sign --armor for each file of target/release/maven")
-    tag = f"v{text_of(ElementTree.parse(poms[0]).getroot(), 'version')}"
+    if (release / "maven" / "io" / "github" / PLACEHOLDER).exists():
+        lines.append(f"{PLACEHOLDER} is a placeholder: put the owner of the repository on GitHub into build.sbt")
+    (wheel,) = release.glob("*.whl")
+    tag = f"v{wheel.name.split('-')[1]}"
     if tag not in git("tag", "--points-at", "HEAD").split():
         lines.append(f"this commit has no tag {tag}")
     if git("status", "--porcelain"):
         lines.append("there are changes that are not committed")
-    return list(dict.fromkeys(lines))
-
-
-def text_of(pom: ElementTree.Element, path: str) -> str:
-    """Return the text of an element of a POM, empty where there is none."""
-    return (pom.findtext("/".join(POM + name for name in path.split("/"))) or "").strip()
+    return lines
 
 
 def git(*arguments: str) -> str:
-    """Return what git says of this checkout."""
+    """Return what git prints about this checkout."""
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -43,16 +43,10 @@ class CustomMetadataHook(MetadataHookInterface):
         readme = next((path for path in (root / "README.md", root.parent / "README.md") if path.is_file()), None)
         if readme is None:
             raise FileNotFoundError(f"README.md is neither in {root} nor in {root.parent}")
-        source = metadata.get("urls", {}).get("Source")
-        metadata["readme"] = {
-            "content-type": "text/markdown",
-            "text": for_index_page(readme.read_text(encoding="utf-8"), source),
-        }
+        text = for_index_page(readme.read_text(encoding="utf-8"), metadata["urls"]["Source"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
-def for_index_page(text: str, source: str | None) -> str:
-    """Return Markdown whose links lead somewhere on a page that has no files beside it.
-
-    A relative link becomes one into `source`, the repository's address; without an address, its words alone.
-    """
-    return _RELATIVE_LINK.sub(rf"[\1]({source}/blob/main/\2)" if source else r"\1", text)
+def for_index_page(text: str, source: str) -> str:
+    """Return Markdown with each relative link made one into `source`, the repository's address."""
+    return _RELATIVE_LINK.sub(rf"[\1]({source}/blob/main/\2)", text)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only i
 PAGES = pages()
 COMMANDS = [command for page in PAGES for command in page.commands]
 # Tasks of sbt itself and of its plugins.
-SBT_TASKS = {"compile", "test", "scalafmtAll", "scalafmtCheckAll"}
+SBT_TASKS = {"compile", "test", "scalafmtAll", "scalafmtCheckAll", "sonaUpload"}
 # Of each target: the benchmark, and the names of its cases.
 MEASURED: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
     "bench": ("compare", lambda: plan.with_formats([*plan.FULL, *plan.QUICK], [])),
