@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import com.typesafe.tools.mima.core.Problem
+
 import Tooling._
 
 // The Spark line to build for. Projects without Spark are built once, with the libraries of the default line.
@@ -195,7 +197,15 @@ lazy val published = (project in file("jvm/published"))
       val wrong = places.filterNot { case (name, expected) => IO.read(file(name)).contains(expected) }
       if (wrong.nonEmpty) sys.error(wrong.map { case (name, of) => s"$name must contain $of" }.mkString("; "))
     },
-    publishTo := localStaging.value
+    publishTo := localStaging.value,
+    mimaPreviousArtifacts :=
+      earlierReleases(file("CHANGELOG.md"), version.value).map(organization.value %% name.value % _),
+    mimaCurrentClassfiles := (Compile / packageBin).value,
+    // The public classes: all others may change with each release.
+    mimaBinaryIssueFilters += { (problem: Problem) =>
+      val public = """.*\.state\.dstl\.Dstl(StateStoreProvider|CheckpointFileManager|Release)\b.*"""
+      problem.matchName.exists(_.matches(public))
+    }
   )
 
 /** The connector to S3 of the line's Hadoop, for tests. It has dependencies only, and is not shipped. */
@@ -237,6 +247,7 @@ lazy val root = (project in file("."))
         "formatting of jvm/storage" -> (storage / scalafmtCheckAll).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "coordinates for Maven" -> (published / checkCoordinates).result.value,
+        "compatibility of public classes" -> (published / mimaReportBinaryIssues).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,
         "tests of jvm/sim" -> (sim / Test / test).result.value,
         "tests of jvm/flaws" -> (flaws / Test / test).result.value,

@@ -16,6 +16,17 @@ object Tooling {
     taskKey[Unit]("Fails if the Python package or the docs name the artifact for Maven or the repository otherwise")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
 
+  private val Released = """## \[([0-9.]+)\] - [0-9-]+""".r
+
+  /** The releases that a version has to be compatible with: those of its series to which the changelog gives a date. */
+  def earlierReleases(changelog: File, version: String): Set[String] = {
+    // Before 1.0.0 a minor release may change the public API.
+    def series(of: String) = of.split('.').take(if (of.startsWith("0.")) 2 else 1).toSeq
+    IO.readLines(changelog, UTF_8).collect {
+      case Released(of) if of != version && series(of) == series(version) => of
+    }.toSet
+  }
+
   /** Copies `built` to each of `copies` atomically: a reader gets the old jar or the new one. */
   def publishJar(built: File, copies: File*): File = {
     copies.foreach { copy =>

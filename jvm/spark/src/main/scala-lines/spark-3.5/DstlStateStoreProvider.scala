@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.StructType
  * ([[DstlRocksDB]]). Snapshots are plain files in this Spark. Without the file manager on the driver the log is inactive, and
  * changelogs are plain files in Spark's layout.
  */
-private[sql] class DstlStateStoreProvider extends LazyDatabaseShims {
+class DstlStateStoreProvider extends LazyDatabaseShims {
 
   override def init(
       stateStoreId: StateStoreId,

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, P
  * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it was committed
  * ([[DstlRocksDB]]). Without the file manager on the driver the log is inactive, and changelogs are plain files in Spark's layout.
  */
-private[sql] class DstlStateStoreProvider extends ProviderShims {
+class DstlStateStoreProvider extends ProviderShims {
   // Set before Spark makes the database, which some lines do within `init`.
   @volatile private var resources: ProcessResources = _
   @volatile private var store: Option[LoggedStore] = None
