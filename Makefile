@@ -200,16 +200,10 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
 	@touch $@
 
-# What builds packages is small, and apart from the development environment.
-.build/packaging/ready: project/packaging.txt | python
-	@$(PYTHON) -m venv --clear .build/packaging
-	@$(PACKAGING)/python -m pip install --disable-pip-version-check --quiet -r $<
-	@touch $@
-
-# What builds the docs site; it reads the sources of the package, and needs click alone to import its commands.
-.build/docs/ready: project/docs.txt | python
-	@$(PYTHON) -m venv --clear .build/docs
-	@.build/docs/bin/python -m pip install --disable-pip-version-check --quiet -r $<
+# What builds packages and the docs site is small, and apart from the development environment.
+.build/packaging/ready .build/docs/ready: .build/%/ready: project/%.txt | python
+	@$(PYTHON) -m venv --clear .build/$*
+	@.build/$*/bin/python -m pip install --disable-pip-version-check --quiet -r $<
 	@touch $@
 
 # npm checks what it fetches against its checksums.

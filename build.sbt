@@ -239,12 +239,8 @@ lazy val root = (project in file("."))
       streams.value.log,
       Seq(
         "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
-        "formatting of jvm/log" -> (log / scalafmtCheckAll).result.value,
-        "formatting of jvm/sim" -> (sim / scalafmtCheckAll).result.value,
-        "formatting of jvm/flaws" -> (flaws / scalafmtCheckAll).result.value,
-        "formatting of jvm/spark" -> (spark / scalafmtCheckAll).result.value,
-        "formatting of jvm/bench" -> (bench / scalafmtCheckAll).result.value,
-        "formatting of jvm/storage" -> (storage / scalafmtCheckAll).result.value,
+        "formatting of sources" ->
+          scalafmtCheckAll.all(ScopeFilter(inProjects(log, sim, flaws, spark, bench, storage))).result.value,
         "generated files" -> (log / checkDocs).result.value,
         "coordinates for Maven" -> (published / checkCoordinates).result.value,
         "compatibility of public classes" -> (published / mimaReportBinaryIssues).result.value,
