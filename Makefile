@@ -38,7 +38,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
+.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -60,6 +60,10 @@ bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark 
 
 bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five minutes
 	@$(OF_SPARK)/bin/python python/bench/bench.py compare --quick $(BENCH)
+
+coverage: .venv/ready | java ## report how much of the Scala log and of the Python package its unit tests run: ten minutes
+	@$(SBT) -Dcoverage=true log/coverage
+	@COVERAGE_FILE=.build/coverage $(VENV)/python -m pytest -q -n 2 python/tests --cov=spark_dstl --cov-branch --cov-report=term
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"

@@ -68,6 +68,7 @@ lazy val log = (project in file("jvm/log"))
     ),
     Compile / sourceGenerators += softwareVersion.taskValue,
     Compile / run / fork := true,
+    Coverage.settings,
     generateDocs := docsGenerator().value,
     checkDocs := docsGenerator("--check").value,
     noSparkOnClassPath
