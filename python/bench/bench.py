@@ -100,7 +100,7 @@ def show(benchmark: Benchmark, options: argparse.Namespace, console: Console) ->
     for remark in report.remarks:
         console.print(remark)
     for file, chart in report.charts.items():
-        (options.output / file).write_text(chart, encoding="utf-8")
+        chart.savefig(options.output / file, dpi=150)
     about = [
         f"Made by `{benchmark.command}`; do not edit.",
         *dict.fromkeys(result.storage for result in results if result.storage),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from charts import Panel, line_chart
+from matplotlib.figure import Figure
 from plan import FULL, LABELS, QUICK, SLOTS, SNAPSHOTS, Cell, Delays, scaled, with_formats
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
@@ -294,12 +295,12 @@ class Compare(Benchmark):
         return Report(tables, [line for cell in cells for line in cell.remarks()], charts(cells))
 
 
-def charts(cells: Sequence[Measured]) -> dict[str, str]:
+def charts(cells: Sequence[Measured]) -> dict[str, Figure]:
     """Draw one plot a workload, preferably with 64 partitions and the newest checkpoint format."""
     compared = [cell for cell in cells if cell.cell.group == "compare"]
     compared.sort(key=lambda one: (one.cell.format_version, one.cell.partitions == 64))
     chosen = {one.cell.workload: one for one in compared}
-    return {"batch-times.svg": line_chart([one.panel() for one in chosen.values()], LABELS)} if chosen else {}
+    return {"batch-times.png": line_chart([one.panel() for one in chosen.values()], LABELS)} if chosen else {}
 
 
 def delays_of(options: argparse.Namespace) -> Delays:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from charts import Panel, line_chart
+from matplotlib.figure import Figure
 from plan import AGAINST_STOCK, FORMAT_VERSION, LABELS, spec_of
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
@@ -318,10 +319,10 @@ class Growth(Benchmark):
             Figures("Requests", REQUESTS_HEADER, REQUESTS_LEGEND, [one.request_rows() for one in found]),
         ]
         remarks = [line for one in found for line in (one.described(), *one.lines())]
-        return Report(tables, remarks, {f"growth-{one.case.name}.svg": chart(one) for one in found})
+        return Report(tables, remarks, {f"growth-{one.case.name}.png": chart(one) for one in found})
 
 
-def chart(result: Grown) -> str:
+def chart(result: Grown) -> Figure:
     """Draw objects, bytes and heap over batches."""
     figures: list[tuple[str, Callable[[Sample], float | None]]] = [
         ("objects below the checkpoint", all_objects),

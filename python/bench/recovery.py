@@ -327,5 +327,5 @@ class Recovery(Benchmark):
             }
             for one in found
         }
-        charts = {"recovery.svg": bar_chart(groups, NAMES, "first batch, s")} if groups else {}
+        charts = {"recovery.png": bar_chart(groups, NAMES, "first batch, s")} if groups else {}
         return Report(tables, [line for one in found for line in one.ratios()], charts)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from matplotlib.figure import Figure
 from plan import SLOTS
 from rich.progress import Progress
 from rich.table import Table
@@ -85,7 +86,7 @@ class Report:
 
     tables: Sequence[Figures]
     remarks: Sequence[str] = ()
-    charts: Mapping[str, str] = field(default_factory=dict)
+    charts: Mapping[str, Figure] = field(default_factory=dict)
 
     def markdown(self, title: str, about: Sequence[str]) -> str:
         """Return the page with all of it."""
