@@ -21,6 +21,7 @@ from growth import Growth
 from inspection import Inspect
 from recovery import Recovery
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from runner import WORK, BenchFailed, Benchmark, Measurement, Result, save, saved
 
@@ -42,20 +43,8 @@ def parser_of(name: str, benchmark: Benchmark) -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="keep the cases that the output has already")
     parser.add_argument("--report", action="store_true", help="measure nothing, show what the output has")
     parser.add_argument("--output", type=Path, help="directory for results, tables and charts")
-    parser.add_argument(
-        "--memory", default=benchmark.memory, help="heap of the process that is measured, or of its driver"
-    )
-    parser.add_argument("--conf", action="append", default=[], type=setting, help="an SQL configuration, KEY=VALUE")
     benchmark.options(parser)
     return parser
-
-
-def setting(text: str) -> tuple[str, str]:
-    """Split KEY=VALUE."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE")
-    return key, value
 
 
 def is_wanted(name: str, options: argparse.Namespace) -> bool:
@@ -76,7 +65,7 @@ def measure(name: str, benchmark: Benchmark, options: argparse.Namespace, consol
             result = done[case.name] = Result(asdict(case), case.name)
             try:
                 with tempfile.TemporaryDirectory(prefix="dstl-bench-") as directory:
-                    benchmark.measure(case, Measurement(result, options, progress, Path(directory)))
+                    benchmark.measure(case, Measurement(result, options, progress, Path(directory), benchmark.memory))
                 result.is_complete = True
             except BenchFailed as failure:
                 # The cases after it are measured all the same: they take hours.
@@ -95,10 +84,6 @@ def show(benchmark: Benchmark, options: argparse.Namespace, console: Console) ->
         console.print("there are no results yet")
         return
     report = benchmark.report(results)
-    for table in report.tables:
-        console.print(table.table())
-    for remark in report.remarks:
-        console.print(remark)
     for file, chart in report.charts.items():
         chart.savefig(options.output / file, dpi=150)
     about = [
@@ -107,6 +92,7 @@ def show(benchmark: Benchmark, options: argparse.Namespace, console: Console) ->
     ]
     page = report.markdown(benchmark.title, about)
     (options.output / "figures.md").write_text(page, encoding="utf-8")
+    console.print(Markdown(page))
     console.print(f"results, tables and charts are in {options.output}")
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from charts import Panel, line_chart
 from matplotlib.figure import Figure
 from plan import AGAINST_STOCK, FORMAT_VERSION, LABELS, spec_of
-from runner import Benchmark, Figures, Lines, Measurement, Report, Result
+from runner import Benchmark, Figures, Measurement, Report, Result
 
 STREAMING = "spark.sql.streaming."
 LOG = f"{STREAMING}stateStore.dstl."
@@ -63,10 +63,9 @@ class Case:
             f"{LOG}batch.persistDelay": self.scaled(PERSIST_DELAY_MS, 10),
         }
 
-    def spec(self, contender: str, root: str, confs: dict[str, str]) -> dict[str, Any]:
+    def spec(self, contender: str, root: str) -> dict[str, Any]:
         """Return what the JVM reads."""
-        confs = {**self.confs(), **confs}
-        return spec_of(self, benchmark="growth", contender=contender, root=root, confs=confs)
+        return spec_of(self, benchmark="growth", contender=contender, root=root, confs=self.confs())
 
 
 FULL = [
@@ -89,107 +88,88 @@ STORED_LEGEND = (
     "third before; of each kind, objects / MB. Live: tables of RocksDB. Heap: of the driver, with its tasks, after "
     "garbage collection. Ms a batch: from one batch to the next, with the time of measuring."
 )
-REQUESTS_HEADER = ("measurement", "requests", "of", LABELS[OURS], LABELS[STOCK])
+REQUESTS_HEADER = ("measurement", "requests", LABELS[OURS], LABELS[STOCK])
 REQUESTS_LEGEND = (
-    f"Requests in {BATCHES_OF_AN_HOUR} batches, an hour with a batch every {BATCH_MS // 1000} s, over the last third "
-    "of the batches. Writes of snapshots: with spark-dstl data files, counted only if changes are not in data files as "
+    f"In {BATCHES_OF_AN_HOUR} batches, an hour with a batch every {BATCH_MS // 1000} s, over the last third of the "
+    "batches. Writes of snapshots: with spark-dstl data files, counted only if changes are not in data files as "
     "well. Deletions: without those of `offsets` and `commits` entries, which are one by one."
 )
 
 
+Sample = dict[str, Any]
+Value = Callable[[Sample], float | None]
+
+
 @dataclass(frozen=True)
-class Sample:
-    """State of storage and driver after so many batches."""
-
-    batches: int
-    millis: int
-    # By kind of file.
-    objects: dict[str, int]
-    bytes: dict[str, int]
-    heap: int | None
-    live_bytes: int
-    # Since the start, by request and kind of file.
-    requests: dict[tuple[str, str], int]
-
-    @staticmethod
-    def of(line: dict[str, Any]) -> Sample:
-        """Read a line of the JVM."""
-        return Sample(
-            line["batches"],
-            line["millis"],
-            {kind: count for kind, (count, _) in line["stored"].items()},
-            {kind: size for kind, (_, size) in line["stored"].items()},
-            line.get("heap"),
-            line["liveBytes"],
-            {(asked["request"], asked["file"]): asked["count"] for asked in line["requests"]},
-        )
-
-
-@dataclass
 class Curve:
-    """Samples of one contender's run, which may be interrupted."""
+    """Samples of storage and driver in one contender's run, which may be interrupted: the lines of its process."""
 
-    lines: Lines = field(default_factory=list)
+    samples: list[Sample]
 
     @property
-    def samples(self) -> list[Sample]:
-        """Return the samples in the order of batches."""
-        return [Sample.of(line) for line in self.lines]
+    def batches(self) -> int:
+        """Return the number of batches."""
+        return int(self.samples[-1]["batches"])
 
     def third(self, number: int) -> list[Sample]:
         """Return the samples of the first, second or third part of the batches: 0, 1 or 2."""
-        samples = self.samples
-        of = samples[-1].batches / 3
-        return [sample for sample in samples if number * of < sample.batches <= (number + 1) * of]
+        of = self.batches / 3
+        return [sample for sample in self.samples if number * of < sample["batches"] <= (number + 1) * of]
 
-    def mean(self, figure: Callable[[Sample], float | None], third: int = 2) -> float:
+    def mean(self, figure: Value, third: int = 2) -> float:
         """Average a figure over the last third, or another one."""
         found = [value for value in map(figure, self.third(third)) if value is not None]
-        return statistics.mean(found) if found else float("nan")
+        return float(statistics.mean(found)) if found else float("nan")
 
-    def growth(self, figure: Callable[[Sample], float | None]) -> float:
-        """Divide the last third's mean by that of the third before: 1 where a curve is flat."""
-        return self.mean(figure) / self.mean(figure, 1)
+    def with_growth(self, figure: Value, form: str) -> list[str]:
+        """Show a mean and its ratio to that of the third before: 1 where a curve is flat."""
+        return [format(self.mean(figure), form), f"{self.mean(figure) / self.mean(figure, 1):.2f}"]
 
-    def hourly(self, request: str, file: str) -> float:
-        """Count such requests in the batches of an hour, over the last third."""
+    def of_kinds(self, kinds: Collection[str]) -> str:
+        """Show the number of objects of these kinds, and their MB."""
+        return f"{self.mean(objects(kinds)):,.0f} / {self.mean(megabytes(kinds)):,.2f}"
+
+    def hourly(self, wanted: Collection[tuple[str, str]]) -> float:
+        """Count requests, by request and kind of file, in the batches of an hour, over the last third."""
         before, last = self.third(1)[-1], self.samples[-1]
-        asked = last.requests.get((request, file), 0) - before.requests.get((request, file), 0)
-        return asked / (last.batches - before.batches) * BATCHES_OF_AN_HOUR
+        counts = [
+            sum(of["count"] for of in sample["requests"] if (of["request"], of["file"]) in wanted)
+            for sample in (before, last)
+        ]
+        return float((counts[1] - counts[0]) / (last["batches"] - before["batches"]) * BATCHES_OF_AN_HOUR)
 
     def batch_ms(self) -> float:
         """Return the mean time from one batch to the next."""
-        samples = self.samples
-        return (samples[-1].millis - samples[0].millis) / (samples[-1].batches - samples[0].batches)
+        first, last = self.samples[0], self.samples[-1]
+        return float((last["millis"] - first["millis"]) / (last["batches"] - first["batches"]))
+
+
+def objects(kinds: Collection[str] | None = None) -> Value:
+    """Count objects of some kinds, or of all."""
+    return lambda sample: sum(count for kind, (count, _) in sample["stored"].items() if kinds is None or kind in kinds)
+
+
+def megabytes(kinds: Collection[str] | None = None) -> Value:
+    """Add up the MB of such objects."""
+    return lambda sample: sum(of for kind, (_, of) in sample["stored"].items() if kinds is None or kind in kinds) / 1e6
+
+
+def heap_megabytes(sample: Sample) -> float | None:
+    """Return the live heap, which only some samples have."""
+    return None if sample.get("heap") is None else sample["heap"] / 1e6
 
 
 @dataclass
 class Grown:
-    """One case's outcome."""
+    """One case's outcome: the runs with samples enough for thirds."""
 
     case: Case
-    curves: dict[str, Curve] = field(default_factory=lambda: {name: Curve() for name in AGAINST_STOCK})
+    curves: dict[str, Curve]
 
     @staticmethod
     def of(result: Result) -> Grown:
         """Read what the processes of a case wrote."""
-        return Grown(Case(**result.case), {name: Curve(lines) for name, lines in result.processes})
-
-    @property
-    def measured(self) -> dict[str, Curve]:
-        """Return the runs with samples enough for thirds."""
-        return {name: curve for name, curve in self.curves.items() if len(curve.lines) >= 6}
-
-    @property
-    def compared(self) -> dict[str, Curve]:
-        """Return both runs up to the batch that both have reached; none if one has too few samples."""
-        curves = self.measured
-        if set(curves) != set(AGAINST_STOCK):
-            return {}
-        common = min(curve.lines[-1]["batches"] for curve in curves.values())
-        return {
-            name: Curve([line for line in curve.lines if line["batches"] <= common]) for name, curve in curves.items()
-        }
+        return Grown(Case(**result.case), {name: Curve(lines) for name, lines in result.processes if len(lines) >= 6})
 
     def stored_rows(self) -> list[list[str]]:
         """Make the rows of what is stored."""
@@ -197,94 +177,70 @@ class Grown:
             [
                 self.case.name,
                 LABELS[name],
-                f"{curve.samples[-1].batches:,}",
+                f"{curve.batches:,}",
                 f"{curve.batch_ms():,.0f}",
-                *with_growth(curve, all_objects, 1, ",.0f"),
-                *with_growth(curve, all_bytes, 1e6, ",.2f"),
-                *(of_kinds(curve, (kind,)) for kind in KINDS),
-                of_kinds(curve, sorted({kind for sample in curve.samples for kind in sample.objects} - set(KINDS))),
-                f"{curve.mean(lambda sample: sample.live_bytes) / 1e6:,.2f}",
-                *with_growth(curve, lambda sample: sample.heap, 1e6, ",.1f"),
+                *curve.with_growth(objects(), ",.0f"),
+                *curve.with_growth(megabytes(), ",.2f"),
+                *(curve.of_kinds((kind,)) for kind in KINDS),
+                curve.of_kinds({kind for sample in curve.samples for kind in sample["stored"]} - set(KINDS)),
+                f"{curve.mean(lambda sample: sample['liveBytes']) / 1e6:,.2f}",
+                *curve.with_growth(heap_megabytes, ",.1f"),
             ]
-            for name, curve in self.measured.items()
+            for name, curve in self.curves.items()
         ]
 
-    def background(self) -> dict[str, list[tuple[str, str]]]:
-        """Return the requests of snapshots, retention and the search for orphans, by what they are for."""
-        kinds = sorted({file for curve in self.measured.values() for _, file in curve.samples[-1].requests})
-        writes = [("PUT", "snapshot"), ("PUT", "data file")] if self.case.is_inline else []
-        return {
-            **({"writes of snapshots": writes} if writes else {}),
-            "deletions": [("DELETE", kind) for kind in kinds if kind not in ("commits", "offsets")],
-            "listings": [("LIST", kind) for kind in kinds],
+    def requests(self) -> dict[str, set[tuple[str, str]]]:
+        """Return the requests of the background, by what they are for, then those of each kind."""
+        seen = {(of["request"], of["file"]) for one in self.curves.values() for of in one.samples[-1]["requests"]}
+        background = {
+            "writes of snapshots": {("PUT", "snapshot"), ("PUT", "data file")} if self.case.is_inline else set(),
+            "deletions": {of for of in seen if of[0] == "DELETE" and of[1] not in ("commits", "offsets")},
+            "listings": {of for of in seen if of[0] == "LIST"},
         }
+        each = {f"{request} {file}": {(request, file)} for request, file in sorted(seen)}
+        return {**background, "all of these": set().union(*background.values()), **each}
 
     def request_rows(self) -> list[list[str]]:
-        """Make the rows of requests: first those of the background together, then each."""
-        curves = self.measured
-
-        def row(name: str, of: str, requests: Sequence[tuple[str, str]]) -> list[str]:
-            counts = {of: sum(curve.hourly(*asked) for asked in requests) for of, curve in curves.items()}
-            return [
+        """Make the rows of requests."""
+        return [
+            [
                 self.case.name,
                 name,
-                of,
-                *(f"{counts[of]:,.0f}" if of in counts else "-" for of in AGAINST_STOCK),
+                *(f"{self.curves[of].hourly(wanted):,.0f}" if of in self.curves else "-" for of in AGAINST_STOCK),
             ]
-
-        groups = self.background()
-        together = [row(name, "background", asked) for name, asked in groups.items()]
-        all_ = [asked for group in groups.values() for asked in group]
-        seen = sorted({asked for curve in curves.values() for asked in curve.samples[-1].requests})
-        each = [row(request, file, [(request, file)]) for request, file in seen]
-        return [
-            *together,
-            row("all of these", "background", all_),
-            *(found for found in each if set(found[3:]) != {"0"}),
+            for name, wanted in self.requests().items()
+            if wanted
         ]
 
-    def lines(self) -> list[str]:
-        """Compare with stock."""
-        curves = self.compared
-        if not curves:
-            return []
-        ours, stock = (curves[name].mean(all_bytes) for name in AGAINST_STOCK)
-        asked = [asked for group in self.background().values() for asked in group]
-        counts = [sum(curves[name].hourly(*of) for of in asked) for name in AGAINST_STOCK]
-        batches = curves[OURS].lines[-1]["batches"]
-        return [
-            f"{self.case.name}: {ours / stock:.2f} times the bytes of {LABELS[STOCK]}, "
-            f"in the last third of {batches:,} batches",
-            f"{self.case.name}: {counts[0]:,.0f} background requests in {BATCHES_OF_AN_HOUR} batches, "
-            f"{counts[1]:,.0f} of {LABELS[STOCK]}",
-        ]
-
-    def described(self) -> str:
-        """Describe the case's configuration."""
+    def remarks(self) -> list[str]:
+        """Describe the case's configuration, and compare with stock up to the batch that both have reached."""
         confs = ", ".join(f"`{key}={value}`" for key, value in self.case.confs().items())
-        return f"{self.case.name}: {self.case.batches:,} batches, one every {self.case.period_ms} ms; {confs}."
+        lines = [f"{self.case.batches:,} batches, one every {self.case.period_ms} ms; {confs}."]
+        if set(self.curves) == set(AGAINST_STOCK):
+            common = min(curve.batches for curve in self.curves.values())
+            ours, stock = (
+                Curve([of for of in self.curves[name].samples if of["batches"] <= common]).mean(megabytes())
+                for name in AGAINST_STOCK
+            )
+            times = f"{ours / stock:.2f} times the bytes of {LABELS[STOCK]}"
+            lines.append(f"{times}, in the last third of {common:,} batches")
+        return [f"{self.case.name}: {line}" for line in lines]
 
-
-def all_objects(sample: Sample) -> float:
-    """Count all objects."""
-    return sum(sample.objects.values())
-
-
-def all_bytes(sample: Sample) -> float:
-    """Add up the bytes of all objects."""
-    return sum(sample.bytes.values())
-
-
-def with_growth(curve: Curve, figure: Callable[[Sample], float | None], unit: float, form: str) -> list[str]:
-    """Show a mean and its ratio to that of the third before."""
-    return [format(curve.mean(figure) / unit, form), f"{curve.growth(figure):.2f}"]
-
-
-def of_kinds(curve: Curve, kinds: Sequence[str]) -> str:
-    """Show the number of objects of these kinds, and their MB."""
-    objects = curve.mean(lambda sample: sum(sample.objects.get(kind, 0) for kind in kinds))
-    size = curve.mean(lambda sample: sum(sample.bytes.get(kind, 0) for kind in kinds))
-    return f"{objects:,.0f} / {size / 1e6:,.2f}"
+    def chart(self) -> Figure:
+        """Draw objects, bytes and heap over batches."""
+        figures: dict[str, Value] = {
+            "objects below the checkpoint": objects(),
+            "MB below the checkpoint": megabytes(),
+            "heap after garbage collection, MB": heap_megabytes,
+        }
+        panels = []
+        for title, figure in figures.items():
+            points = {
+                name: [(of["batches"], value) for of in curve.samples if (value := figure(of)) is not None]
+                for name, curve in self.curves.items()
+            }
+            panels.append(Panel(title, "batches", points))
+        return line_chart(panels, LABELS)
 
 
 class Growth(Benchmark):
@@ -309,32 +265,16 @@ class Growth(Benchmark):
         """Run each contender in a separate process."""
         for name in AGAINST_STOCK:
             root = str(run.directory / f"{name}-checkpoints")
-            run.process(name, case.spec(name, root, dict(run.options.conf)), case.batches)
+            run.process(name, case.spec(name, root), case.batches)
 
     def report(self, results: Sequence[Result]) -> Report:
         """Make tables of objects and of requests, comparisons, and a chart of each case."""
-        found = [one for one in map(Grown.of, results) if one.measured]
+        found = [one for one in map(Grown.of, results) if one.curves]
+        stored = [row for one in found for row in one.stored_rows()]
+        requests = [row for one in found for row in one.request_rows()]
         tables = [
-            Figures("Objects", STORED_HEADER, STORED_LEGEND, [one.stored_rows() for one in found]),
-            Figures("Requests", REQUESTS_HEADER, REQUESTS_LEGEND, [one.request_rows() for one in found]),
+            Figures("Objects", STORED_HEADER, STORED_LEGEND, stored),
+            Figures("Requests", REQUESTS_HEADER, REQUESTS_LEGEND, requests),
         ]
-        remarks = [line for one in found for line in (one.described(), *one.lines())]
-        return Report(tables, remarks, {f"growth-{one.case.name}.png": chart(one) for one in found})
-
-
-def chart(result: Grown) -> Figure:
-    """Draw objects, bytes and heap over batches."""
-    figures: list[tuple[str, Callable[[Sample], float | None]]] = [
-        ("objects below the checkpoint", all_objects),
-        ("MB below the checkpoint", lambda sample: all_bytes(sample) / 1e6),
-        ("heap after garbage collection, MB", lambda sample: None if sample.heap is None else sample.heap / 1e6),
-    ]
-    panels = []
-    for title, figure in figures:
-        points = {
-            name: [(sample.batches, value) for sample in curve.samples if (value := figure(sample)) is not None]
-            for name, curve in result.measured.items()
-        }
-        if any(points.values()):
-            panels.append(Panel(title, "batches", {name: found for name, found in points.items() if found}))
-    return line_chart(panels, LABELS)
+        charts = {f"growth-{one.case.name}.png": one.chart() for one in found}
+        return Report(tables, [line for one in found for line in one.remarks()], charts)

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,21 +119,11 @@ class Inspect(Benchmark):
     title = "Inspection"
     command = "make bench-inspect"
 
-    def options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the sizes."""
-        parser.add_argument("--entries", type=int, help="commit entries of the checkpoint")
-        parser.add_argument("--stores", type=int, help="stores of the checkpoint")
-        parser.add_argument("--rows", type=int, help="rows of the state")
-        parser.add_argument("--repeat", type=int, help="measurements of each")
-
     def cases(self, options: argparse.Namespace) -> list[Case]:
-        """Return both cases, in the sizes that are asked for."""
-        entries, stores, rows, repeat = (10, 10, 10_000, 1) if options.quick else (100, 100, 1_000_000, 5)
-        repeat = options.repeat or repeat
-        return [
-            Case("commands", repeat, entries=options.entries or entries, stores=options.stores or stores),
-            Case("state", min(repeat, 3), rows=options.rows or rows),
-        ]
+        """Return both cases."""
+        if options.quick:
+            return [Case("commands", 1, entries=10, stores=10), Case("state", 1, rows=10_000)]
+        return [Case("commands", 3, entries=100, stores=100), Case("state", 3, rows=1_000_000)]
 
     def measure(self, case: Case, run: Measurement) -> None:
         """Write a checkpoint and read it."""
@@ -160,21 +150,17 @@ def command_table(result: Result) -> Figures:
     """Show the times of each command."""
     rows = []
     for command in dict.fromkeys(name for name, _ in result.processes):
-        lines = [line for (line,) in result.lines(command)]
+        lines = [line for name, (line,) in result.processes if name == command]
         times, cpu = ([line[what] for line in lines] for what in ("seconds", "cpu"))
         rows.append([command, f"{statistics.median(times):.2f}", f"{max(times):.2f}", f"{statistics.median(cpu):.2f}"])
     legend = f"Seconds; {result.case['entries']} commit entries of {result.case['stores']} stores."
-    return Figures("Commands", ("command", "median", "worst", "CPU"), legend, [rows])
+    return Figures("Commands", ("command", "median", "worst", "CPU"), legend, rows)
 
 
 def state_table(result: Result) -> Figures:
     """Show rows a second."""
-    lines = [line for (line,) in result.lines("dstl state")]
-
-    def median(of: Callable[[dict[str, float]], float]) -> str:
-        return f"{statistics.median(map(of, lines)):,.0f}"
-
-    values = [median(lambda line, name=name: line[name]) for name in lines[0]]  # type: ignore[misc]
+    lines = [line for _, (line,) in result.processes]
+    values = [f"{statistics.median(line[name] for line in lines):,.0f}" for name in lines[0]]
     header = ("rows", "rows/s in all", "rows/s once rows come", "rows per processor second")
     legend = "Medians. In all: with the start of Java and the rebuild of the store."
-    return Figures("State to Parquet", header, legend, [[[f"{result.case['rows']:,}", *values]]])
+    return Figures("State to Parquet", header, legend, [[f"{result.case['rows']:,}", *values]])

@@ -12,20 +12,22 @@ import argparse
 import os
 import shutil
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from charts import bar_chart
 from compare import described
-from plan import FORMAT_VERSION, LABELS, SLOTS, STORES, Delays
+from plan import FORMAT_VERSION, LABELS, SLOTS, Delays, spec_of
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
 OURS, STOCK = "dstl", ("direct", "default")
 # The baseline: a query without state, with the settings of spark-dstl.
 EMPTY = "empty"
 CONTENDERS = (OURS, *STOCK, EMPTY)
+# Stores of a query in each partition: a join has two a side.
+STORES = {"join": 4}
 # Bytes of state that a tick adds; see `Workload` in jvm/bench.
 TICK_BYTES = {"wide": 40 * 16 * 1024}
 # Two executor processes with as many task slots together as other measurements have, and 1 GiB each.
@@ -58,11 +60,6 @@ class Case:
     contenders: tuple[str, ...] = CONTENDERS
 
     @property
-    def stock(self) -> tuple[str, ...]:
-        """Return the contenders that are stock Spark."""
-        return tuple(name for name in self.contenders if name in STOCK)
-
-    @property
     def name(self) -> str:
         """Unique in a plan."""
         snapshots = "-as-configured" if self.as_configured else ""
@@ -71,26 +68,12 @@ class Case:
     @property
     def stores(self) -> int:
         """Return the number of stores of all partitions."""
-        return self.partitions * STORES[self.workload]
+        return self.partitions * STORES.get(self.workload, 1)
 
     @property
     def state_bytes(self) -> int:
         """Return the bytes of the rows of a large state; 0 for others."""
         return self.before * self.ticks * TICK_BYTES.get(self.workload, 0)
-
-    @property
-    def network_seconds(self) -> float:
-        """Return the time that the network needs for these bytes; 0 without a limit."""
-        return self.state_bytes / self.network if self.network else 0
-
-    @property
-    def measured_phase(self) -> str:
-        """Return the name of the measured phase."""
-        return "lose" if self.kind == "lost-executor" else "recover"
-
-    def master(self, phase: str) -> str | None:
-        """Return the Spark master of a phase; `None` for the default."""
-        return CLUSTER if phase == "lose" else None
 
     def batches(self, contender: str) -> tuple[int, int]:
         """Return the batches before and after the newest snapshots; their sum is the same for every contender."""
@@ -98,27 +81,26 @@ class Case:
         since = self.stock_since if contender in STOCK and self.stock_since >= 0 else self.since
         return (0, 0) if contender == EMPTY else (all_ - since, since)
 
-    def spec(self, contender: str, phase: str, root: Path, confs: Mapping[str, str]) -> dict[str, Any]:
+    def spec(self, contender: str, phase: str, root: Path) -> dict[str, Any]:
         """Return what the JVM reads."""
         before, since = self.batches(contender)
         # The baseline of a loss has no stores: opening stores elsewhere is part of recovery.
-        workload = "stateless" if contender == EMPTY and self.kind == "lost-executor" else self.workload
-        return {
-            "benchmark": "recovery",
-            "phase": phase,
-            "workload": workload,
-            "partitions": self.partitions,
-            "contender": OURS if contender == EMPTY else contender,
-            "root": str(root),
-            "delays": replace(Delays(), network_bytes_per_second=self.network).spec(),
-            "stores": self.stores,
-            "batchesBefore": before,
-            "ticksBefore": self.ticks,
-            "batchesSince": max(0, since - self.warm),
-            "batchesWarm": self.warm,
-            "asConfigured": self.as_configured,
-            "confs": {FORMAT_VERSION: str(self.format_version), **confs},
-        }
+        is_stateless = contender == EMPTY and self.kind == "lost-executor"
+        return spec_of(
+            self,
+            benchmark="recovery",
+            phase=phase,
+            workload="stateless" if is_stateless else self.workload,
+            contender=OURS if contender == EMPTY else contender,
+            root=str(root),
+            delays=replace(Delays(), network_bytes_per_second=self.network).spec(),
+            stores=self.stores,
+            batches_before=before,
+            ticks_before=self.ticks,
+            batches_since=max(0, since - self.warm),
+            batches_warm=self.warm,
+            confs={FORMAT_VERSION: str(self.format_version)},
+        )
 
 
 FULL = [
@@ -164,110 +146,93 @@ LEGEND = (
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Recoveries:
-    """Times and requests of one contender's recoveries."""
-
-    millis: list[int] = field(default_factory=list)
-    # Medians of the batches before the loss of an executor.
-    usual: list[float] = field(default_factory=list)
-    requests: list[dict[str, int]] = field(default_factory=list)
-    bytes_read: list[int] = field(default_factory=list)
-
-    def add(self, lines: Lines) -> None:
-        """Add what one process has written."""
-        asked: dict[str, int] = {}
-        bytes_read = 0
-        for line in lines:
-            if line["kind"] == "recovery":
-                self.millis.append(line["millis"])
-                if line["usual"]:
-                    self.usual.append(statistics.median(line["usual"]))
-            else:
-                asked[line["request"]] = asked.get(line["request"], 0) + line["count"]
-                bytes_read += line["bytes"] if line["request"] == "GET" else 0
-        self.requests.append(asked)
-        self.bytes_read.append(bytes_read)
-
-    def asked(self, request: str) -> float:
-        """Return the median number of such requests."""
-        return statistics.median(asked.get(request, 0) for asked in self.requests)
-
-
-@dataclass
-class Recovered:
-    """One case's outcome."""
+    """Times and requests of one contender's recoveries: the lines of each process."""
 
     case: Case
-    contenders: dict[str, Recoveries] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin without recoveries."""
-        self.contenders = {name: Recoveries() for name in self.case.contenders}
-
-    @staticmethod
-    def of(result: Result) -> Recovered:
-        """Read what the processes of a case wrote; a recovery that failed has no line."""
-        recovered = Recovered(Case(**result.case))
-        for name, lines in result.processes:
-            if any(line["kind"] == "recovery" for line in lines):
-                recovered.contenders[name].add(lines)
-        return recovered
+    name: str
+    processes: list[Lines]
 
     @property
-    def can_be_compared(self) -> bool:
-        """Return whether every contender has recovered once."""
-        return all(of.millis for of in self.contenders.values())
+    def label(self) -> str:
+        """Return the contender's name in tables."""
+        return STATELESS if self.name == EMPTY and self.case.kind == "lost-executor" else NAMES[self.name]
 
-    def label(self, contender: str) -> str:
-        """Return a contender's name in tables."""
-        return STATELESS if contender == EMPTY and self.case.kind == "lost-executor" else NAMES[contender]
+    @property
+    def millis(self) -> list[int]:
+        """Return the times of the batch."""
+        return [line["millis"] for lines in self.processes for line in lines if line["kind"] == "recovery"]
 
-    def median(self, contender: str) -> float:
+    @property
+    def median(self) -> float:
         """Return the median time of the batch, in milliseconds."""
-        return statistics.median(self.contenders[contender].millis)
+        return statistics.median(self.millis)
 
-    def over_empty(self, contender: str) -> float:
-        """Subtract the baseline: what the state costs, in milliseconds."""
-        return self.median(contender) - self.median(EMPTY)
+    @property
+    def usual(self) -> float | None:
+        """Return the median of the batches before the loss of an executor."""
+        batches = [line["usual"] for lines in self.processes for line in lines if line.get("usual")]
+        return statistics.median(map(statistics.median, batches)) if batches else None
 
-    def rows(self) -> list[list[str]]:
-        """Make the table's rows."""
+    def asked(self, request: str, what: str = "count") -> float:
+        """Return the median number of such requests, or of their bytes."""
+        counts: list[int] = [
+            sum(line[what] for line in lines if line.get("request") == request) for lines in self.processes
+        ]
+        return statistics.median(counts)
+
+    def row(self) -> list[str]:
+        """Make the row of the table."""
         return [
-            [
-                self.case.name,
-                str(self.case.stores),
-                self.label(name),
-                "-" if name == EMPTY else str(self.case.batches(name)[1]),
-                *(f"{value:,.0f}" for value in (self.median(name), min(of.millis), max(of.millis))),
-                f"{statistics.median(of.usual):,.0f}" if of.usual else "-",
-                f"{of.asked('GET'):g}",
-                f"{statistics.median(of.bytes_read) / 1e6:,.1f}",
-                *(f"{of.asked(request):g}" for request in ("HEAD", "LIST")),
-            ]
-            for name, of in self.contenders.items()
+            self.case.name,
+            str(self.case.stores),
+            self.label,
+            "-" if self.name == EMPTY else str(self.case.batches(self.name)[1]),
+            *(f"{value:,.0f}" for value in (self.median, min(self.millis), max(self.millis))),
+            f"{self.usual:,.0f}" if self.usual else "-",
+            f"{self.asked('GET'):g}",
+            f"{self.asked('GET', 'bytes') / 1e6:,.1f}",
+            *(f"{self.asked(request):g}" for request in ("HEAD", "LIST")),
         ]
 
-    def ratios(self) -> list[str]:
-        """Compare with stock, with a query that has no state, and with what the network allows."""
-        name, ours = self.case.name, self.median(OURS)
-        lines = [f"{name}: {ours / self.median(other):.2f} times {self.label(other)}" for other in self.case.stock]
-        lines.append(f"{name}: {self.over_empty(OURS):+,.0f} ms over {self.label(EMPTY)}")
-        for of in self.case.contenders:
-            usual = self.contenders[of].usual
-            if usual:
-                loss = self.median(of) - statistics.median(usual)
-                lines.append(f"{name}: with {self.label(of)} {loss:+,.0f} ms over its usual batch")
-        seconds = self.case.network_seconds
-        if seconds:
-            network = (
-                f"the {seconds:.1f} s that its {self.case.state_bytes / 1e9:.2f} GB take "
-                f"at {self.case.network / 1e6:g} MB/s"
-            )
-            for of in (OURS, *self.case.stock):
-                times = self.over_empty(of) / 1000 / seconds
-                lines.append(f"{name}: with {self.label(of)} the state costs {times:.2f} times {network}")
-        return lines
+
+def recovered(result: Result) -> dict[str, Recoveries]:
+    """Read what the processes of a case wrote; nothing unless every contender has recovered once."""
+    case = Case(**result.case)
+    found = {
+        name: Recoveries(
+            case,
+            name,
+            [
+                lines
+                for of, lines in result.processes
+                if of == name and any(line["kind"] == "recovery" for line in lines)
+            ],
+        )
+        for name in case.contenders
+    }
+    return found if all(of.processes for of in found.values()) else {}
+
+
+def remarks(contenders: dict[str, Recoveries]) -> list[str]:
+    """Compare with stock, with a query that has no state, and with what the network allows."""
+    ours, empty, case = contenders[OURS], contenders[EMPTY], contenders[OURS].case
+    stock = [contenders[name] for name in STOCK if name in contenders]
+    lines = [f"{ours.median / other.median:.2f} times {other.label}" for other in stock]
+    lines.append(f"{ours.median - empty.median:+,.0f} ms over {empty.label}")
+    lines += [
+        f"with {of.label} {of.median - of.usual:+,.0f} ms over its usual batch"
+        for of in contenders.values()
+        if of.usual is not None
+    ]
+    if case.network:
+        seconds = case.state_bytes / case.network
+        network = f"the {seconds:.1f} s that its {case.state_bytes / 1e9:.2f} GB take at {case.network / 1e6:g} MB/s"
+        for of in (ours, *stock):
+            times = (of.median - empty.median) / 1000 / seconds
+            lines.append(f"with {of.label} the state costs {times:.2f} times {network}")
+    return [f"{case.name}: {line}" for line in lines]
 
 
 class Recovery(Benchmark):
@@ -279,16 +244,11 @@ class Recovery(Benchmark):
     def options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the cases."""
         parser.add_argument("--repetitions", type=int, help="recoveries of each contender")
-        parser.add_argument("--network", type=int, help="bytes per second of a process, for large-state")
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
         """Return the cases, with the options applied."""
         return [
-            replace(
-                case,
-                repetitions=options.repetitions or case.repetitions,
-                network=options.network or case.network if case.network else 0,
-            )
+            replace(case, repetitions=options.repetitions or case.repetitions)
             for case in (QUICK if options.quick else FULL)
         ]
 
@@ -299,10 +259,12 @@ class Recovery(Benchmark):
         run.result.storage = described(Delays())
 
         def process(name: str, phase: str) -> None:
-            spec = case.spec(name, phase, root, dict(run.options.conf))
-            run.process(name, spec, master=case.master(phase), keep=phase != "prepare")
+            master = CLUSTER if phase == "lose" else None
+            run.process(name, case.spec(name, phase, root), master=master, keep=phase != "prepare")
 
-        for name in (OURS, *case.stock):
+        for name in case.contenders:
+            if name == EMPTY:
+                continue
             process(name, "prepare")
             (root / name).rename(prepared / name)
         for repetition in range(case.repetitions):
@@ -314,18 +276,17 @@ class Recovery(Benchmark):
                     shutil.copytree(prepared / name, root / name, copy_function=os.link)
                 # The disk is idle when the measurement begins.
                 os.sync()
-                process(name, case.measured_phase)
+                process(name, "lose" if case.kind == "lost-executor" else "recover")
 
     def report(self, results: Sequence[Result]) -> Report:
         """Make the table, comparisons and a chart of the cases in which every contender has recovered."""
-        found = [one for one in map(Recovered.of, results) if one.can_be_compared]
-        tables = [Figures("First batch", HEADER, LEGEND, [one.rows() for one in found])]
+        found = [one for one in map(recovered, results) if one]
+        tables = [Figures("First batch", HEADER, LEGEND, [of.row() for one in found for of in one.values()])]
         groups = {
-            one.case.name: {
-                name: (one.median(name) / 1000, min(of.millis) / 1000, max(of.millis) / 1000)
-                for name, of in one.contenders.items()
+            one[OURS].case.name: {
+                name: (of.median / 1000, min(of.millis) / 1000, max(of.millis) / 1000) for name, of in one.items()
             }
             for one in found
         }
         charts = {"recovery.png": bar_chart(groups, NAMES, "first batch, s")} if groups else {}
-        return Report(tables, [line for one in found for line in one.ratios()], charts)
+        return Report(tables, [line for one in found for line in remarks(one)], charts)

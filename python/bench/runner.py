@@ -19,7 +19,6 @@ import pyspark
 from matplotlib.figure import Figure
 from plan import SLOTS
 from rich.progress import Progress
-from rich.table import Table
 
 from spark_dstl.release import installed_line
 
@@ -47,37 +46,20 @@ class Result:
     is_complete: bool = False
     processes: list[tuple[str, Lines]] = field(default_factory=list)
 
-    def lines(self, contender: str) -> list[Lines]:
-        """Return what each process of a contender wrote."""
-        return [lines for name, lines in self.processes if name == contender]
-
 
 @dataclass(frozen=True)
 class Figures:
-    """A table of results: rows in sections, one a case."""
+    """A table of results."""
 
     title: str
     header: Sequence[str]
     legend: str
-    sections: Sequence[Sequence[Sequence[str]]]
-
-    def table(self) -> Table:
-        """Return it as the terminal shows it."""
-        result = Table(title=self.title, caption=self.legend)
-        for number, column in enumerate(self.header):
-            is_text = any(not row[number][:1].isdigit() for section in self.sections for row in section)
-            result.add_column(column, justify="left" if is_text else "right", no_wrap=True)
-        for section in self.sections:
-            for row in section:
-                result.add_row(*row)
-            result.add_section()
-        return result
+    rows: Sequence[Sequence[str]]
 
     def markdown(self) -> list[str]:
         """Return it as a section of a page."""
-        rows = [row for section in self.sections for row in section]
-        lines = ["| " + " | ".join(self.header) + " |", "|" + "---|" * len(self.header)]
-        return ["", f"## {self.title}", "", self.legend, "", *lines, *("| " + " | ".join(row) + " |" for row in rows)]
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        return ["", f"## {self.title}", "", self.legend, "", *(f"| {' | '.join(line)} |" for line in lines)]
 
 
 @dataclass(frozen=True)
@@ -104,7 +86,7 @@ class Benchmark(ABC):
 
     title: str
     command: str
-    # Heap of the measured process.
+    # Heap of the measured process, or of its driver.
     memory = "4g"
 
     def options(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
@@ -123,41 +105,39 @@ class Benchmark(ABC):
         """Turn results into tables. Those of an interrupted run may be incomplete."""
 
 
+@dataclass
 class Measurement:
     """One case that is being measured, in a directory that is removed afterwards."""
 
-    def __init__(self, result: Result, options: argparse.Namespace, progress: Progress, directory: Path) -> None:
-        self.result = result
-        self.options = options
-        self.directory = directory
-        self._progress = progress
+    result: Result
+    options: argparse.Namespace
+    progress: Progress
+    directory: Path
+    memory: str
 
     def process(
         self, contender: str, spec: Mapping[str, Any], steps: int = 1, master: str | None = None, keep: bool = True
     ) -> None:
         """Run a JVM with that specification. What it writes is part of the result, also if it fails."""
         name = f"{self.result.name}-{contender}" if contender else self.result.name
-        log, output, file = (
-            self.options.output / f"{name}.log",
-            self.directory / "out.jsonl",
-            self.directory / "spec.json",
-        )
+        log = self.options.output / f"{name}.log"
+        output, file = self.directory / "out.jsonl", self.directory / "spec.json"
         output.unlink(missing_ok=True)
         file.write_text(json.dumps({"output": str(output), **spec}), encoding="utf-8")
-        task = self._progress.add_task(name, total=steps)
-        if not self._progress.console.is_terminal:
-            self._progress.console.print(name)
+        task = self.progress.add_task(name, total=steps)
+        if not self.progress.console.is_terminal:
+            self.progress.console.print(name)
         home = _home(self.directory) if master else {}
         try:
-            with child(command(file, self.directory, self.options.memory, master), log, home) as process:
+            with child(command(file, self.directory, self.memory, master), log, home) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
                     if line.startswith("done "):
-                        self._progress.update(task, completed=int(line.split()[1]))
+                        self.progress.update(task, completed=int(line.split()[1]))
                 if process.wait() != 0:
                     self._keep_executors_logs(log)
                     raise BenchFailed(f"{name} ended with exit code {process.returncode}, its log is {log}")
-            self._progress.update(task, completed=steps)
+            self.progress.update(task, completed=steps)
         finally:
             if keep:
                 self.result.processes.append((contender, read(output)))

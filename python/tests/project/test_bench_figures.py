@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from compare import QUESTIONS, WRITES, Compare, Measured, percentile
-from plan import FULL, QUICK, Cell, Delays, scaled
-from runner import Result, read, save, saved
+from compare import HEADER, REQUESTS, Compare, Measured, percentile
+from plan import FULL, QUICK, SNAPSHOTS, Cell, Delays, scaled, with_formats
+from runner import Lines, Result, save, saved
 
 CELL = Cell("compare", "aggregation", 16, 100, format_version=2)
 
@@ -29,69 +28,70 @@ def test_too_few_values_have_no_percentile(count: int, percent: float) -> None:
 
 
 def batch(contender: str, milliseconds: int) -> dict[str, object]:
-    durations = {"triggerExecution": milliseconds, "commitOffsets": 5}
     asked = [
         {"request": "PUT", "file": "offsets", "count": 1, "bytes": 300},
         {"request": "PUT", "file": "commits", "count": 1, "bytes": 5000},
         {"request": "PUT", "file": "snapshot", "count": 64, "bytes": 640000},
         {"request": "HEAD", "file": "commits", "count": 0 if contender == "dstl" else 2, "bytes": 0},
     ]
-    return {
-        "kind": "batch",
-        "contender": contender,
-        "durations": durations,
-        "requests": asked,
-        "rows": 2000,
-    }
+    durations = {"triggerExecution": milliseconds, "commitOffsets": 5}
+    return {"kind": "batch", "contender": contender, "durations": durations, "requests": asked}
 
 
-def requests(contender: str, request: str, file: str, count: int) -> dict[str, object]:
-    return {"kind": "requests", "contender": contender, "request": request, "file": file, "count": count}
-
-
-@pytest.fixture
-def measured(tmp_path: Path) -> Measured:
-    lines = [
-        *(batch("floor", 100 + number) for number in range(100)),
-        *(batch("dstl", 150 + number) for number in range(100)),
-        requests("dstl", "PUT", "offsets", 100),
-        requests("dstl", "PUT", "commits", 100),
-        requests("dstl", "PUT", "snapshot", 64),
-        requests("dstl", "GET", "other", 50),
-        {"kind": "cpu", "contender": "dstl", "taskNanos": 2_000_000_000},
+def measured(own: str, other: str, cell: Cell = CELL, count: int = 100) -> Measured:
+    """Return batches of two contenders, 50 ms apart, as the process of the cell writes them."""
+    lines: Lines = [
+        *(batch(other, 100 + number) for number in range(count)),
+        *(batch(own, 150 + number) for number in range(count)),
+        {"kind": "requests", "contender": own, "request": "PUT", "file": "data file", "count": 20, "bytes": 0},
     ]
-    output = tmp_path / "output.jsonl"
-    output.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return Measured.of(CELL, read(output))
+    return Measured.of(Result(asdict(cell), cell.name, processes=[("", lines)]))
 
 
-def test_the_lines_of_a_process_become_figures(measured: Measured) -> None:
-    dstl = measured.contenders["dstl"]
-    assert measured.over_floor("dstl", 50) == 50
-    assert measured.over_floor("dstl", 99.9) is None
-    assert dstl.asked(WRITES) == 2
-    assert dstl.asked(QUESTIONS) == 0
-    assert measured.contenders["floor"].asked(QUESTIONS) == 2
-    assert dstl.all_requests() == 2.5
-    assert dstl.stored_bytes() == 5000
-    assert dstl.task_cpu_ms == 2000
+def row(of: Measured, contender: str) -> dict[str, str]:
+    return dict(zip(HEADER, of.rows()[list(of.contenders).index(contender)], strict=True))
 
 
-def test_resampling_rounds_gives_limits_without_the_noise_that_both_contenders_share(measured: Measured) -> None:
-    assert measured.over_floor_interval("dstl", 50) == (50, 50)
-    measured.contenders["dstl"].batch_ms.reverse()
-    low, high = measured.over_floor_interval("dstl", 50) or (0.0, 0.0)
+def test_the_lines_of_a_process_become_a_row_for_each_contender() -> None:
+    ours, floor = (row(measured("dstl", "floor"), name) for name in ("dstl", "floor"))
+    assert (ours["p50"], ours["p99.9"], ours["commit p50"], ours["commit p99.9"]) == ("199 (+50)", "-", "5", "-")
+    assert (ours["writes"], ours["existence checks"], ours["bytes"]) == ("2", "0", "5,000")
+    assert (floor["p50"], floor["p50 over, 95 %"], floor["existence checks"]) == ("149", "", "2")
+
+
+def test_a_thousand_batches_have_a_percentile_of_99_9() -> None:
+    ours = row(measured("dstl", "floor", count=1001), "dstl")
+    assert (ours["p99.9"], ours["commit p99.9"]) == ("1,149 (+50)", "5")
+
+
+def test_requests_are_not_counted_on_a_disk() -> None:
+    found = measured("dstl", "direct")
+    found.contenders["dstl"].requests = [[] for _ in found.contenders["dstl"].requests]
+    assert found.contenders["dstl"].asked(REQUESTS["writes"]) is None
+    assert row(found, "dstl")["writes"] == "-"
+
+
+def test_resampling_rounds_gives_limits_without_the_noise_that_both_contenders_share() -> None:
+    found = measured("dstl", "floor")
+    assert row(found, "dstl")["p50 over, 95 %"] == "+50 to +50"
+    found.contenders["dstl"].batch_ms.reverse()
+    _, low, high = found.compared("dstl", "floor", lambda own, base: sorted(own)[49] - sorted(base)[49])
     # The median of 100 values over 100 ms varies by some 5 ms; the two now vary in opposite directions.
     assert 20 < low < 45 < 55 < high < 80
-    assert measured.over_floor_interval("dstl", 99.9) is None
 
 
-def test_99th_percentiles_are_divided_if_there_are_enough_batches(measured: Measured) -> None:
-    ratio, low, high = measured.p99_ratio("dstl", "floor") or (0.0, 0.0, 0.0)
-    assert ratio == pytest.approx(248 / 198)
-    assert low <= ratio <= high
-    measured.contenders["dstl"].batch_ms.pop()
-    assert measured.p99_ratio("dstl", "floor") is None
+def test_stock_spark_is_compared_by_speed_and_stored_bytes() -> None:
+    rate, size = measured("dstl", "direct").remarks()
+    assert "0.749 times" in rate
+    assert rate.endswith("the rows a second of stock, direct write")
+    assert size.endswith("1.000 times the bytes of stock, direct write (5,000, 5,000)")
+
+
+def test_99th_percentiles_beside_snapshots_are_divided_if_there_are_enough_batches() -> None:
+    ratio, files = measured(*SNAPSHOTS).remarks()
+    assert "p99 1.25 times" in ratio
+    assert files.endswith("data files a batch: dstl-snapshots 0.2, dstl-no-snapshots 0.0")
+    assert len(measured(*SNAPSHOTS, count=99).remarks()) == 1
 
 
 def test_results_are_read_as_they_were_written_and_shown_as_a_page(tmp_path: Path) -> None:
@@ -113,23 +113,18 @@ def test_every_cell_has_a_name_of_its_own_and_at_least_one_round(plan: list[Cell
     assert all(cell.rounds >= 1 for cell in scaled(plan, 0.0001))
 
 
-def test_storage_of_a_cell_is_slow_with_a_tail_or_steady_or_a_local_disk() -> None:
+def test_the_tail_of_delays_and_snapshots_are_measured_with_the_first_format_alone() -> None:
+    cells = with_formats(FULL, [])
+    assert {cell.group for cell in cells if cell.format_version == 2} == {"floor", "compare", "bytes", "throughput"}
+    assert {cell.group for cell in FULL} == {cell.group for cell in cells if cell.format_version == 1}
+
+
+def test_storage_of_a_cell_is_slow_with_a_tail_or_without_delays_or_a_local_disk() -> None:
     delays = Delays(median_ms=20, p99_ms=100)
-    slow, steady, local = (
-        Cell("any", "join", 4, 1, storage=storage).spec("root", delays, {}, trace=False)["delays"]
-        for storage in ("slow", "steady", "local")
+    slow, counted, local = (
+        Cell("any", "join", 4, 1, storage=storage).spec("root", delays)["delays"]
+        for storage in ("slow", "counted", "local")
     )
     assert slow == delays.spec()
-    assert steady == {**slow, "p99Ms": 20, "tailRatio": 0}
+    assert counted == {**slow, "medianMs": 0, "p99Ms": 0, "tailRatio": 0, "bytesPerSecond": 0}
     assert local is None
-
-
-def test_contenders_whose_files_cannot_all_be_open_are_left_out_last_ones_first() -> None:
-    cell = Cell("any", "join", 256, 1)
-    assert cell.within(1_000_000) == cell
-    assert cell.within(20_000) == Cell("any", "join", 256, 1, contenders=("floor", "dstl"))
-    assert cell.within(5_000) is None
-    # A floor alone has no contender to compare with.
-    assert cell.within(12_000) is None
-    assert Cell("any", "join", 256, 1, contenders=("dstl",)).within(12_000) is not None
-    assert all(small.within(20_000) == small for small in QUICK)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from growth import FULL, QUICK, Case, Curve, Grown, Growth, all_bytes, all_objects
+from growth import FULL, QUICK, Case, Curve, Grown, Growth, megabytes, objects
 from runner import Result, read
 
 CASE = Case("aggregation", 16, 300, period_ms=200)
@@ -37,44 +37,43 @@ def curve(last_objects: int = 200, last_size: int = 4_000_000) -> Curve:
 
 
 def test_a_mean_is_that_of_the_last_third_and_growth_compares_it_with_the_third_before() -> None:
-    assert curve().mean(all_objects) == 200
-    assert curve().growth(all_objects) == 2
-    assert curve(100, 2_000_000).growth(all_bytes) == 1
+    assert curve().with_growth(objects(), ".0f") == ["200", "2.00"]
+    assert curve(100, 2_000_000).with_growth(megabytes(), ".1f") == ["2.0", "1.00"]
 
 
 def test_requests_are_counted_by_the_hour_over_the_last_third() -> None:
-    assert curve().hourly("PUT", "data file") == pytest.approx(180)
-    assert curve().hourly("LIST", "other") == 0
+    assert curve().hourly([("PUT", "data file")]) == pytest.approx(180)
+    assert curve().hourly([("LIST", "other")]) == 0
     assert curve().batch_ms() == 200
 
 
 def test_the_background_is_snapshots_deletions_and_listings_but_no_entries_of_spark() -> None:
     grown = Grown(CASE, {"dstl": curve(), "direct": curve(200, 2_000_000)})
-    rows = {(row[1], row[2]): row[3:] for row in grown.request_rows()}
-    assert rows["all of these", "background"] == ["216", "216"]
-    assert rows["DELETE", "offsets"] == ["360", "360"]
-    assert "2.00 times the bytes" in grown.lines()[0]
+    rows = {row[1]: row[2:] for row in grown.request_rows()}
+    assert rows["all of these"] == ["216", "216"]
+    assert rows["DELETE offsets"] == ["360", "360"]
+    assert "2.00 times the bytes" in grown.remarks()[1]
 
 
 def test_data_files_with_changes_are_not_counted_as_snapshots() -> None:
     grown = Grown(Case("medium", 16, 300, period_ms=200, is_inline=False), {"dstl": curve(), "direct": curve()})
-    assert "writes of snapshots" not in grown.background()
+    assert "writes of snapshots" not in {row[1] for row in grown.request_rows()}
 
 
 def test_two_runs_are_compared_up_to_the_last_batch_of_both() -> None:
-    longer = Curve([*curve().lines, line(310, 200, 40_000_000)])
+    longer = Curve([*curve().samples, line(310, 200, 40_000_000)])
     grown = Grown(CASE, {"dstl": curve(), "direct": longer})
-    assert grown.lines()[0].endswith("1.00 times the bytes of stock, direct write, in the last third of 300 batches")
+    assert grown.remarks()[1].endswith("1.00 times the bytes of stock, direct write, in the last third of 300 batches")
 
 
 def test_an_interrupted_run_has_its_whole_lines_and_no_comparison(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
-    output.write_text("".join(json.dumps(of) + "\n" for of in curve().lines[:12]) + '{"kind": "gro', encoding="utf-8")
+    whole = "".join(json.dumps(of) + "\n" for of in curve().samples[:12])
+    output.write_text(whole + '{"kind": "gro', encoding="utf-8")
     result = Result(asdict(CASE), CASE.name, processes=[("dstl", read(output)), ("direct", read(tmp_path / "none"))])
     grown = Grown.of(result)
-    assert list(grown.measured) == ["dstl"]
-    assert grown.lines() == []
-    assert len(grown.stored_rows()) == 1
+    assert list(grown.curves) == ["dstl"]
+    assert len(grown.remarks()) == len(grown.stored_rows()) == 1
     assert "spark-dstl" in Growth().report([result]).markdown("Growth", [])
 
 

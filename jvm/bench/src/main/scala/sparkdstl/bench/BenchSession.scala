@@ -2,7 +2,7 @@
 package sparkdstl.bench
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
+import org.apache.spark.sql.streaming.StreamingQuery
 
 /** Spark, as processes of the benchmark use it. */
 object BenchSession {
@@ -47,11 +47,10 @@ object BenchSession {
       spec: QuerySpec,
       contender: Contender,
       result: DataFrame,
-      trigger: Trigger = Trigger.ProcessingTime(0),
       isLocal: Boolean = false
   ): StreamingQuery = {
     val scheme = if (isLocal) "" else s"${DelayedFileSystem.Scheme}://"
-    result.writeStream.format("noop").outputMode(spec.query.outputMode).trigger(trigger)
+    result.writeStream.format("noop").outputMode(spec.query.outputMode)
       .option("checkpointLocation", s"$scheme${spec.root}/${contender.name}").start()
   }
 }

@@ -3,8 +3,8 @@ package sparkdstl.bench
 
 import java.io.File
 import java.net.URI
-import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
-import java.util.concurrent.atomic.{AtomicBoolean, LongAdder}
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong, LongAdder}
 
 import scala.jdk.CollectionConverters._
 
@@ -43,7 +43,8 @@ final class DelayedFileSystem extends DirectWriteFileSystem(DelayedFileSystem.Sc
 
   override def open(path: Path, bufferSize: Int): FSDataInputStream = {
     val stream = super.open(path, bufferSize)
-    new FSDataInputStream(new DelayedInputStream(stream, reading(path)))
+    val (lines, counter) = reading(path)
+    new FSDataInputStream(new DelayedInputStream(stream, lines, counter))
   }
 
   override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = {
@@ -59,7 +60,11 @@ final case class Asked(count: Long, bytes: Long) {
 }
 
 object Asked {
-  val None: Asked = Asked(0, 0)
+  private val None = Asked(0, 0)
+
+  /** What has been asked since an earlier moment. */
+  def since[K](before: Map[K, Asked], now: Map[K, Asked]): Map[K, Asked] =
+    now.map { case (kind, asked) => kind -> (asked - before.getOrElse(kind, None)) }
 }
 
 object DelayedFileSystem {
@@ -78,20 +83,19 @@ object DelayedFileSystem {
   }
 
   private val counts = new ConcurrentHashMap[(String, String, String), Counter]
-  @volatile private var paths = Option.empty[ConcurrentLinkedQueue[(String, String)]]
-  private val sequences = new ConcurrentHashMap[String, RequestDelays.Sequence]
+  // Numbers of delayed requests, by contender.
+  private val delayed = new ConcurrentHashMap[String, AtomicLong]
   @volatile private var delays: Option[RequestDelays] = None
   @volatile private var directory = "/"
   @volatile private var network = Option.empty[Line]
   private val taken = new AtomicBoolean
-  @volatile private var stalledUntilNanos = Option.empty[Long]
 
   /** The directory below which contenders have theirs. */
   def setRoot(root: String): Unit = directory = root.stripSuffix("/") + "/"
 
   /** Delays requests that begin from now on, from the first of the sequence on; not at all if `None`. */
   def delayFromNow(requestDelays: Option[RequestDelays]): Unit = {
-    sequences.clear()
+    delayed.clear()
     network = requestDelays.map(of => new Line(of.networkBytesPerSecond, System.nanoTime()))
     delays = requestDelays
   }
@@ -103,9 +107,6 @@ object DelayedFileSystem {
     delayFromNow(storage.delays)
   }
 
-  /** Answers no request for that long. */
-  def stall(millis: Long): Unit = stalledUntilNanos = Some(System.nanoTime() + millis * 1000000L)
-
   /** Numbers of requests since the start, by contender, request and kind of file. */
   def requests: Map[(String, String, String), Asked] = counts.asScala.view.mapValues(_.asked).toMap
 
@@ -114,41 +115,29 @@ object DelayedFileSystem {
     case ((`contender`, request, file), asked) => (request, file) -> asked
   }
 
-  /** Records the paths of requests from now on; drops those recorded before. */
-  def trace(): Unit = paths = Some(new ConcurrentLinkedQueue)
-
-  /** A contender's requests since [[trace]], in order. */
-  def traced(contender: String): Seq[String] =
-    paths.toSeq.flatMap(_.asScala).collect { case (`contender`, asked) => asked }
-
   private def request(path: Path, name: String, bytes: Long): Unit = {
     val below = path.toUri.getPath.stripPrefix(directory)
-    val contender = contenderOf(below)
     val counter = counterOf(below, name)
     counter.count.increment()
     counter.bytes.add(bytes)
-    paths.foreach(_.add(contender -> s"$name $below on ${Thread.currentThread().getName}"))
     val carried = network.filter(_ => bytes > 0).map(_.carry(bytes, System.nanoTime()))
     delays.foreach { all =>
-      pause(sequences.computeIfAbsent(contender, _ => all.sequence()).next(bytes))
+      pause(all.of(delayed.computeIfAbsent(contenderOf(below), _ => new AtomicLong).getAndIncrement(), bytes))
     }
-    carried.foreach(pauseUntil)
-    stalledUntilNanos.map(_ - System.nanoTime()).filter(_ > 0).foreach(nanos => pause(nanos / 1000000L + 1))
+    carried.foreach(Line.await)
   }
 
-  /** Counts and delays the content that is read. */
-  private def reading(path: Path): Transfer = {
+  /** The lines that delay the content that is read, and what counts it. */
+  private def reading(path: Path): (Seq[Line], Long => Unit) = {
     val counter = counterOf(path.toUri.getPath.stripPrefix(directory), "GET")
     val own = delays.map(of => new Line(of.bytesPerSecond, System.nanoTime()))
-    new Transfer((own ++ network).toSeq, bytes => counter.bytes.add(bytes), () => System.nanoTime(), pauseUntil)
+    ((own ++ network).toSeq, counter.bytes.add)
   }
 
   private def counterOf(below: String, name: String): Counter =
     counts.computeIfAbsent((contenderOf(below), name, kindOf(below)), _ => new Counter)
 
   private def contenderOf(below: String): String = below.takeWhile(_ != '/')
-
-  private def pauseUntil(nanos: Long): Unit = pause(math.round((nanos - System.nanoTime()) / 1e6))
 
   /** The kind of an object, by its path below the contender's directory, with a slash in front. */
   private[bench] def kindOf(path: String): String =

@@ -3,36 +3,18 @@ package sparkdstl.bench
 
 import java.io.PrintWriter
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.atomic.LongAdder
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskEnd}
 import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** Writes results, one JSON object a line. Each line is flushed: an interrupted run leaves the lines before. */
 final class Recorder(path: String) extends AutoCloseable {
   private val out = new PrintWriter(path, UTF_8)
 
-  /**
-   * @param requests made while the batch ran, by request and kind of file
-   * @param paths    of these requests, if they were traced
-   */
-  def batch(
-      contender: Contender,
-      round: Int,
-      progress: StreamingQueryProgress,
-      requests: Map[(String, String), Asked],
-      paths: Seq[String]
-  ): Unit = of("batch", contender)(
-    "round" -> round,
-    "batch" -> progress.batchId,
-    "rows" -> progress.numInputRows,
-    "durations" -> progress.durationMs,
-    "requests" -> listed(requests),
-    "paths" -> paths
-  )
+  /** @param requests made while the batch ran, by request and kind of file */
+  def batch(contender: Contender, progress: StreamingQueryProgress, requests: Map[(String, String), Asked]): Unit =
+    of("batch", contender)("durations" -> progress.durationMs, "requests" -> listed(requests))
 
   /**
    * The first batch after a restart, or after a loss.
@@ -40,13 +22,8 @@ final class Recorder(path: String) extends AutoCloseable {
    * @param millis from the start of the query, or from the batch's input, until its end
    * @param usual  of the batches before a loss
    */
-  def recovery(contender: Contender, millis: Long, progress: StreamingQueryProgress, usual: Seq[Long] = Nil): Unit =
-    of("recovery", contender)(
-      "millis" -> millis,
-      "batch" -> progress.batchId,
-      "usual" -> usual,
-      "durations" -> progress.durationMs
-    )
+  def recovery(contender: Contender, millis: Long, usual: Seq[Long] = Nil): Unit =
+    of("recovery", contender)("millis" -> millis, "usual" -> usual)
 
   /**
    * Storage and driver after so many batches.
@@ -81,10 +58,6 @@ final class Recorder(path: String) extends AutoCloseable {
       write(line(request, file, asked) ++ Map("kind" -> "requests", "contender" -> contender))
   }
 
-  def taskCpu(contender: Contender, nanos: Long): Unit = of("cpu", contender)("taskNanos" -> nanos)
-
-  def peakInFlight(contender: Contender, bytes: Long): Unit = of("memory", contender)("bytes" -> bytes)
-
   def write(line: Map[String, Any]): Unit = {
     out.println(Json.write(line))
     out.flush()
@@ -100,25 +73,4 @@ final class Recorder(path: String) extends AutoCloseable {
 
   private def line(request: String, file: String, asked: Asked): Map[String, Any] =
     Map("request" -> request, "file" -> file, "count" -> asked.count, "bytes" -> asked.bytes)
-}
-
-/** Adds up the CPU time of tasks from a batch on, by the run of their query. */
-final class TaskCpu(firstBatch: Long) extends SparkListener {
-  private val runOfStage = new ConcurrentHashMap[Int, String]
-  private val nanos = new ConcurrentHashMap[String, LongAdder]
-
-  def of(run: String): Long = Option(nanos.get(run)).fold(0L)(_.sum)
-
-  override def onJobStart(job: SparkListenerJobStart): Unit =
-    for {
-      properties <- Option(job.properties)
-      run <- Option(properties.getProperty("spark.jobGroup.id"))
-      batch <- Option(properties.getProperty("streaming.sql.batchId")) if batch.toLong >= firstBatch
-    } job.stageIds.foreach(runOfStage.put(_, run))
-
-  override def onTaskEnd(task: SparkListenerTaskEnd): Unit =
-    for {
-      run <- Option(runOfStage.get(task.stageId))
-      metrics <- Option(task.taskMetrics)
-    } nanos.computeIfAbsent(run, _ => new LongAdder).add(metrics.executorCpuTime)
 }

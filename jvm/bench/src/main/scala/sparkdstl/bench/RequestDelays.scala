@@ -2,7 +2,6 @@
 package sparkdstl.bench
 
 import java.util.SplittableRandom
-import java.util.concurrent.atomic.AtomicLong
 
 /**
  * Delays of requests to an object store: log-normal, with a tail of much longer ones.
@@ -30,9 +29,6 @@ final case class RequestDelays(
 
   private val deviation = if (medianMs == 0) 0 else math.log(p99Ms / medianMs) / RequestDelays.NormalP99
 
-  /** The delays of one contender's requests, in their order. */
-  def sequence(): RequestDelays.Sequence = new RequestDelays.Sequence(this)
-
   /** In milliseconds, of the request with that number. */
   def of(request: Long, bytes: Long): Long = {
     val chance = new SplittableRandom(seed ^ (request * 0x9e3779b97f4a7c15L))
@@ -47,11 +43,4 @@ object RequestDelays {
 
   /** The 99th percentile of the standard normal distribution. */
   private val NormalP99 = 2.3263
-
-  final class Sequence(delays: RequestDelays) {
-    private val requests = new AtomicLong
-
-    /** In milliseconds. */
-    def next(bytes: Long): Long = delays.of(requests.getAndIncrement(), bytes)
-  }
 }

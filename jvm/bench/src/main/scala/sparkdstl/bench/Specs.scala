@@ -24,16 +24,11 @@ final case class StorageSpec(root: String, delays: Option[RequestDelays])
 /**
  * One workload on a number of partitions, by some contenders.
  *
- * @param mode       `turns`: contenders run some batches each in turn; `endless`: input is always waiting; `paced`: a batch
- *                   begins every `intervalMs`
- * @param warmup     batches of each contender that are not counted
- * @param rounds     batches of each contender that are
- * @param turn       batches that a contender runs before it is another's turn
- * @param stalls     by round, for how many milliseconds storage does not answer from the start of each batch on
- * @param trace      whether the paths of a batch's requests are recorded
+ * @param warmup batches of each contender that are not counted
+ * @param rounds batches of each contender that are
+ * @param turn   batches that a contender runs before it is another's turn
  */
 final case class CellSpec(
-    mode: String,
     workload: String,
     partitions: Int,
     contenders: Seq[String],
@@ -43,9 +38,6 @@ final case class CellSpec(
     warmup: Int,
     rounds: Int,
     turn: Int,
-    intervalMs: Long,
-    stalls: Map[String, String],
-    trace: Boolean,
     confs: Map[String, String]
 ) extends QuerySpec
 
@@ -111,16 +103,6 @@ final case class DriverSpec(output: String, part: String, loads: Seq[DriverLoad]
 /**
  * What the tasks of a batch hand to the driver.
  *
- * @param inFlight      messages of another process that wait for their answer
- * @param batches       that are committed and not deleted
- * @param snapshotBytes of each store's snapshot, besides SST files
+ * @param batches that are committed and not deleted
  */
-final case class DriverLoad(
-    tasks: Int,
-    storesPerTask: Int,
-    bytesPerStore: Int,
-    formatVersion: Int,
-    inFlight: Int,
-    batches: Int,
-    snapshotBytes: Int
-)
+final case class DriverLoad(tasks: Int, bytesPerStore: Int, formatVersion: Int, batches: Int)

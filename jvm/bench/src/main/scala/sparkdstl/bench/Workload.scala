@@ -3,7 +3,7 @@ package sparkdstl.bench
 
 import scala.util.Random
 
-import org.apache.spark.sql.{Column, DataFrame, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
@@ -105,13 +105,6 @@ object Workload {
 
   /** The query over a memory stream of ticks. */
   def over(ticks: MemoryStream[Long], workload: Workload): DataFrame = query(ticks.toDF().toDF("tick"), workload)
-
-  /** The query over a source that always has a next tick, one a batch. */
-  def endless(spark: SparkSession, workload: Workload): DataFrame = query(
-    spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
-      .select(col("value").as("tick")),
-    workload
-  )
 
   private def query(ticks: DataFrame, workload: Workload): DataFrame = workload.build(
     ticks

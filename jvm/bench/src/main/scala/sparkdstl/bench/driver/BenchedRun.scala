@@ -18,7 +18,7 @@ import sparkdstl.log.request._
 import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
 import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation.Create
-import sparkdstl.log.transport.ExecutorLink
+import sparkdstl.log.transport.{ExecutorLink, FromDriver, MessageCodec, ToDriver}
 
 /** A run with its coordinator, as on a driver, on storage in memory. */
 final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
@@ -56,12 +56,25 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 
   def load(of: DriverLoad): SealLoad = SealLoad(
     of.tasks,
-    of.storesPerTask,
+    SealLoad.StoresOfTask,
     of.bytesPerStore,
     of.formatVersion == 2,
     options.inlineMaxBatchSize,
     options.inlineMaxSegmentSize
   )
+
+  /** Hands in a message as the driver's endpoint does; returns the answer, and the time in milliseconds. */
+  def handIn(executor: String, message: ToDriver): (FromDriver, Double) = {
+    val received = MessageCodec.encode(message)
+    val began = System.nanoTime()
+    val answer = Await.result(runs.answer(executor, coordinator.id, MessageCodec.decodeToDriver(received)), 1.minute)
+    MessageCodec.encode(answer): Unit
+    val millis = (System.nanoTime() - began) / 1e6
+    answer match {
+      case _: FromDriver.Accepted | FromDriver.Noted => (answer, millis)
+      case other => throw new IllegalStateException(s"the driver answered $other")
+    }
+  }
 
   /** Commits the batch; returns the time in milliseconds. */
   def commit(batch: Long, load: SealLoad): Double = {

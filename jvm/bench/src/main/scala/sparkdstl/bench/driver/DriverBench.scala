@@ -8,19 +8,22 @@ import scala.concurrent.duration._
 
 import sparkdstl.bench.{BenchMain, DriverLoad, DriverSpec, Recorder}
 import sparkdstl.log.format.{CommitEntry, CommittedSegment, EntryLink, Writer}
-import sparkdstl.log.transport.{ExecutorLink, FromDriver, MessageCodec, RunId, ToDriver, ToExecutor}
+import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
 
 import org.apache.spark.sql.execution.streaming.state.dstl.{EndpointFigures, MeasuredEndpoint}
 
 /**
  * Measures the driver's side alone, without Spark jobs.
  *
- * Parts: `direct` hands messages to the run on one thread, with encoding and decoding; `endpoint` sends them from another
- * process through Spark's RPC; `memory` commits many batches and measures the driver's heap; in `snapshots` all stores carry
- * a snapshot at once, until entries hold them all.
+ * Parts: `direct` hands messages to the run on one thread; `endpoint` sends them from another process through Spark's RPC;
+ * `memory` commits many batches and measures the driver's heap; in `snapshots` all stores carry a snapshot at once, until
+ * entries hold them all.
  */
 object DriverBench {
   private[driver] type Emit = Map[String, Any] => Unit
+
+  /** Of a load, of which the last is measured. */
+  private[driver] val Batches = 4
 
   def run(spec: DriverSpec): Unit = {
     val recorder = new Recorder(spec.output)
@@ -31,7 +34,7 @@ object DriverBench {
       BenchMain.done(lines)
     }
     try spec.part match {
-        case "direct" => new DirectPart(emit).run(spec.loads)
+        case "direct" => spec.loads.foreach(new DirectPart(emit).run)
         case "endpoint" => new EndpointPart(emit).run(spec.loads)
         case "memory" => spec.loads.foreach(new MemoryPart(emit).run)
         case "snapshots" => spec.loads.foreach(new SnapshotsPart(emit).run)
@@ -47,13 +50,6 @@ object DriverBench {
     "inlineStoresPerTask" -> load.inlineStores,
     "formatVersion" -> (if (load.checkpointIds) 2 else 1)
   )
-
-  /** Commits the batch; returns its time and processor time in milliseconds. */
-  private[driver] def commit(run: BenchedRun, batch: Long, load: SealLoad): Map[String, Any] = {
-    val cpu = ProcessFigures.cpuMillis
-    val millis = run.commit(batch, load)
-    Map("commitMs" -> millis, "commitCpuMs" -> (ProcessFigures.cpuMillis - cpu))
-  }
 
   /** Milliseconds that encoding the batch's commit entry takes. */
   private[driver] def encodeMillis(load: SealLoad, batch: Long): Double = {
@@ -77,45 +73,20 @@ private object DeafExecutors extends ExecutorLink {
 /** One thread hands in all messages, one after another. */
 private final class DirectPart(emit: DriverBench.Emit) {
 
-  def run(cases: Seq[DriverLoad]): Unit =
-    cases.foreach { spec =>
-      val run = new BenchedRun(DeafExecutors)
-      try Seq.range(0, Batches).foreach(batch => measure(run, batch.toLong, run.load(spec)))
-      finally run.close()
-    }
-
-  private def measure(run: BenchedRun, batch: Long, load: SealLoad): Unit = {
-    val id = run.coordinator.id
-    val messages = (0 until load.tasks).map(task => load.executor(task) -> MessageCodec.encode(load.seal(batch, task)))
-    val uploads = load.uploaded(batch).map { case (executor, message) => executor -> MessageCodec.encode(message) }
-    def handIn(all: Seq[(String, Array[Byte])]): Unit = all.foreach { case (executor, bytes) =>
-      val answer = Await.result(run.runs.answer(executor, id, MessageCodec.decodeToDriver(bytes)), 1.minute)
-      DirectPart.check(answer)
-      MessageCodec.encode(answer): Unit
-    }
-    ProcessFigures.resetPeakHeap()
-    val (began, cpu) = (System.nanoTime(), ProcessFigures.cpuMillis)
-    handIn(messages)
-    handIn(uploads)
-    val (takeMillis, cpuMillis) = ((System.nanoTime() - began) / 1e6, ProcessFigures.cpuMillis - cpu)
-    val committed = DriverBench.commit(run, batch, load)
-    if (batch == Batches - 1) {
-      emit(DriverBench.described(load) ++ committed ++ Map(
-        "takeMs" -> takeMillis,
-        "cpuMs" -> cpuMillis,
-        "encodeMs" -> DriverBench.encodeMillis(load, batch),
-        "peakHeap" -> ProcessFigures.peakHeap
-      ))
-    }
-  }
-
-  private val Batches = 4
-}
-
-private object DirectPart {
-  def check(answer: FromDriver): Unit = answer match {
-    case _: FromDriver.Accepted | FromDriver.Noted =>
-    case other => throw new IllegalStateException(s"the driver answered $other")
+  def run(spec: DriverLoad): Unit = {
+    val run = new BenchedRun(DeafExecutors)
+    try {
+      val load = run.load(spec)
+      // The code of the batches before the last is not compiled yet.
+      val millis = (0L until DriverBench.Batches.toLong).map { batch =>
+        val took = (load.seals(batch) ++ load.uploaded(batch)).map { case (from, message) =>
+          run.handIn(from, message)._2
+        }.sum
+        run.commit(batch, load): Unit
+        took
+      }
+      emit(DriverBench.described(load) + ("takeMs" -> millis.last))
+    } finally run.close()
   }
 }
 
@@ -130,29 +101,26 @@ private final class EndpointPart(emit: DriverBench.Emit) {
         endpoint.use(run.runs)
         try {
           val load = run.load(spec)
-          (0 until Batches).foreach(batch => measure(endpoint, run, batch.toLong, load, spec.inFlight))
+          (0 until DriverBench.Batches).foreach(batch => measure(endpoint, run, batch.toLong, load))
         } finally run.close()
       }
     finally endpoint.close()
   }
 
-  private def measure(endpoint: MeasuredEndpoint, run: BenchedRun, batch: Long, load: SealLoad, inFlight: Int): Unit = {
+  private def measure(endpoint: MeasuredEndpoint, run: BenchedRun, batch: Long, load: SealLoad): Unit = {
     endpoint.prepare(batch, load)
     val idle = ProcessFigures.liveHeap()
-    ProcessFigures.resetPeakHeap()
     val cpu = ProcessFigures.cpuMillis
-    val figures: EndpointFigures = endpoint.send(inFlight)
+    val figures: EndpointFigures = endpoint.send()
     val cpuMillis = ProcessFigures.cpuMillis - cpu
-    val peak = ProcessFigures.peakHeap
     val held = ProcessFigures.liveHeap() - idle
-    val committed = DriverBench.commit(run, batch, load)
-    if (batch == Batches - 1) {
-      emit(DriverBench.described(load) ++ committed ++ Map(
-        "inFlight" -> inFlight,
+    val commitMillis = run.commit(batch, load)
+    if (batch == DriverBench.Batches - 1) {
+      emit(DriverBench.described(load) ++ Map(
         "takeMs" -> figures.takeMillis,
         "cpuMs" -> cpuMillis,
+        "commitMs" -> commitMillis,
         "encodeMs" -> DriverBench.encodeMillis(load, batch),
-        "peakHeap" -> peak,
         "heldHeap" -> held,
         "ask" -> figures.asks,
         "idlePing" -> figures.idlePings,
@@ -160,8 +128,6 @@ private final class EndpointPart(emit: DriverBench.Emit) {
       ))
     }
   }
-
-  private val Batches = 4
 }
 
 /** Commits many batches, of which none is deleted. */
@@ -192,18 +158,12 @@ private final class MemoryPart(emit: DriverBench.Emit) {
   }
 
   private def take(run: BenchedRun, load: SealLoad, batch: Long): Unit = {
-    val id = run.coordinator.id
-    def handIn(executor: String, message: ToDriver): Unit = {
-      val received = MessageCodec.decodeToDriver(MessageCodec.encode(message))
-      DirectPart.check(Await.result(run.runs.answer(executor, id, received), 1.minute))
-    }
-    (0 until load.tasks).foreach(task => handIn(load.executor(task), load.seal(batch, task)))
-    load.uploaded(batch).foreach { case (executor, message) => handIn(executor, message) }
+    (load.seals(batch) ++ load.uploaded(batch)).foreach { case (from, message) => run.handIn(from, message) }
     // Once, as a store's maintenance does: the store needs all entries since its low-water mark.
     if (batch == 1) {
       val marks = for (task <- 0 until load.tasks; store <- 0 until load.stores)
         yield load.key(batch, task, store).storeDirectory -> 1L
-      marks.toVector.grouped(1000).foreach(some => handIn("1", ToDriver.Release(some)))
+      marks.toVector.grouped(1000).foreach(some => run.handIn("1", ToDriver.Release(some)))
     }
   }
 
@@ -218,13 +178,12 @@ private final class SnapshotsPart(emit: DriverBench.Emit) {
     val run = new BenchedRun(DeafExecutors)
     try {
       val load = run.load(spec)
-      val bytes = spec.snapshotBytes
-      seal(run, load, 0, bytes, Set.empty): Unit
+      seal(run, load, 0, Set.empty): Unit
       run.commit(0, load): Unit
       val all = (for (task <- 0 until load.tasks; store <- 0 until load.stores) yield (task, store)).toSet
       val rounds = Iterator.unfold((all, 1L)) { case (left, batch) =>
         Option.when(left.nonEmpty) {
-          val round = measure(run, load, batch, bytes, left)
+          val round = measure(run, load, batch, left)
           (round, (round.left, batch + 1))
         }
       }.toVector
@@ -233,21 +192,18 @@ private final class SnapshotsPart(emit: DriverBench.Emit) {
         "namedByOne" -> rounds.map(_.named).max,
         "firstTakeMs" -> rounds.head.takeMillis,
         "lastTakeMs" -> rounds.last.takeMillis,
-        "commitMs" -> rounds.map(_.commitMillis).sorted.apply(rounds.size / 2),
-        "peakHeap" -> rounds.map(_.peakHeap).max,
-        "carriedBytes" -> rounds.map(round => (round.left.size + round.named).toLong * bytes).sum
+        "carriedBytes" -> rounds.map(round => (round.left.size + round.named).toLong * SnapshotBytes).sum
       ))
     } finally run.close()
   }
 
-  private def measure(run: BenchedRun, load: SealLoad, batch: Long, bytes: Int, offered: Set[(Int, Int)]): Round = {
-    ProcessFigures.resetPeakHeap()
-    val (left, takeMillis) = seal(run, load, batch, bytes, offered)
-    val commitMillis = run.commit(batch, load)
+  private def measure(run: BenchedRun, load: SealLoad, batch: Long, offered: Set[(Int, Int)]): Round = {
+    val (left, takeMillis) = seal(run, load, batch, offered)
+    run.commit(batch, load): Unit
     val named = run.coordinator.barrier.fold(0)(_.snapshots)
     if (named != offered.size - left.size)
       throw new IllegalStateException(s"$named snapshots are named, and ${offered.size - left.size} were taken")
-    Round(left, named, takeMillis, commitMillis, ProcessFigures.peakHeap)
+    Round(left, named, takeMillis)
   }
 
   /** The snapshots that were not taken, and the time in milliseconds. */
@@ -255,29 +211,22 @@ private final class SnapshotsPart(emit: DriverBench.Emit) {
       run: BenchedRun,
       load: SealLoad,
       batch: Long,
-      bytes: Int,
       offered: Set[(Int, Int)]
   ): (Set[(Int, Int)], Double) = {
     val ofTasks = offered.groupMap(_._1)(_._2)
-    var nanos = 0L
-    val notTaken = (0 until load.tasks).flatMap { task =>
-      val carried = load.snapshots(task, ofTasks.getOrElse(task, Nil), bytes)
-      val message = MessageCodec.encode(load.seal(batch, task).copy(carried = carried))
-      val began = System.nanoTime()
-      val received = MessageCodec.decodeToDriver(message)
-      val answer = Await.result(run.runs.answer(load.executor(task), run.coordinator.id, received), 1.minute)
-      nanos += System.nanoTime() - began
-      answer match {
-        case FromDriver.Accepted(_, notTaken) => notTaken.map(_._1)
-        case other => throw new IllegalStateException(s"the driver answered $other")
-      }
-    }.toSet
-    (offered.filter { case (task, store) => notTaken(load.key(batch, task, store).storeDirectory) }, nanos / 1e6)
+    val (answers, millis) = (0 until load.tasks).map { task =>
+      val carried = load.snapshots(task, ofTasks.getOrElse(task, Nil), SnapshotBytes)
+      run.handIn(load.executor(task), load.seal(batch, task).copy(carried = carried))
+    }.unzip
+    val notTaken = answers.collect { case FromDriver.Accepted(_, notTaken) => notTaken.map(_._1) }.flatten.toSet
+    (offered.filter { case (task, store) => notTaken(load.key(batch, task, store).storeDirectory) }, millis.sum)
   }
 }
 
 private object SnapshotsPart {
+  // Of a small store, as Spark packs what is no SST file.
+  private val SnapshotBytes = 3800
 
   /** A batch: the stores whose snapshots were not taken in it, and what was measured. */
-  final case class Round(left: Set[(Int, Int)], named: Int, takeMillis: Double, commitMillis: Double, peakHeap: Long)
+  final case class Round(left: Set[(Int, Int)], named: Int, takeMillis: Double)
 }

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench.driver
 
-import java.lang.management.{ManagementFactory, MemoryType}
-
-import scala.jdk.CollectionConverters._
+import java.lang.management.ManagementFactory
 
 import com.sun.management.OperatingSystemMXBean
 
 /** Processor time and memory of this process. */
 object ProcessFigures {
   private val system = ManagementFactory.getPlatformMXBean(classOf[OperatingSystemMXBean])
-  private val pools = ManagementFactory.getMemoryPoolMXBeans.asScala.filter(_.getType == MemoryType.HEAP).toSeq
 
   /** Of all threads since the start, in milliseconds. */
   def cpuMillis: Double = system.getProcessCpuTime / 1e6
-
-  def resetPeakHeap(): Unit = pools.foreach(_.resetPeakUsage())
-
-  /** The maximum of the heap since the reset, garbage included, in bytes. */
-  def peakHeap: Long = pools.map(_.getPeakUsage.getUsed).sum
 
   /** The heap after garbage collections, in bytes. */
   def liveHeap(): Long = {

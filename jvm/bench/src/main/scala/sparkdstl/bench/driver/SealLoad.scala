@@ -50,6 +50,11 @@ final case class SealLoad(
     ToDriver.Seal(attempt(batch, task), batch, segments)
   }
 
+  /** All of a batch, by executor. */
+  def seals(batch: Long): Iterator[(String, ToDriver.Seal)] = (0 until tasks).iterator.map(task =>
+    executor(task) -> seal(batch, task)
+  )
+
   /** Finished snapshots of the version after batch 0, of some of a task's stores: a zip of `bytes`, and one uploaded file. */
   def snapshots(task: Int, of: Iterable[Int], bytes: Int): Vector[SealedSegment] = {
     val file = LogLayout.dataFile(1, Run, executor(task), task.toLong, "s")
@@ -104,6 +109,7 @@ final case class SealLoad(
 
 object SealLoad {
   val Run: UUID = new UUID(1, 1)
+  val StoresOfTask = 4
   private val Executors = 10
   private val SegmentsOfFile = 1000
 

@@ -19,13 +19,12 @@ private final class Loss(spec: RecoverySpec, query: RestartedQuery, executors: E
       val ofDriver = DelayedFileSystem.requests
       executors.kill(process.pid)
       val millis = timed(running)
-      val progress = running.progress
-      RecoveryBench.check(spec, progress, done + spec.batchesWarm)
-      val since = difference(DelayedFileSystem.requests, ofDriver) +: executors.look().map { case (id, now) =>
-        difference(now.requests, before.get(id).fold(Executors.NoRequests)(_.requests))
+      RecoveryBench.check(spec, running.progress, done + spec.batchesWarm)
+      val since = Asked.since(ofDriver, DelayedFileSystem.requests) +: executors.look().map { case (id, now) =>
+        Asked.since(before.get(id).fold(Executors.NoRequests)(_.requests), now.requests)
       }.toSeq
       println(s"executor $lost was lost")
-      recorder.recovery(query.contender, millis, progress, usual)
+      recorder.recovery(query.contender, millis, usual)
       recorder.requests(since.flatten.groupMapReduce(_._1)(_._2)(_ + _))
     }
   }
@@ -36,7 +35,4 @@ private final class Loss(spec: RecoverySpec, query: RestartedQuery, executors: E
     running.batch()
     (System.nanoTime() - began) / 1000000L
   }
-
-  private def difference(now: Executors.Requests, before: Executors.Requests): Executors.Requests =
-    now.map { case (kind, asked) => kind -> (asked - before.getOrElse(kind, Asked.None)) }
 }

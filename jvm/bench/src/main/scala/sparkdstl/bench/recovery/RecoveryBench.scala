@@ -38,7 +38,7 @@ object RecoveryBench {
     val began = System.nanoTime()
     val (progress, millis) = query.run(done, 1)((System.nanoTime() - began) / 1000000L)
     check(spec, progress, done)
-    recorder.recovery(query.contender, millis, progress)
+    recorder.recovery(query.contender, millis)
     recorder.requests(DelayedFileSystem.requests)
   }
 

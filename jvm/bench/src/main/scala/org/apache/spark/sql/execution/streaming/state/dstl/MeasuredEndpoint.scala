@@ -59,9 +59,9 @@ final class MeasuredEndpoint extends AutoCloseable {
   def prepare(batch: Long, load: SealLoad): Unit =
     generator.askSync[Boolean](("prepare", batch, load), patience): Unit
 
-  /** Sends them from the other process, with at most so many unanswered. */
-  def send(inFlight: Int): EndpointFigures = {
-    val values = generator.askSync[Array[Double]](("send", inFlight), patience)
+  /** Sends them from the other process. */
+  def send(): EndpointFigures = {
+    val values = generator.askSync[Array[Double]]("send", patience)
     def times(at: Int): Times = Times(values(at), values(at + 1), values(at + 2))
     EndpointFigures(values(0), times(1), times(4), times(7))
   }
@@ -107,6 +107,8 @@ object MeasuredEndpoint {
 /** The process that sends. */
 object SendingProcess {
   private val timeout = new RpcTimeout(2.minutes, "the benchmark's own limit")
+  // Messages without an answer.
+  private val InFlight = 1000
 
   def main(arguments: Array[String]): Unit = {
     val conf = new SparkConf(false)
@@ -129,20 +131,18 @@ object SendingProcess {
 
     override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
       case ("prepare", batch: Long, load: SealLoad) =>
-        seals.set(Vector.tabulate(load.tasks)(task =>
-          load.executor(task) -> MessageCodec.encode(load.seal(batch, task))
-        ))
+        seals.set(load.seals(batch).map { case (from, seal) => from -> MessageCodec.encode(seal) }.toVector)
         uploads.clear()
         load.uploaded(batch).foreach { case (executor, message) =>
           uploads.add(executor -> MessageCodec.encode(message))
         }
         System.gc()
         context.reply(true)
-      case ("send", inFlight: Int) =>
+      case "send" =>
         // On a separate thread: the dispatcher's thread stays free.
         val thread = new Thread(
           () =>
-            try context.reply(send(inFlight))
+            try context.reply(send())
             catch { case e: Exception => context.sendFailure(Rpc.portable(e)) },
           "sending"
         )
@@ -150,13 +150,13 @@ object SendingProcess {
         thread.start()
     }
 
-    private def send(inFlight: Int): Array[Double] = {
+    private def send(): Array[Double] = {
       val idle = new Pings(pinging.setupEndpointRef(driver, MeasuredEndpoint.Unrelated))
       Thread.sleep(1000)
       val idleTimes = idle.end()
       val to = rpcEnv.setupEndpointRef(driver, Rpc.DriverName)
       val pings = new Pings(pinging.setupEndpointRef(driver, MeasuredEndpoint.Unrelated))
-      val free = new Semaphore(inFlight)
+      val free = new Semaphore(InFlight)
       val failed = new AtomicReference[Throwable]
       val times = new ConcurrentLinkedQueue[java.lang.Double]
       val began = System.nanoTime()
@@ -173,7 +173,7 @@ object SendingProcess {
           free.release()
         }(ExecutionContext.parasitic)
       }
-      free.acquire(inFlight)
+      free.acquire(InFlight)
       val took = (System.nanoTime() - began) / 1e6
       val pinged = pings.end()
       Option(failed.get).foreach(throw _)
