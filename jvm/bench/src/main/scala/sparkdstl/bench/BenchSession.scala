@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench
 
-import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.streaming.StreamingQuery
+import org.apache.spark.sql.{Encoders, SparkSession}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** Spark, as processes of the benchmark use it. */
 object BenchSession {
@@ -41,16 +42,42 @@ object BenchSession {
     session.conf.set("spark.sql.shuffle.partitions", spec.partitions.toLong)
     session
   }
+}
 
-  /** Starts a contender's query, whose checkpoint is on delayed storage unless `isLocal`. */
-  def start(
-      spec: QuerySpec,
-      contender: Contender,
-      result: DataFrame,
-      isLocal: Boolean = false
-  ): StreamingQuery = {
-    val scheme = if (isLocal) "" else s"${DelayedFileSystem.Scheme}://"
-    result.writeStream.format("noop").outputMode(spec.query.outputMode)
-      .option("checkpointLocation", s"$scheme${spec.root}/${contender.name}").start()
+/**
+ * A contender's query over generated input, which runs batch by batch.
+ *
+ * @param session of the contender
+ * @param offered input that the source has at the start: of batches before a restart, and of the first one after it
+ * @param isLocal whether the checkpoint is on a local disk, by Spark's own file system
+ */
+final class BenchedQuery(
+    spec: QuerySpec,
+    contender: Contender,
+    session: SparkSession,
+    offered: Seq[Seq[Long]] = Nil,
+    isLocal: Boolean = false
+) {
+  private val ticks = MemoryStream[Long](Encoders.scalaLong, session)
+  offered.foreach(ticks.addData(_))
+  private val query = Workload.over(ticks, spec.query).writeStream.format("noop").outputMode(spec.query.outputMode)
+    .option(
+      "checkpointLocation",
+      (if (isLocal) "" else s"${DelayedFileSystem.Scheme}://") + s"${spec.root}/${contender.name}"
+    )
+    .start()
+
+  /** Runs a batch with that input; returns its progress. */
+  def batch(input: Seq[Long]): StreamingQueryProgress = {
+    ticks.addData(input): Unit
+    await()
   }
+
+  /** Waits until all input is processed; returns the progress of the newest batch. */
+  def await(): StreamingQueryProgress = {
+    query.processAllAvailable()
+    query.recentProgress.filter(_.numInputRows > 0).last
+  }
+
+  def stop(): Unit = query.stop()
 }

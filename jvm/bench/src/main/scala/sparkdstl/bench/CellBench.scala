@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench
 
-import org.apache.spark.sql.{Encoders, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.streaming.StreamingQuery
+import org.apache.spark.sql.SparkSession
 
 /** Measures one cell of the comparison. */
 object CellBench {
@@ -12,21 +10,19 @@ object CellBench {
     BenchSession.use(spec)((spark, recorder) => new CellBench(spec, spark, recorder).run())
 }
 
-/** One contender's query, and the stream of its input. */
-private final case class Running(contender: Contender, query: StreamingQuery, ticks: MemoryStream[Long])
-
 private final class CellBench(spec: CellSpec, spark: SparkSession, recorder: Recorder) {
 
   /** All contenders run, and each does its batches of a turn while the others wait; the first one changes with the turn. */
   def run(): Unit = {
     val all = spec.contenders.map(Contender.named).map { contender =>
-      val ticks = MemoryStream[Long](Encoders.scalaLong, BenchSession.of(spec, contender, spark))
-      val result = Workload.over(ticks, spec.query)
-      Running(contender, BenchSession.start(spec, contender, result, isLocal = spec.delays.isEmpty), ticks)
+      val session = BenchSession.of(spec, contender, spark)
+      contender -> new BenchedQuery(spec, contender, session, isLocal = spec.delays.isEmpty)
     }
     def everyOne(rounds: Range): Unit = rounds.grouped(spec.turn).foreach { turn =>
       val first = math.floorMod(math.floorDiv(turn.head, spec.turn), all.size)
-      (all.drop(first) ++ all.take(first)).foreach(running => turn.foreach(batch(running, _)))
+      (all.drop(first) ++ all.take(first)).foreach { case (contender, query) =>
+        turn.foreach(batch(contender, query, _))
+      }
       BenchMain.done(turn.last + spec.warmup + 1)
     }
     // Opening stores and compiling code are not measured: storage has delays only afterwards.
@@ -36,18 +32,16 @@ private final class CellBench(spec: CellSpec, spark: SparkSession, recorder: Rec
     everyOne(0 until spec.rounds)
     recorder.requests(Asked.since(before, DelayedFileSystem.requests))
     DelayedFileSystem.delayFromNow(None)
-    all.foreach(_.query.stop())
+    all.foreach(_._2.stop())
   }
 
-  private def batch(running: Running, round: Int): Unit = {
-    running.ticks.addData(round.toLong + spec.warmup): Unit
-    val before = DelayedFileSystem.requestsOf(running.contender.name)
-    running.query.processAllAvailable()
+  private def batch(contender: Contender, query: BenchedQuery, round: Int): Unit = {
+    val before = DelayedFileSystem.requestsOf(contender.name)
+    val progress = query.batch(Seq(round.toLong + spec.warmup))
     // Requests while this batch ran: those of background work between batches are not counted.
-    val requests = Asked.since(before, DelayedFileSystem.requestsOf(running.contender.name)).filter(_._2.count > 0)
-    val newest = running.query.recentProgress.filter(_.numInputRows > 0).last
-    if (newest.batchId != round + spec.warmup)
-      throw new IllegalStateException(s"round $round of ${running.contender.name} was batch ${newest.batchId}")
-    if (round >= 0) recorder.batch(running.contender, newest, requests)
+    val requests = Asked.since(before, DelayedFileSystem.requestsOf(contender.name)).filter(_._2.count > 0)
+    if (progress.batchId != round + spec.warmup)
+      throw new IllegalStateException(s"round $round of ${contender.name} was batch ${progress.batchId}")
+    if (round >= 0) recorder.batch(contender, progress, requests)
   }
 }

@@ -9,8 +9,7 @@ import java.util.concurrent.TimeUnit
 import sparkdstl.bench._
 import sparkdstl.bench.driver.ProcessFigures
 
-import org.apache.spark.sql.{Encoders, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.SparkSession
 
 /** Measures what grows with the number of batches, on storage without delays. */
 object GrowthBench {
@@ -28,14 +27,12 @@ private final class GrowthBench(spec: GrowthSpec, spark: SparkSession, recorder:
   private val checkpoint = new StoredObjects(Paths.get(spec.root, contender.name))
 
   def run(): Unit = {
-    val ticks = MemoryStream[Long](Encoders.scalaLong, BenchSession.of(spec, contender, spark))
-    val query = BenchSession.start(spec, contender, Workload.over(ticks, spec.query))
+    val query = new BenchedQuery(spec, contender, BenchSession.of(spec, contender, spark))
     val began = System.nanoTime()
     try
       (1 to spec.batches).foreach { batches =>
         val due = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(spec.periodMs)
-        ticks.addData(batches.toLong): Unit
-        query.processAllAvailable()
+        val progress = query.batch(Seq(batches.toLong))
         if (batches % spec.sampleEvery == 0 || batches == spec.batches) {
           val isWithHeap = batches % (spec.sampleEvery * spec.heapEvery) == 0
           recorder.growth(
@@ -44,7 +41,7 @@ private final class GrowthBench(spec: GrowthSpec, spark: SparkSession, recorder:
             TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began),
             checkpoint.byKind(),
             Option.when(isWithHeap)(ProcessFigures.liveHeap()),
-            query.recentProgress.filter(_.numInputRows > 0).last,
+            progress,
             DelayedFileSystem.requestsOf(contender.name)
           )
           BenchMain.done(batches)

@@ -22,22 +22,25 @@ private final class Preparation(spec: RecoverySpec, query: RestartedQuery) {
   private def inTheLog(): Unit = {
     query.configure(Never: _*)
     query.configure(MinDeltas -> "1")
-    query.run(0, spec.batchesBefore - 1)(()): Unit
+    query.run(0, spec.batchesBefore - 1)
     StateStores.close()
     query.configure(ReplayCost -> "100000")
-    var further = 0
+    var further = 1
     val before = StateStores.uploadedSnapshots
-    query.runWhile(spec.batchesBefore - 1) {
-      further += 1
-      if (further == 1) awaitUploads(before)
-      storesWithSnapshot < spec.stores && further <= spec.batchesSince + 1
+    query.from(spec.batchesBefore - 1) { batches =>
+      batches.next(): Unit
+      awaitUploads(before)
+      while (storesWithSnapshot < spec.stores && further <= spec.batchesSince + 1) {
+        batches.next(): Unit
+        further += 1
+      }
     }
     if (further > spec.batchesSince + 1)
       throw new IllegalStateException(s"it took ${further - 1} batches until commit entries held all snapshots")
     StateStores.close()
     query.configure((if (spec.asConfigured) Defaults else Never): _*)
     val left = spec.batchesSince + 1 - further
-    if (left > 0) query.run(spec.batchesBefore - 1 + further, left)(()): Unit
+    if (left > 0) query.run(spec.batchesBefore - 1 + further, left)
   }
 
   private def awaitUploads(before: Long): Unit = {
@@ -57,7 +60,10 @@ private final class Preparation(spec: RecoverySpec, query: RestartedQuery) {
 
   private def asFiles(): Unit = {
     query.configure(MinDeltas -> "1", MaintenanceInterval -> "1h")
-    query.run(0, spec.batchesBefore)(StateStores.maintain()): Unit
+    query.from(0) { batches =>
+      batches.take(spec.batchesBefore).foreach(_ => ())
+      StateStores.maintain()
+    }
     if (snapshots() < spec.stores)
       throw new IllegalStateException(
         s"${snapshots()} of ${spec.stores} stores have a snapshot of version ${spec.batchesBefore}"
@@ -65,7 +71,7 @@ private final class Preparation(spec: RecoverySpec, query: RestartedQuery) {
     // Stores read their configuration when they are loaded.
     StateStores.close()
     query.configure(MinDeltas -> Int.MaxValue.toString)
-    if (spec.batchesSince > 0) query.run(spec.batchesBefore, spec.batchesSince)(()): Unit
+    if (spec.batchesSince > 0) query.run(spec.batchesBefore, spec.batchesSince)
   }
 
   private def snapshots(): Long = Using.resource(Files.walk(Paths.get(spec.root, spec.contender, "state"))) {

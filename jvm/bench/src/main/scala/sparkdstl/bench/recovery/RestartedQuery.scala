@@ -3,9 +3,8 @@ package sparkdstl.bench.recovery
 
 import sparkdstl.bench._
 
-import org.apache.spark.sql.{Encoders, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** A query that any process can restart: its input is generated. */
 private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
@@ -16,57 +15,15 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
     session.conf.set(key, value)
   }
 
-  /**
-   * Starts the query, of which `done` batches were run before, runs that many more and stops it.
-   *
-   * @param atTheEnd evaluated while the query still runs
-   */
-  def run[T](done: Int, batches: Int)(atTheEnd: => T): (StreamingQueryProgress, T) = {
-    var left = batches
-    var result = Option.empty[T]
-    val progress = runWhile(done) {
-      left -= 1
-      if (left <= 0) result = Some(atTheEnd)
-      left > 0
-    }
-    (progress, result.get)
-  }
-
-  /**
-   * Starts the query, of which `done` batches were run before, and runs one more.
-   *
-   * @param goesOn evaluated after each batch: whether another one is run
-   */
-  def runWhile(done: Int)(goesOn: => Boolean): StreamingQueryProgress = running(done) { query =>
-    while (goesOn) query.batch()
-    query.progress
-  }
-
-  /** Starts the query, of which `done` batches were run before, runs one more, and stops it after `use`. */
-  def running[T](done: Int)(use: RunningQuery => T): T = {
-    val ticks = MemoryStream[Long](Encoders.scalaLong, session)
-    def give(batch: Int): Unit = ticks.addData(spec.ticks(batch).map(_.toLong)): Unit
+  /** Runs batches from that one on: the first at once, the others as `use` takes them from the iterator. */
+  def from[T](first: Int)(use: Iterator[StreamingQueryProgress] => T): T = {
+    def input(batch: Int): Seq[Long] = spec.ticks(batch).map(_.toLong)
     // The source offers again what it offered before the restart.
-    (0 to done).foreach(give)
-    val query = BenchSession.start(spec, contender, Workload.over(ticks, spec.query))
-    try {
-      query.processAllAvailable()
-      use(new RunningQuery(query, done + 1, give))
-    } finally query.stop()
-  }
-}
-
-/** Runs batch by batch. */
-private final class RunningQuery(query: StreamingQuery, first: Int, give: Int => Unit) {
-  private var next = first
-
-  /** Provides the input of the next batch and waits for its end. */
-  def batch(): Unit = {
-    give(next)
-    next += 1
-    query.processAllAvailable()
+    val query = new BenchedQuery(spec, contender, session, offered = (0 to first).map(input))
+    try use(Iterator(query.await()) ++ Iterator.from(first + 1).map(batch => query.batch(input(batch))))
+    finally query.stop()
   }
 
-  /** Of the newest batch. */
-  def progress: StreamingQueryProgress = query.recentProgress.filter(_.numInputRows > 0).last
+  /** Runs so many batches from that one on. */
+  def run(first: Int, batches: Int): Unit = from(first)(_.take(batches).foreach(_ => ()))
 }
