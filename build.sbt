@@ -249,7 +249,11 @@ lazy val root = (project in file("."))
         "tests of jvm/sim" -> (sim / Test / test).result.value,
         "tests of jvm/flaws" -> (flaws / Test / test).result.value,
         "tests of jvm/spark" -> (spark / Test / test).result.value,
-        "tests of jvm/bench" -> (bench / Test / test).result.value
+        "tests of jvm/bench" -> (bench / Test / test).result.value,
+        "jar" -> jar.result.value,
+        "test jar" -> testJar.result.value,
+        "connector jars" -> (s3a / StorageJars.connectorJars).result.value,
+        "benchmark jar" -> benchJar.result.value
       )
     )
   )

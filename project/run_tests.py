@@ -18,12 +18,10 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from patiently import run, say
 from spark_lines import default_line, lines
@@ -46,7 +44,6 @@ OF_3_5 = (
 FILES = {"3.5": tuple(f"tests/{of}.py" for of in OF_3_5)}
 # More end-to-end tests than processors: each waits much, for processes to start and for what it has killed or paused.
 AT_A_TIME = ("-n", "3", "--dist", "worksteal")
-SCALA_LOG = REPORTS / "scala.txt"
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
@@ -61,14 +58,6 @@ class Outcome:
 
 # What is done under which name.
 Stage = tuple[str, Callable[[], Outcome]]
-
-
-class Result(NamedTuple):
-    """The outcome of a stage, and how long it took."""
-
-    name: str
-    outcome: Outcome
-    seconds: float
 
 
 def main() -> int:
@@ -95,44 +84,31 @@ def main() -> int:
         )
         if Path(tree).exists()
     ]
-    environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
-    results: list[Result] = []
-    if DEFAULT_LINE in tested:
-        # Either lane leaves processors idle now and then: it waits for processes that start, end, or are paused.
-        with ThreadPoolExecutor() as lanes, building() as jars:
-            built = lanes.submit(jars.wait)
-            scala_lane = lanes.submit(run_stages, [("Scala", partial(scala, built))])
-            results += run_stages([environment, *stages_of_python(trees, built)])
-            results += scala_lane.result()
-        print(SCALA_LOG.read_text(encoding="utf-8", errors="replace"), flush=True)
-    else:
-        results += run_stages([environment])
-    results += run_stages(other_lines(tested))
-    outcomes = [result.outcome for result in results]
-    for name, outcome, seconds in results:
-        say(f"{name}: {outcome.passed} passed, {outcome.failed} failed, in {seconds:.0f} s")
+    outcomes = {}
+    seconds = {}
+    with ExitStack() as running:
+        environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
+        stages = list(other_lines(tested))
+        if DEFAULT_LINE in tested:
+            stages = stages_of_default(trees, running.enter_context(compiling()), stages)
+        for name, stage in (environment, *stages):
+            say(f"{name} ...")
+            began = time.monotonic()
+            outcomes[name] = stage()
+            seconds[name] = time.monotonic() - began
+    for name, outcome in outcomes.items():
+        say(f"{name}: {outcome.passed} passed, {outcome.failed} failed, in {seconds[name]:.0f} s")
     for line in slowest():
         say(line)
     # At the end, so that the last lines of a long log have them.
-    for failure in (failure for outcome in outcomes for failure in outcome.failures):
+    for failure in (failure for outcome in outcomes.values() for failure in outcome.failures):
         say(f"FAILED {failure}")
-    passed = sum(outcome.passed for outcome in outcomes)
-    failed = sum(outcome.failed for outcome in outcomes)
+    passed = sum(outcome.passed for outcome in outcomes.values())
+    failed = sum(outcome.failed for outcome in outcomes.values())
     count = f"{passed} passed, {failed} failed"
     COUNT_FILE.write_text(f"{count}\n", encoding="utf-8")
     print(count, flush=True)
     return 1 if failed or not passed else 0
-
-
-def run_stages(stages: Iterable[Stage]) -> list[Result]:
-    """Run these stages one after the other, whatever becomes of each."""
-    results = []
-    for name, stage in stages:
-        say(f"{name} ...")
-        began = time.monotonic()
-        outcome = stage()
-        results.append(Result(name, outcome, time.monotonic() - began))
-    return results
 
 
 def check(name: str, *command: str) -> Outcome:
@@ -140,8 +116,8 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
-def stages_of_python(trees: list[str], built: Future[int]) -> list[Stage]:
-    """Return the checks and tests in Python, the last of which need the jars of the default line."""
+def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
+    """Return what concerns no Spark or the default one, with the stages of others before the slowest."""
     return [
         ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
         ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
@@ -151,7 +127,9 @@ def stages_of_python(trees: list[str], built: Future[int]) -> list[Stage]:
         ("plain language", lambda: check("plain language", PYTHON, "project/check_language.py")),
         ("license headers", lambda: check("license headers", PYTHON, "project/check_spdx.py")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests", "-n", "2")),
-        ("end-to-end tests", lambda: end_to_end(built)),
+        ("Scala", lambda: scala(compiler)),
+        *others,
+        ("end-to-end tests", lambda: pytest("end-to-end tests", "tests", *AT_A_TIME)),
     ]
 
 
@@ -190,47 +168,37 @@ def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
 
 
 @contextmanager
-def building() -> Iterator["subprocess.Popen[bytes]"]:
-    """Build the jars of the default line meanwhile; if that fails, the Scala checks after it show why."""
-    for stale in ROOT.glob(f"target/spark-dstl*-spark{DEFAULT_LINE}_*.jar"):
-        stale.unlink()
-    stamp = ROOT / ".build" / f"jar-{DEFAULT_LINE}"
-    begun = stamp.with_name(f"{stamp.name}.begun")
-    begun.touch()
-    jars = ("jar", "testJar", "s3a/connectorJars", "benchJar")
+def compiling() -> Iterator["subprocess.Popen[bytes]"]:
+    """Compile the JVM modules meanwhile, as Python's packages wait for the network; errors show with the tests."""
+    command = ("project/sbt", "-Dsbt.supershell=false", "Test/compile")
     quiet = subprocess.DEVNULL
-    command = ("project/sbt", "-Dsbt.supershell=false", *jars)
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as process:
         try:
             yield process
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
-    if process.returncode == 0:
-        begun.replace(stamp)  # what `make jar` would have left behind
 
 
-def end_to_end(built: Future[int]) -> Outcome:
-    """Run the end-to-end tests with the jars of the default line."""
-    if not built.done():
-        say("end-to-end tests: waiting for the jars")
-    if built.result() != 0:
-        return Outcome(failed=1, failures=("end-to-end tests: there are no jars to test",))
-    return pytest("end-to-end tests", "tests", *AT_A_TIME)
-
-
-def scala(built: Future[int]) -> Outcome:
-    """Check and test the JVM modules, with the output in a file."""
+def scala(compiler: "subprocess.Popen[bytes]") -> Outcome:
+    """Check and test the JVM modules, and build the jars that the end-to-end tests use."""
+    if compiler.poll() is None:
+        say("Scala: waiting for the compiler")
+        compiler.wait()
     verdicts = ROOT / "target" / "verify.txt"
     verdicts.unlink(missing_ok=True)
     for stale in ROOT.glob("jvm/*/target/test-reports"):
         shutil.rmtree(stale)
-    built.result()
-    with SCALA_LOG.open("wb") as log:
-        command = ("project/sbt", "-Dsbt.supershell=false", "verify")
-        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode
+    for stale in ROOT.glob(f"target/spark-dstl*-spark{DEFAULT_LINE}_*.jar"):
+        stale.unlink()
+    stamp = ROOT / ".build" / f"jar-{DEFAULT_LINE}"
+    begun = stamp.with_name(f"{stamp.name}.begun")
+    begun.touch()
+    code = run("Scala", ("project/sbt", "-Dsbt.supershell=false", "verify"))
     tests = read_reports(ROOT.glob("jvm/*/target/test-reports/*.xml"))
     verified = verdicts.read_text(encoding="utf-8").splitlines() if verdicts.exists() else []
+    if "jar ok" in verified:
+        begun.replace(stamp)  # what `make jar` would have left behind
     broken = [line.removesuffix(" failed") for line in verified if line.endswith(" failed")]
     failed = tests.failed + sum(not name.startswith("tests of ") for name in broken)
     # Broken without a failed test to show for it: a module did not compile, a test JVM died, sbt did not start.

@@ -8,11 +8,8 @@ import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.PublishMode
 
 /**
- * One option: the source of its parsing, its validation, the reference in `docs/` and the Python helper.
- *
- * @param key below [[LogOptions.Prefix]]
- * @param default in the notation of a user; `None` if `defaultText` describes it
- * @param counterpart Flink's option of the same meaning
+ * One option below [[LogOptions.Prefix]]: the source of its parsing, its validation, the reference in `docs/` and the Python
+ * helper. The default is in the notation of a user, or `None` if `defaultText` describes it; `counterpart` is Flink's option.
  */
 final case class LogOption[T](
     key: String,

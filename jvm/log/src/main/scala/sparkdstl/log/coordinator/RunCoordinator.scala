@@ -72,10 +72,8 @@ final class RunCoordinator private[coordinator] (
   def executorLost(lost: String, reason: String): Unit = ledger.executorLost(lost, reason)
 
   /**
-   * Commits a batch: waits until its changes are durable, then creates the commit entry.
-   *
-   * @param content the commit entry as Spark wrote it
-   * @param reported task attempts of this batch whose results Spark has accepted, in order
+   * Commits a batch: waits until its changes are durable, then creates the commit entry with Spark's `content`. `reported` are
+   * the task attempts of the batch whose results Spark has accepted, in order.
    */
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val done = Promise[Unit]()

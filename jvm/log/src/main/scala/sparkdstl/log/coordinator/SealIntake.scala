@@ -79,10 +79,8 @@ private[coordinator] final class SealIntake(
     }
 
   /**
-   * Protects the data files of the seal's snapshots from deletion until the batch is committed.
-   *
-   * @param carried snapshots, by store
-   * @return files that may have been deleted, by store of a carried snapshot, or None for a snapshot that is part of the commit
+   * Protects the data files of the seal's snapshots, which are `carried` by store, from deletion until the batch is committed.
+   * Returns those that may have been deleted, by store, or None for a snapshot that is part of the commit.
    */
   private def promised(
       seal: ToDriver.Seal,

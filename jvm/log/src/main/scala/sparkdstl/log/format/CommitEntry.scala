@@ -66,9 +66,7 @@ object CommitEntry {
       trailer.entry
     }
 
-  /**
-   * Reads the index from the entry's end. Fails if it is damaged, not of the batch in its name, or of a later format.
-   */
+  /** Reads the index from the entry's end. Fails if it is damaged, of another batch or of a later format. */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)
     else {

@@ -8,11 +8,8 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.storage.StoredObject
 
 /**
- * The parts of a data file's name.
- *
- * @param executor that wrote it
- * @param sequence number among the files of this executor
- * @param instance distinguishes uploaders and processes that would use the same name
+ * The parts of a data file's name: the executor that wrote it, the file's number among those of this executor, and an instance
+ * that distinguishes uploaders and processes with the same name.
  */
 final case class DataFileName(epoch: Long, run: UUID, executor: String, sequence: Long, instance: String) {
 

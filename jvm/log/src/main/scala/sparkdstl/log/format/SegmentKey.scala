@@ -23,13 +23,10 @@ object SegmentKind {
 }
 
 /**
- * Names a segment: one store (operator, partition, store name) at one version.
- *
- * @param storeName empty for Spark's default store, whose files lie directly in the partition's directory
- * @param version the state version after the changes: batch N makes version N + 1. For a file of a snapshot, the version of the
- *   snapshot for which it was uploaded
- * @param qualifier distinguishes segments of the same kind and version: the [[checkpointId]], or for a file of a snapshot
- *   Spark's name without the suffix
+ * Names a segment: one store (operator, partition, store name) at one version. The store name is empty for Spark's default
+ * store, whose files lie directly in the partition's directory. Batch N makes version N + 1; a file of a snapshot has the
+ * version of the snapshot for which it was uploaded. The qualifier distinguishes segments of the same kind and version: the
+ * [[checkpointId]], or for a file of a snapshot Spark's name without the suffix.
  */
 final case class SegmentKey(
     operator: Long,

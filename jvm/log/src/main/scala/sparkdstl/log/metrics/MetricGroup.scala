@@ -27,9 +27,7 @@ abstract class MetricGroup(prefix: String) {
     made
   }
 
-  /**
-   * Percentiles of the last `remembered` latencies, in milliseconds: 99 is reported as `<name>P99Ms`, 99.9 % is written 999.
-   */
+  /** Percentiles of the last `remembered` latencies in milliseconds: 99 is reported as `<name>P99Ms`, 999 is 99.9 %. */
   protected def latencies(name: String, remembered: Int, percentiles: Int*): LatencyWindow = {
     val window = new LatencyWindow(remembered)
     percentiles.foreach { of =>

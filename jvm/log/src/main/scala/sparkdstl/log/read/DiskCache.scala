@@ -12,10 +12,8 @@ import sparkdstl.log.storage.{LocalFiles, ObjectTail}
  * A cache on the local disk below the [[MemoryCache]]: objects that do not fit in memory are still fetched once, not once per
  * store.
  *
- * The cache is bounded. It does not evict recently used copies, so that a part stays of a scan that exceeds the limit and that
- * every store repeats. A copy that cannot be read or is damaged is fetched again. Thread-safe.
- *
- * @param maxBytes of all copies
+ * The cache holds at most `maxBytes`. It does not evict recently used copies, so that a part stays of a scan that exceeds the
+ * limit and that every store repeats. A copy that cannot be read or is damaged is fetched again. Thread-safe.
  */
 final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntime) {
   import DiskCache._

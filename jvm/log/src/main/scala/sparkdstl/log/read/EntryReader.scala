@@ -11,10 +11,8 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.ReadTail
 
 /**
- * Reads commit entries from storage. Version v of a store is in the entry of batch v - 1 or in a plain file.
- *
- * @param fetchLength bytes of an entry's end that are fetched at once, for the index and as many segments as fit
- * @param diskCache a cache of fetched entries, and the id of the reader
+ * Reads commit entries from storage. Version v of a store is in the entry of batch v - 1 or in a plain file. A read fetches
+ * `fetchLength` bytes of an entry's end, for the index and as many segments as fit. The disk cache comes with the reader's id.
  */
 final class EntryReader(
     storage: QueryStorage,

@@ -20,18 +20,12 @@ import sparkdstl.log.storage.StorageOperation.ReadRange
 /** A part of a file for download, by its offset in the file; `fetch` reads it from storage. */
 final case class Piece(offset: Long, length: Int, fetch: () => Future[Array[Byte]])
 
-/**
- * The download of a file to the local path `to`, which is replaced if it exists: from a cache on the local disk, or in pieces.
- */
+/** The download of a file to the local path `to`, which is replaced: from a cache on the local disk, or in pieces. */
 final case class Download(to: LocalPath, length: Long, cached: () => Option[LocalPath], pieces: () => Iterator[Piece])
 
 /**
- * Downloads files from storage to the local disk, in pieces of which several are fetched concurrently.
- *
- * @param atOnce concurrent pieces that are fetched or wait to be written
- * @param timeoutMillis of a single request
- * @param await blocks the caller until a piece has arrived
- * @param rangeLength bytes per piece of a plain file
+ * Downloads files from storage to the local disk, in pieces of which `atOnce` are fetched or wait to be written. `await` blocks
+ * the caller until a piece has arrived. A piece of a plain file has `rangeLength` bytes.
  */
 final class FileDownloads(
     storage: StorageClient,

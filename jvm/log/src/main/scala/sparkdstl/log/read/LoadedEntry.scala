@@ -9,10 +9,8 @@ import sparkdstl.log.format.{LogFileIndex, SegmentEntry, SegmentKey, SegmentPart
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * The result of reading a commit entry.
- *
- * @param logged an entry with a log
- * @param weight approximate bytes in memory; None for a missing entry, because it may be created at any time
+ * The result of reading a commit entry: an entry with a log, and approximate bytes in memory. A missing entry has no weight,
+ * because it may be created at any time.
  */
 sealed abstract class EntryFound(val logged: Option[LoadedEntry], val weight: Option[Long])
 
@@ -28,11 +26,8 @@ object EntryFound {
 }
 
 /**
- * A commit entry with its index in memory.
- *
- * @param logStart offset of the log in the entry
- * @param tail the fetched end of the entry
- * @param lookup of its segments, for readers of several stores
+ * A commit entry with its index in memory, the fetched end of the entry, and a lookup of its segments for readers of several
+ * stores. The log starts at `logStart`.
  */
 final class LoadedEntry(
     val path: Path,

@@ -11,12 +11,9 @@ import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
  * Caches objects in memory while stores are rebuilt, so that each is fetched once for all stores of an executor. The least
- * recently used objects are evicted first. Failures and objects without weight are not cached; callers that have joined the
- * fetch of an object without weight fetch it again, because it may have been written since. Thread-safe.
- *
- * @tparam K keys of objects
- * @param initialBytes the limit, without fetches under way; a larger object is cached alone
- * @param weightOf bytes of an object; None if it cannot be cached
+ * recently used objects are evicted first; an object larger than the limit is cached alone. Failures and objects without weight
+ * (bytes) are not cached; callers that have joined the fetch of an object without weight fetch it again, because it may have
+ * been written since. Thread-safe.
  */
 final class MemoryCache[K, V](initialBytes: Long, runtime: ProtocolRuntime)(weightOf: V => Option[Long]) {
   private implicit val executor: ExecutionContext = runtime.executor

@@ -27,10 +27,8 @@ final case class RangePlace(of: String, range: FileRange) extends ReadPlace
 final case class FoundSegment(in: LoadedEntry, segment: SegmentEntry)
 
 /**
- * Finds and reads segments. Verifies all bytes before it returns them.
- *
- * @param cache may be shared by all readers of a process, like `ranges`
- * @param reader id of the run or scan, which does not share cached entries with others
+ * Finds and reads segments. Verifies all bytes before it returns them. All readers of a process may share `cache` and `ranges`;
+ * `reader` is the id of the run or scan, which does not share cached entries with others.
  */
 final class SegmentReader(
     storage: QueryStorage,

@@ -13,10 +13,8 @@ import sparkdstl.log.format.SnapshotList
 object SnapshotLists {
 
   /**
-   * The list of all snapshots in existing entries, at most one per store, version and id.
-   *
-   * @param existing batches with an entry, in ascending order
-   * @param read reads an entry. A damaged entry is skipped: the entry below lists all snapshots but those of the damaged one
+   * The list of all snapshots in `existing` entries, which are in ascending order: at most one per store, version and id. A
+   * damaged entry is skipped: the entry below lists all snapshots but those of the damaged one.
    */
   def of(existing: Vector[Long])(read: Long => Future[EntryFound])(implicit
       executor: ExecutionContext

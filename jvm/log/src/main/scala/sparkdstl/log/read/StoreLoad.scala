@@ -4,21 +4,17 @@ package sparkdstl.log.read
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
 /**
- * One load of a version of a store: the content of the files that Spark opens meanwhile, and counts of what they held. Used by one
- * thread.
+ * One load of a version of a store: the content of the files that Spark opens meanwhile, and counts of what they held. Used by
+ * one thread. `base` is the task attempt that left the local state, if one did. Without `progress` the local state is that
+ * version.
  *
  * Spark creates a store's file manager by its class name, from a configuration that all stores of an operator share. So no
  * argument can pass the load from the store to the file manager, and a thread-local does. The log has no other.
- *
- * @param base     the task attempt that left the local state which the next changes are based on; None if it was not left by a task
- * @param progress of a load from storage; None if the local state is that version
  */
 final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgress#LoadingStore]) {
 
-  /** Changelogs and snapshots that were read from the log. */
+  // Changelogs and snapshots that were read from the log, and their bytes.
   var segments = 0L
-
-  /** Their bytes. */
   var bytes = 0L
 
   /** Change records, from the log or from plain files. */
@@ -71,9 +67,7 @@ object StoreLoad {
 }
 
 /**
- * The files of a snapshot that is being loaded.
- *
- * @param contents  of its zip, and of the zip's checksum file, by their paths
- * @param downloads its immutable files, by their names on storage
+ * The files of a snapshot that is being loaded: the content of its zip and of the zip's checksum file by their paths, and the
+ * downloads of its immutable files by their names on storage.
  */
 final case class LoadedSnapshot(contents: Map[String, Array[Byte]], downloads: Map[String, Download])

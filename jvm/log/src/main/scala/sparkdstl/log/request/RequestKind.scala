@@ -4,11 +4,9 @@ package sparkdstl.log.request
 import sparkdstl.log.storage.OperationKind
 
 /**
- * The kind of a request, which determines its latency window and the meaning of errors and timeouts.
- *
- * @param bytes sent or expected bytes, or the number of deleted objects
- * @param concurrent whether another attempt may begin while an earlier one may still take effect: as a hedge, or after an error
- *   that does not exclude an effect
+ * The kind of a request, which determines its latency window and the meaning of errors and timeouts. `bytes` are sent or
+ * expected, or count deleted objects. If it is `concurrent`, another attempt may begin while an earlier one may still take
+ * effect: as a hedge, or after an error that does not exclude an effect.
  */
 final case class RequestKind(operation: OperationKind, bytes: Long = 0, concurrent: Boolean = true) {
 

@@ -5,13 +5,10 @@ import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.metrics.Latencies
 
 /**
- * The policy of hedges and retries.
- *
- * @param policy `none`: one attempt. `fixed`: another attempt `timeoutMillis` after the newest. `hedged`: another attempt when
- *   the newest is slower than recent ones. `fixed` and `hedged` also retry after errors
- * @param timeoutMillis maximum delay of a further attempt while the newest has no answer
- * @param maxAttempts concurrent attempts of a request, without aborted ones
- * @param nextAttemptDelayMillis from an error to the retry; doubles with each further error
+ * The policy of hedges and retries. `none`: one attempt. `fixed`: another attempt `timeoutMillis` after the newest. `hedged`:
+ * another when the newest is slower than recent ones, at the latest after `timeoutMillis`. Both also retry after errors, with a
+ * delay of `nextAttemptDelayMillis` that doubles with each further error. At most `maxAttempts` attempts of a request that are
+ * not aborted run at the same time.
  */
 final case class RequestOptions(
     policy: RetryPolicy,
@@ -26,11 +23,9 @@ final case class RequestOptions(
   /**
    * The delay after which a slow attempt is hedged; None without hedges.
    *
-   * `hedged` uses the 95th percentile of the observed latencies, but at least [[RequestOptions.FloorMillis]] and twice the
-   * median, because the percentile of almost equal latencies is noise. The delay is `timeoutMillis` until
-   * [[RequestOptions.MinSamples]] attempts were observed, and never more.
-   *
-   * @param observed latencies of recent attempts of the kind
+   * `hedged` uses the 95th percentile of the latencies of recent attempts of the kind, but at least
+   * [[RequestOptions.FloorMillis]] and twice the median, because the percentile of almost equal latencies is noise. It is
+   * `timeoutMillis` until [[RequestOptions.MinSamples]] attempts were observed, and never more.
    */
   def hedgeMillis(observed: Latencies): Option[Long] = policy match {
     case RetryPolicy.NoRetry => None
@@ -51,9 +46,7 @@ final case class RequestOptions(
     math.min(longest, timeoutMillis << math.min(number, 20))
   }
 
-  /**
-   * The delay of the retry after error number `errors` of a request, multiplied by 0.5 to 1.5 by `chance`, uniform in 0 to 1.
-   */
+  /** The delay of the retry after error number `errors`, times 0.5 to 1.5 by `chance`, which is uniform in 0 to 1. */
   def retryDelayMillis(errors: Int, chance: Double): Long = {
     val first = math.max(nextAttemptDelayMillis, 1L)
     val longest = math.max(RequestOptions.MaxDelayMillis, first)

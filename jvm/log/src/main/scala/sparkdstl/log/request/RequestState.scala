@@ -6,11 +6,8 @@ import sparkdstl.log.storage.StorageErrors
 
 /**
  * A request and its attempts, as one immutable value. It decides when an attempt begins, which attempt is aborted for it, and
- * the outcome. Times are those of the runtime's timer.
- *
- * @param attempts attempt n is at index n - 1
- * @param timeoutNanos when a hedge or replacement may begin
- * @param retryNanos when a retry begins
+ * the outcome. Attempt n is at index n - 1. A hedge or replacement may begin at `timeoutNanos`, a retry at `retryNanos`, by the
+ * runtime's timer.
  */
 private[request] final case class RequestState(
     kind: RequestKind,

@@ -5,12 +5,8 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.control.NonFatal
 
 /**
- * The protocol's environment: time, randomness, and an executor of continuations. The simulation passes its own, so that a seed
- * always gives the same run.
- *
- * @param timer a monotonic clock that also schedules actions
- * @param random for names and jitter
- * @param executor of continuations, which are short and never block
+ * The protocol's environment: a monotonic clock that also schedules actions, randomness for names and jitter, and an executor
+ * of continuations, which are short and never block. The simulation passes its own, so that a seed always gives the same run.
  */
 final class ProtocolRuntime(val timer: Timer, val random: RandomSource, val executor: ExecutionContext) {
 

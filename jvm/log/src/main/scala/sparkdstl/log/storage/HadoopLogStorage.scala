@@ -15,11 +15,7 @@ import sparkdstl.log.error.{Causes, LogErrors}
 
 /**
  * The log's storage on any Hadoop file system. It bypasses a file system's checksum files, such as those of the local one,
- * because the log has its own checksums.
- *
- * @param fileSystem of all paths
- * @param publisher makes objects visible
- * @param base the directory of batch deletions
+ * because the log has its own checksums. `base` is the directory of batch deletions.
  */
 final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
     extends LogStorage {

@@ -8,10 +8,8 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.runtime.Cancellable
 
 /**
- * One attempt at one request to storage.
- *
- * @param result the answer. After a failure it is unknown whether a write took effect, unless [[StorageErrors.isDefinite]]
- * @param cancellation called when the result is not needed. The attempt may still take effect
+ * One attempt at one request to storage. After a failure it is unknown whether a write took effect, unless
+ * [[StorageErrors.isDefinite]]. A cancelled attempt may still take effect.
  */
 final class Attempt[+T](val result: Future[T], cancellation: () => Unit = () => ()) extends Cancellable {
   override def cancel(): Unit = cancellation()

@@ -24,10 +24,8 @@ object SealedPart {
 }
 
 /**
- * A segment that a task has sealed.
- *
- * @param base the task attempt whose commit produced the local state before the changes; None if the state was read from
- *   storage or the attempt is unknown
+ * A segment that a task has sealed. `base` is the task attempt whose commit produced the local state before the changes; None
+ * if the state was read from storage or the attempt is unknown.
  */
 final case class SealedSegment(key: SegmentKey, base: Option[Long], parts: Vector[SealedPart]) {
 
@@ -43,13 +41,10 @@ object ToDriver {
   case object Open extends ToDriver
 
   /**
-   * The seal of a task attempt. Idempotent.
-   *
-   * @param attempt Spark's number of the task attempt, unique in an application; a unique negative number for a segment of a
-   *   thread without a task
-   * @param carried finished snapshots of earlier versions of the attempt's stores, at most one per store: the zip in Spark's
-   *   terms, and its files, all durable or inline. The local state has passed through that version, so the bases of later seals
-   *   prove that it was committed
+   * The seal of a task attempt, with Spark's number of it, unique in an application, or a unique negative number for a segment
+   * of a thread without a task. Idempotent. `carried` are finished snapshots of earlier versions of the attempt's stores, at
+   * most one per store: the zip in Spark's terms, and its files, all durable or inline. The local state has passed through that
+   * version, so the bases of later seals prove that it was committed.
    */
   final case class Seal(
       attempt: Long,
@@ -91,11 +86,8 @@ object FromDriver {
   case object Superseded extends FromDriver
 
   /**
-   * The seal is accepted.
-   *
-   * @param barrier the report of the newest barrier
-   * @param notTaken stores whose carried snapshots are not taken, with their data files that may be deleted; without such files
-   *   a later seal may carry the snapshot
+   * The seal is accepted. `notTaken` are stores whose carried snapshots are not taken, with their data files that may be
+   * deleted; without such files a later seal may carry the snapshot.
    */
   final case class Accepted(barrier: Option[BarrierReport], notTaken: Vector[(String, Vector[String])] = Vector.empty)
       extends FromDriver
@@ -110,12 +102,8 @@ object FromDriver {
   final case class Withdrawal(mayBeCommitted: Boolean) extends FromDriver
 
   /**
-   * The versions of a store in the log.
-   *
-   * @param changelogs versions with changelogs, in ascending order
-   * @param snapshots in ascending order of versions
-   * @param plainUpTo the store may have plain files up to this version; 0 if there were never any
-   * @param lowest the lowest retained version
+   * The versions of a store in the log, in ascending order, and the lowest retained one. The store may have plain files up to
+   * version `plainUpTo`; 0 if there were never any.
    */
   final case class Versions(changelogs: Vector[Long], snapshots: Vector[SnapshotPlace], plainUpTo: Long, lowest: Long)
       extends FromDriver

@@ -17,9 +17,7 @@ final case class Chunk(key: SegmentKey, bytes: Array[Byte]) {
 
 trait PendingChunk {
 
-  /**
-   * Completes with the chunk's place when it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]].
-   */
+  /** The chunk's place, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
   def location: Future[SegmentPart]
 
   /** Discards the chunk: it is not uploaded, or its file is deleted unless other chunks are wanted. Idempotent. */

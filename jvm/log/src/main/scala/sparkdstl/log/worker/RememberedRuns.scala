@@ -6,11 +6,9 @@ import scala.collection.mutable
 import sparkdstl.log.transport.RunId
 
 /**
- * The runs that a process works for: all active ones, and the most recently used idle ones. Other runs are removed without
- * being closed, so that their users are not disturbed, and made again at their next use. Thread-safe.
- *
- * @param idleLimit the maximum number of idle runs
- * @param isIdle called with the lock held
+ * The runs that a process works for: all active ones, and the most recently used idle ones, at most `idleLimit`. Other runs are
+ * removed without being closed, so that their users are not disturbed, and made again at their next use. `isIdle` is called
+ * with the lock held. Thread-safe.
  */
 final class RememberedRuns[R](idleLimit: Int, isIdle: R => Boolean) {
 

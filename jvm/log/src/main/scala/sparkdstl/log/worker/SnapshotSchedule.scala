@@ -24,12 +24,8 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   private var overdue = false
 
   /**
-   * Resets the schedule after the store was loaded from a snapshot of `bytes` and the log after it.
-   *
-   * @param versionsSince replayed versions
-   * @param logBytesSince bytes of replayed changelogs
-   * @param runsSince runs since the one whose entry holds the snapshot
-   * @param loads the executor's loads of the store from storage in this run
+   * Resets the schedule after the store was loaded from a snapshot of `bytes` and the log after it: replayed versions, their
+   * changelogs' bytes, runs since the one whose entry holds the snapshot, and the executor's loads of the store in this run.
    */
   def loaded(bytes: Long, versionsSince: Long, logBytesSince: Long, runsSince: Long, loads: Int): Unit = {
     begin(bytes, versionsSince, logBytesSince)

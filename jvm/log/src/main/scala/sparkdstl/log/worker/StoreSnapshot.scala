@@ -48,11 +48,8 @@ final class StoreSnapshot(val storeDirectory: String, val version: Long) {
   })
 
   /**
-   * Records that the driver has accepted a seal of the store.
-   *
-   * @param carried whether the seal carried the snapshot
-   * @param notTaken None if the driver took the snapshot; else its data files that may be deleted, or no files if a later seal
-   *   may carry it
+   * Records that the driver has accepted a seal of the store. `notTaken` is None if the driver took the carried snapshot; else
+   * its data files that may be deleted, or no files if a later seal may carry it.
    */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Fate = {
     val (fate, unnamed) = synchronized {
@@ -141,12 +138,7 @@ trait SealedStore {
   /** The snapshot segments for the seal of `batch`. */
   def carried(batch: Long): Vector[SealedSegment]
 
-  /**
-   * Reports that the driver has accepted the seal.
-   *
-   * @param carried whether the seal carried a snapshot
-   * @param notTaken if the driver has not taken the snapshot, its data files that may be deleted
-   */
+  /** Reports that the driver has accepted the seal; with the data files of a carried snapshot that it has not taken. */
   def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit
 
   /** Reports that the driver has refused a seal with a snapshot. */

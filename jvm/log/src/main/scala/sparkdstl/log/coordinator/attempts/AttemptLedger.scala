@@ -12,9 +12,7 @@ import sparkdstl.log.transport.{FromDriver, SealedSegment, ToDriver}
  *
  * A batch takes seals until [[close]], which chooses attempts for its stores; [[whenSettled]] completes when all chosen
  * segments are durable or lost. Seals and withdrawals are idempotent. The cost of a report does not depend on the number of
- * stores. Thread-safe.
- *
- * @param budget of inline bytes
+ * stores. `budget` bounds inline bytes. Thread-safe.
  */
 private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   import AttemptLedger._
@@ -96,10 +94,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     synchronized(batches.get(batch).exists(_.attempts.valuesIterator.exists(a => !a.withdrawn && a.segments.nonEmpty)))
 
   /**
-   * Closes `batch` to further seals, and chooses attempts for its stores.
-   *
-   * @param ids state store checkpoint ids in the commit entry; empty in a checkpoint without ids
-   * @param reported attempts whose results Spark has accepted, in order
+   * Closes `batch` to further seals, and chooses attempts for its stores: by the checkpoint ids in the commit entry, if it has
+   * any. `reported` are attempts whose results Spark has accepted, in order.
    */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Closing = synchronized {
     closedBatch = math.max(closedBatch, batch)
@@ -142,10 +138,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     }
   }
 
-  /**
-   * Records the commit of the closed batch. Forgets it and all earlier ones. Returns the data files of attempts that are not
-   * part of it.
-   */
+  /** Forgets the committed batch and all earlier ones. Returns the data files of attempts that are not part of it. */
   def committed(batch: Long): Set[String] = synchronized {
     val durable = winners
     // Whose local state is the committed one: where siblings were sealed one by one, the changelog's.

@@ -21,9 +21,7 @@ import sparkdstl.log.storage.StorageOperation.{Read, Replace}
  * other's files. A log inside the checkpoint needs no mark.
  *
  * The mark holds the id of the query, and the path of its checkpoint at the start of the last run. If the path differs, the
- * checkpoint was copied if it still exists at the old path, and moved otherwise.
- *
- * @param checkpointAt returns the storage of another checkpoint
+ * checkpoint was copied if it still exists at the old path (`checkpointAt` gives its storage), and moved otherwise.
  */
 final class BasePathOwner(storage: QueryStorage, checkpointAt: Path => StorageClient) {
   private val logger = LoggerFactory.getLogger(classOf[BasePathOwner])

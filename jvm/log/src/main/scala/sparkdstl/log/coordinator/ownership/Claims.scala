@@ -14,10 +14,7 @@ import sparkdstl.log.format.LogLayout
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 
-/**
- * The claims of one checkpoint on storage, of which `kept` stay at most. A claim never changes, so a run reads each once.
- * Thread-safe.
- */
+/** The claims of a checkpoint, of which `kept` stay at most. A claim never changes: a run reads each once. Thread-safe. */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor

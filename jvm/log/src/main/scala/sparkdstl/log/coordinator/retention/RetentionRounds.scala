@@ -21,9 +21,7 @@ import sparkdstl.log.request.QueryStorage
  *
  * A round first lists the claims of other runs, so that entries which fence a paused run stay. A round that completes all work
  * is followed by a pause, so that a query with quick batches does not list for each of them. A later round retries failed
- * deletions.
- *
- * @param failures counts rounds that failed
+ * deletions; `failures` counts rounds that failed.
  */
 private[coordinator] final class RetentionRounds(
     storage: QueryStorage,

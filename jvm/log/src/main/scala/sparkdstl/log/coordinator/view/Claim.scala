@@ -43,11 +43,9 @@ private[coordinator] final case class ListedClaims(
 ) {
 
   /**
-   * The batches whose entries claims fence: the first batch of each run that may be at work and has committed nothing, and of
-   * each run whose predecessor may be paused.
-   *
-   * @param claims by epoch; None for a claim that was deleted or has the format of another release
-   * @param own the epoch of this run, which counts as a run that has committed
+   * The batches whose entries `claims` fence, by epoch: the first batch of each run that may be at work and has committed
+   * nothing, and of each run whose predecessor may be paused. The claim is None if it was deleted or has the format of another
+   * release. The run of epoch `own` counts as one that has committed.
    */
   def fences(claims: Map[Long, Option[Claim]], own: Long): Set[Long] = {
     val hasCommitted = claims.valuesIterator.flatten.map(_.follows).toSet + own

@@ -6,10 +6,8 @@ import scala.collection.immutable.TreeMap
 import sparkdstl.log.format.{CommittedSegment, HeldSnapshot, SegmentKind, SnapshotList}
 
 /**
- * The snapshots that commit entries hold. Immutable.
- *
- * @param plainUpTo stores may have plain files up to this version; 0 if there were never any
- * @param complete the newest entry of this run that lists all snapshots; later entries list only newer ones
+ * The snapshots that commit entries hold. Immutable. Stores may have plain files up to version `plainUpTo`, or 0. `complete` is
+ * the newest entry of this run that lists all snapshots; later entries list only newer ones.
  */
 private[coordinator] final case class SnapshotIndex private (
     byStore: Map[String, Vector[HeldSnapshot]],
