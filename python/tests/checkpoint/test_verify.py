@@ -79,6 +79,16 @@ def test_the_command_prints_the_damage_and_the_rollback_command(written: Written
     assert "lost: batch 6: state of 0/0, and of 1 more stores: version 7: commits/6 cannot be read" in result.output
     assert "The newest batch that is intact is 5, of 9." in result.output
     assert result.output.endswith(f"  dstl rollback {written.root} --to 5\n")
+
+
+def test_the_command_that_repairs_names_settings_without_secrets(written: WrittenCheckpoint) -> None:
+    flip(entry(written.root, 6), -80)
+    settings = ("spark.hadoop.fs.s3a.secret.key=abc", "spark.hadoop.fs.azure.account.key.a.b=abc", "spark.hadoop.x=1")
+    conf = [word for setting in settings for word in ("--conf", setting)]
+    output = dstl("verify", str(written.root), *conf).output
+    assert "--conf spark.hadoop.x=1" in output
+    assert "abc" not in output
+    assert "secret.key=*****" in output
     document = json.loads(dstl("verify", str(written.root), "--output", "json").output)
     assert (document["intact"], document["newest_intact"]) == (False, 5)
     assert document["damages"][0]["offset"] > HEADER

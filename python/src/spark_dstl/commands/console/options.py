@@ -2,6 +2,7 @@
 """The arguments and options that several commands have."""
 
 import functools
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from spark_dstl.commands.console.progress import ProgressLine
 Command: TypeAlias = Callable[..., Any]
 
 NUMBER = click.IntRange(min=0)
+# Spark's default of spark.redaction.regex, and the keys of Azure's accounts.
+SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|account[.]key")
+HIDDEN = "*****"
 
 report_option = click.option(
     "--output",
@@ -53,12 +57,13 @@ class Location:
             yield checkpoint
 
     def __str__(self) -> str:
-        """Return the words that name it on another command line."""
+        """Return the words that name it on another command line, without the values of secrets: output is logged."""
         storage = self.storage
         named = {"base-path": self.base_path, "endpoint": storage.endpoint, "region": storage.region}
         words = [self.path, *(word for name, value in named.items() if value for word in (f"--{name}", value))]
         words += ["--jars", ",".join(storage.jvm.jars)] if storage.jvm.jars else []
-        words += [word for key, value in storage.jvm.conf.items() for word in ("--conf", f"{key}={value}")]
+        for key, value in storage.jvm.conf.items():
+            words += ["--conf", f"{key}={HIDDEN if SECRET.search(key) else value}"]
         return shlex.join([*words, "--anonymous"] if storage.anonymous else words)
 
 
