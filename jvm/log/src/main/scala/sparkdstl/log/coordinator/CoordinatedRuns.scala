@@ -26,16 +26,16 @@ final class CoordinatedRuns {
     runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
 
   /** Records that an ended run on `root` has requests under way until `quiet` completes. */
-  def leaves(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Unit = {
-    val all = runs.updateAndGet(_.leaves(root, quiet)).leaving(root)
-    all.onComplete(_ => runs.updateAndGet(_.left(root, all)))
+  def busyUntil(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Unit = {
+    val all = runs.updateAndGet(_.occupied(root, quiet)).busy(root)
+    all.onComplete(_ => runs.updateAndGet(_.freed(root, all)))
   }
 
   /**
    * Completes when no ended run on `root` has a request under way. A run waits for it before it begins: two runs of one process
    * must not write one commit entry. It covers all ended runs, because the start of a run may be interrupted while it waits.
    */
-  def whenQuiet(root: String): Future[Unit] = runs.get.leaving.getOrElse(root, Future.unit)
+  def whenQuiet(root: String): Future[Unit] = runs.get.busy.getOrElse(root, Future.unit)
 
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector
@@ -61,7 +61,7 @@ private object CoordinatedRuns {
   private final case class Runs(
       byRoot: Map[String, RunCoordinator] = Map.empty,
       lastEnded: Vector[RunId] = Vector(),
-      leaving: Map[String, Future[Unit]] = Map.empty
+      busy: Map[String, Future[Unit]] = Map.empty
   ) {
     def on(root: String): Option[RunCoordinator] = byRoot.get(root)
     def current(id: RunId): Option[RunCoordinator] = on(id.root).filter(_.id == id)
@@ -70,10 +70,10 @@ private object CoordinatedRuns {
     def ended(id: Option[RunId]): Runs =
       id.fold(this)(of => copy(byRoot = byRoot - of.root, lastEnded = (lastEnded :+ of).takeRight(RememberedRuns)))
 
-    def leaves(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Runs =
-      copy(leaving = leaving + (root -> leaving.get(root).fold(quiet)(_.transformWith(_ => quiet))))
+    def occupied(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Runs =
+      copy(busy = busy + (root -> busy.get(root).fold(quiet)(_.transformWith(_ => quiet))))
 
-    def left(root: String, all: Future[Unit]): Runs =
-      if (leaving.get(root).contains(all)) copy(leaving = leaving - root) else this
+    def freed(root: String, all: Future[Unit]): Runs =
+      if (busy.get(root).contains(all)) copy(busy = busy - root) else this
   }
 }

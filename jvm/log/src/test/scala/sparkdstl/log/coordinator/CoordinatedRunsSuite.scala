@@ -14,10 +14,10 @@ class CoordinatedRunsSuite extends AnyFunSuite {
   ) {
     val runs = new CoordinatedRuns
     val (first, second, elsewhere) = (Promise[Unit](), Promise[Unit](), Promise[Unit]())
-    runs.leaves(root, first.future)
-    runs.leaves("memory:/other", elsewhere.future)
+    runs.busyUntil(root, first.future)
+    runs.busyUntil("memory:/other", elsewhere.future)
     // The second run was stopped while it waited for the first.
-    runs.leaves(root, second.future)
+    runs.busyUntil(root, second.future)
     second.success(())
     val quiet = runs.whenQuiet(root)
     assert(!quiet.isCompleted)
@@ -28,8 +28,8 @@ class CoordinatedRunsSuite extends AnyFunSuite {
   test("a run that ends with an error, or long ago, holds up no other") {
     val runs = new CoordinatedRuns
     assert(runs.whenQuiet(root).isCompleted)
-    runs.leaves(root, Future.failed(new IllegalStateException("for this test")))
-    runs.leaves(root, Future.unit)
+    runs.busyUntil(root, Future.failed(new IllegalStateException("for this test")))
+    runs.busyUntil(root, Future.unit)
     assert(runs.whenQuiet(root).value.exists(_.isSuccess))
   }
 }

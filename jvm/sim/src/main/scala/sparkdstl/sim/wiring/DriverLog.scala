@@ -118,6 +118,6 @@ final class DriverLog(
       storage.close()
       storage.whenQuiet(30000)
     }
-    environment.runs.leaves(run.root, quiet)
+    environment.runs.busyUntil(run.root, quiet)
   }
 }

@@ -182,14 +182,15 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   }
 
   private def end(run: DrivenRun): Unit = {
+    implicit val executor: ExecutionContext = resources.runtime.executor
     val id = run.coordinator.id
     runs.end(id): Unit
-    runs.leaves(
+    runs.busyUntil(
       id.root,
       run.end(PredecessorMillis).recover { case NonFatal(error) =>
         logWarning(s"The run ${id.run} on ${id.root} ended with an error", error)
-      }(resources.runtime.executor)
-    )(resources.runtime.executor)
+      }
+    )
   }
 }
 
