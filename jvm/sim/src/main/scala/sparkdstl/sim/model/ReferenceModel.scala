@@ -83,6 +83,11 @@ final class ReferenceModel(
    */
   var undecidable: Boolean = false
 
+  private def undecided(why: String): Unit = {
+    verdict.note(why)
+    undecidable = true
+  }
+
   def intend(who: String, batch: Long, wins: Map[String, Win]): Intent = {
     val intent = Intent(intents.size.toLong + 1, who, batch, wins, scheduler.nowNanos)
     intents.put(intent.number, intent): Unit
@@ -231,18 +236,12 @@ final class ReferenceModel(
     if (
       change.after.isEmpty && purgers(change.writer) && !tools.contains(change.writer) &&
       batch.exists(of => of >= purgedBelow && isCommittedSinceUserActed(of))
-    ) {
-      verdict.note(s"a deletion that was requested before a rollback takes effect: $path")
-      undecidable = true
-    }
-    if (change.after.isEmpty && replaced.contains(newest) && path.startsWith(Names.State + "/")) {
-      verdict.note(s"a run that began on a replaced entry deletes a file that the new entry may need: $path")
-      undecidable = true
-    }
-    if (change.after.isEmpty && late.name(path)) {
-      verdict.note(s"a deletion from before a rollback takes a file of an entry from before it: $path")
-      undecidable = true
-    }
+    )
+      undecided(s"a deletion that was requested before a rollback takes effect: $path")
+    if (change.after.isEmpty && replaced.contains(newest) && path.startsWith(Names.State + "/"))
+      undecided(s"a run that began on a replaced entry deletes a file that the new entry may need: $path")
+    if (change.after.isEmpty && late.name(path))
+      undecided(s"a deletion from before a rollback takes a file of an entry from before it: $path")
     (batch, change.after) match {
       case (Some(number), Some(object_)) => entryWritten(number, object_, change)
       case _ => ()
@@ -250,10 +249,8 @@ final class ReferenceModel(
     epochs.changed(change)
     leftovers.changed(change)
     val plan = if (path.startsWith(Names.Offsets + "/")) Names.batchOf(path) else None
-    if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0) {
-      verdict.note(s"a plan from before a rollback: $path")
-      undecidable = true
-    }
+    if (change.after.nonEmpty && plan.exists(_ > newest + 1) && userActedAt >= 0)
+      undecided(s"a plan from before a rollback: $path")
     if (!userActs && !isDamaging && tools.isEmpty && !ObjectMap.isUnpublished(path) && matters(change))
       checkAll(s"after a change of $path")
   }
@@ -359,17 +356,13 @@ final class ReferenceModel(
           verdict.violate(s"${intent.who} replaced commits/$batch of ${standing.intent.who}")
         else {
           replaced = Some(batch)
-          if (batch < newest) {
-            verdict.note("an entry below later ones is replaced")
-            undecidable = true
-          } else record(batch, intent)
+          if (batch < newest) undecided("an entry below later ones is replaced") else record(batch, intent)
         }
       // The entry appears late or again after its deletion: nothing is built on it.
       case Some(_) => ()
       case None if batch <= newest => ()
       case None if intent.madeAtNanos <= userActedAt && !fits(batch, intent, entry) =>
-        verdict.note(s"an entry for batch $batch from before a rollback")
-        undecidable = true
+        undecided(s"an entry for batch $batch from before a rollback")
       case None =>
         if (intent.madeAtNanos <= userActedAt) late.add(batch)
         record(batch, intent)
@@ -389,10 +382,8 @@ final class ReferenceModel(
       val base = state(store, batch).getOrElse(Lineage.Empty)
       val change = intent.wins(store).change
       if (change.baseFingerprint != base.fingerprint) {
-        if (replaced.nonEmpty) {
-          verdict.note("an entry is replaced before the entry that is built on it is created")
-          undecidable = true
-        } else verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
+        if (replaced.nonEmpty) undecided("an entry is replaced before the entry that is built on it is created")
+        else verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
       }
       store -> (base + change.tag)
     }.toMap
