@@ -131,6 +131,7 @@ def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None
         ("com.example.Provider", "is of the provider com.example.Provider; only that of Spark's default"),
         (None, "does not name a state store provider: run a batch with Spark 4.2 first"),
         (["damaged"], "is of the provider ['damaged']; only that of Spark's default"),
+        ([], "is of the provider []; only that of Spark's default"),
     ],
 )
 def test_other_providers_are_refused_with_what_to_do_instead(written: Default, provider: Any, words: str) -> None:

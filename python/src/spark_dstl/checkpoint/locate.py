@@ -130,12 +130,13 @@ def _s3(bucket: str, options: StorageOptions) -> Any:
         scheme, _, address = endpoint.rpartition("://")
         settings |= {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
     try:
-        return filesystems.S3FileSystem(region=region or filesystems.resolve_s3_region(bucket), **settings)
+        region = region or filesystems.resolve_s3_region(bucket)
     except OSError as error:
         raise UnreadableStorage(
             f"the region of the bucket {bucket} could not be found out: {error}. Set AWS_REGION, or the endpoint "
             "of your server"
         ) from error
+    return filesystems.S3FileSystem(region=region, **settings)
 
 
 def _by_uri(place: str) -> Place:

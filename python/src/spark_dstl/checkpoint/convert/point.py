@@ -122,8 +122,10 @@ def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
     found = Offsets(batch, version_line, metadata, rest)
     provider = found.settings.get(_PROVIDER)
     if provider != HDFS_BACKED:
-        other = f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
-        raise CannotConvert(f"{checkpoint.path} {_INSTEAD.get(provider and str(provider), other)} ({name})")
+        why = f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
+        if provider is None or isinstance(provider, str):
+            why = _INSTEAD.get(provider, why)
+        raise CannotConvert(f"{checkpoint.path} {why} ({name})")
     return found
 
 

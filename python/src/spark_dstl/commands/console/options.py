@@ -47,12 +47,9 @@ class Location:
     @contextmanager
     def opened(self) -> Iterator[Checkpoint]:
         """Open the checkpoint there, with progress on a terminal."""
-        base, storage = self.base_path, self.storage
         with (
             ProgressLine() as progress,
-            open_checkpoint(
-                self.path, base_path=base, options=storage, progress=progress, jvm=storage.jvm
-            ) as checkpoint,
+            open_checkpoint(self.path, base_path=self.base_path, options=self.storage, progress=progress) as checkpoint,
         ):
             yield checkpoint
 
