@@ -29,14 +29,6 @@ DRIVER_KILLS = [
 MAX_RESTARTS = 15
 
 
-def finish(run: Run, reader: Reader) -> None:
-    """Run the queries to their end, with executors in the driver, and check results and states."""
-    with run.start(confs={"spark.master": "local[2]"}) as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
-
-
 def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, Aggregation.generate())
     for point, batch in DRIVER_KILLS:
@@ -48,7 +40,7 @@ def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Pa
         assert max(committed, default=-1) == (batch if point == "driver.after-commit-entry" else batch - 1)
         if committed:
             run.check_state(reader)
-    finish(run, reader)
+    run.finish(reader)
 
 
 def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_path: Path, reader: Reader) -> None:
@@ -57,7 +49,7 @@ def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_p
         driver.wait_for_pause("driver.before-commit-entry")
         driver.kill()
     assert max(run.committed(run.queries[0])) == 3
-    finish(run, reader)
+    run.finish(reader)
 
 
 def test_a_query_survives_the_loss_of_executors_with_small_segments(tmp_path: Path, reader: Reader) -> None:
@@ -111,7 +103,7 @@ def test_a_batch_fails_when_an_executor_dies_with_large_segments(tmp_path: Path,
         assert lost, driver.failed("the error names no store")
     assert (tmp_path / "markers" / "executor.mid-task").exists()
     assert max(run.committed(run.queries[0])) == 3
-    finish(run, reader)
+    run.finish(reader)
 
 
 def test_a_query_ends_with_the_right_result_on_unreliable_storage(tmp_path: Path, reader: Reader) -> None:

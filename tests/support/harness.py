@@ -191,6 +191,13 @@ class Run:
         """The settings, with the test jar if there are fail points, which a class in it interprets."""
         return {**confs, "spark.jars": f"{confs['spark.jars']},{os.environ[TEST_JAR]}"} if fail_points else dict(confs)
 
+    def finish(self, reader: Reader | None = None) -> None:
+        """Run the queries to their end, with executors in the driver, and check results and states."""
+        with self.start(confs={"spark.master": "local[2]"}) as driver:
+            driver.succeed()
+        self.check()
+        self.check_state(reader)
+
     def check(self) -> None:
         """Check that every query's sink holds exactly the result."""
         for query in self.queries:
