@@ -34,6 +34,9 @@ abstract class LocalSpark extends AnyFunSuite {
       "spark.driver.host" -> "localhost",
       "spark.sql.streaming.metricsEnabled" -> "false",
       "spark.sql.session.timeZone" -> "UTC",
+      // Each plan runs on a few rows: to compile code for it takes longer than to interpret it.
+      "spark.sql.codegen.wholeStage" -> "false",
+      "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
       "spark.sql.warehouse.dir" -> directory.resolve("warehouse").toString
     )
     val builder = SparkSession.builder().master(master).appName(suiteName)
