@@ -191,7 +191,7 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	  { echo "Making the Python environment .venv" && $(PYTHON) -m venv --clear .venv; }
 	@rm -f $@
 	@echo "Installing PySpark (450 MB), test tools and this package into .venv: minutes, the first time"
-	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off -e 'python[dev]'
+	@$(VENV)/python -m pip install --disable-pip-version-check --progress-bar off --no-compile -e 'python[dev]'
 	@echo "$(CURDIR)" > $@.tmp && mv $@.tmp $@
 
 # Another Spark with the packages of the development environment, except its pins.
