@@ -51,7 +51,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
       DriverResources(executors, budget, new CommitMetrics)
     ),
     1.minute
-  )
+  ).coordinator
   runs.begin(coordinator): Unit
 
   def load(of: DriverLoad): SealLoad = SealLoad(

@@ -5,11 +5,12 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
+import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.{AttemptLedger, InlineBudget}
-import sparkdstl.log.coordinator.ownership.{ClaimedEpoch, Claims, EpochClaimer}
+import sparkdstl.log.coordinator.ownership.{ClaimedEpoch, Claims, EpochClaimer, ListedBatches}
 import sparkdstl.log.coordinator.retention.{Cleanup, Deleter, OrphanSweep, RetentionRounds}
 import sparkdstl.log.coordinator.view.{GuardedState, Restart, RunState}
 import sparkdstl.log.error.ProtocolErrors
@@ -31,11 +32,17 @@ final case class RunSetup(
 /** The resources that all runs of a driver share. */
 final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, metrics: CommitMetrics)
 
+/**
+ * A run that has begun, and what its start has read: the batches after its claim, and the newest commit entry, if it was read
+ * whole.
+ */
+final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[(Path, Array[Byte])])
+
 /** Begins runs: claims an epoch, and assembles the coordinator. */
 object RunFactory {
   private val logger = LoggerFactory.getLogger(classOf[RunCoordinator])
 
-  def begin(storage: QueryStorage, setup: RunSetup, driver: DriverResources): Future[RunCoordinator] = {
+  def begin(storage: QueryStorage, setup: RunSetup, driver: DriverResources): Future[BegunRun] = {
     implicit val executor: ExecutionContext = storage.runtime.executor
     val root = storage.location.root
     val entries = new EntryReader(storage, setup.limits.fetchLength)
@@ -48,7 +55,8 @@ object RunFactory {
             "runs. Set spark.sql.streaming.stateStore.dstl.storage.requireExclusiveCreate=true to refuse such storage."
         )
       }
-      assemble(storage, setup, driver, claimed, entries)
+      val newest = claimed.newest.logged.flatMap(entry => entry.content.map(entry.path -> _))
+      BegunRun(assemble(storage, setup, driver, claimed, entries), claimed.listed, newest)
     }
   }
 

@@ -101,6 +101,9 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
   val commits: Path = new Path(root, "commits")
   def entry(batch: Long): Path = new Path(commits, batch.toString)
 
+  /** The directory of Spark's offset log: an entry begins its batch. */
+  val offsets: Path = new Path(root, "offsets")
+
   /** The directory of claims. It is in the checkpoint even if the log is elsewhere, because claims fence commit entries. */
   val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")
   def epoch(number: Long): Path = new Path(epochs, number.toString)

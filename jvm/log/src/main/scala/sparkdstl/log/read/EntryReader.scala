@@ -4,11 +4,13 @@ package sparkdstl.log.read
 import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.{Failure, Success}
 
-import sparkdstl.log.error.LogErrors
+import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors}
 import sparkdstl.log.format.{CommitEntry, EntryInspection}
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.StorageOperation.ReadTail
+import sparkdstl.log.storage.{ObjectEndsBefore, ObjectTail}
+import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail}
 
 /**
  * Reads commit entries from storage. Version v of a store is in the entry of batch v - 1 or in a plain file. A read fetches
@@ -22,12 +24,33 @@ final class EntryReader(
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged. */
-  def read(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength)
+  /**
+   * Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged.
+   *
+   * @param length of the entry in a listing: saves a request for it
+   */
+  def read(batch: Long, length: Option[Long] = None): Future[EntryFound] =
+    if (length.isEmpty) readFrom(batch, fetchLength, None)
+    else readFrom(batch, fetchLength, length).transformWith {
+      // Since the listing, the entry may have been deleted and created again.
+      case Success(EntryFound.Plain) => read(batch, None)
+      case Failure(error) if meansOtherLength(error) => read(batch, None)
+      case outcome => Future.fromTry(outcome)
+    }
 
-  private def readFrom(batch: Long, asked: Int): Future[EntryFound] = {
+  private def meansOtherLength(error: Throwable): Boolean = Causes.of(error).exists {
+    case _: ObjectEndsBefore | _: DamagedLogException => true
+    case _ => false
+  }
+
+  private def readFrom(batch: Long, asked: Int, length: Option[Long]): Future[EntryFound] = {
     val path = location.entry(batch)
-    def fetch() = storage.read(path, ReadTail(path, asked))
+    def fetch() = length match {
+      case None => storage.read(path, ReadTail(path, asked))
+      case Some(whole) =>
+        val part = math.min(whole, asked.toLong).toInt
+        storage.read(path, ReadRange(path, whole - part, part)).map(_.map(ObjectTail(_, whole)))
+    }
     val fetched = diskCache match {
       case Some((cache, reader)) if asked == fetchLength =>
         cache.get(EntryPlace(location.root.toString, reader, batch))(fetch())
@@ -37,12 +60,18 @@ final class EntryReader(
       case None => Future.successful(EntryFound.Absent)
       case Some(tail) => CommitEntry.inspect(path, tail) match {
           case EntryInspection.Plain => Future.successful(EntryFound.Plain)
-          case EntryInspection.NeedsTail(length) if length > asked => readFrom(batch, length)
-          case EntryInspection.NeedsTail(length) =>
-            Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $length bytes of it"))
+          case EntryInspection.NeedsTail(needed) if needed > asked => readFrom(batch, needed, length)
+          case EntryInspection.NeedsTail(needed) =>
+            Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $needed bytes of it"))
           case EntryInspection.Whole(index, logStart) =>
             Future.successful(EntryFound.Logged(new LoadedEntry(path, batch, index, logStart, tail)))
         }
     }
   }
+}
+
+object EntryReader {
+
+  /** Entries that are read at once in the background. */
+  val AtOnce = 8
 }

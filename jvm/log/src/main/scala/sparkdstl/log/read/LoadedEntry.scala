@@ -44,6 +44,9 @@ final class LoadedEntry(
   /** Its id, which the next entry names. */
   def id: Option[UUID] = index.link.map(_.entry)
 
+  /** The entry's bytes, if all were fetched. */
+  def content: Option[Array[Byte]] = Option.when(tail.isWhole)(tail.bytes)
+
   def segment(key: SegmentKey): Option[SegmentEntry] = segmentsOf(key.storeDirectory).find(_.key == key)
 
   /**

@@ -222,9 +222,9 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(!has(file(1, 1, otherRun)), "the sweep works")
     val next = begin(otherRun)
     put(file(2, 1, otherRun))
-    store.always("readTail", Fail(new IOException("no")))
+    store.always("readRange", Fail(new IOException("no")))
     commit(next, 2)
-    store.always("readTail", ScriptedStore.Work)
+    store.always("readRange", ScriptedStore.Work)
     commit(next, 3)
     assert(has(file(2, 1, otherRun)), "the sweep is not repeated after each batch")
     timer.advance(10000)
@@ -303,7 +303,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     // The first read is not one of the sweep. A later run has committed a snapshot with the same file, and deletes
     // the entry that the sweep is about to read.
     store.script(
-      "readTail",
+      "readRange",
       Work,
       new Behaviour {
         override def act[T](work: () => Attempt[T]): Attempt[T] = {

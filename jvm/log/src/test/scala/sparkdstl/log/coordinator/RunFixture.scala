@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.Future
+import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
@@ -49,6 +49,7 @@ class RunFixture(
 
   def tryToBegin(run: UUID = FormatSamples.someRun): Future[RunCoordinator] =
     RunFactory.begin(storage, RunSetup(run, "host", "application", 1, options), DriverResources(link, budget, metrics))
+      .map(_.coordinator)(ExecutionContext.parasitic)
 
   def answer(run: RunCoordinator, message: ToDriver): FromDriver = result(run.answer("1", message))
 

@@ -43,8 +43,8 @@ final class DriverLog(
     } yield
       // A query that is stopped during its start has no run, as in the adapter, where the wait is interrupted.
       if (!closing) {
-        coordinator = Some(begun)
-        environment.runs.begin(begun): Unit
+        coordinator = Some(begun.coordinator)
+        environment.runs.begin(begun.coordinator): Unit
       }
   }
 

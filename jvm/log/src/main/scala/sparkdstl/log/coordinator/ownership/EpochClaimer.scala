@@ -10,9 +10,19 @@ import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.{EntryFound, EntryReader}
 import sparkdstl.log.request.{Creation, QueryStorage}
+import sparkdstl.log.storage.StorageOperation.ListObjects
+import sparkdstl.log.storage.StoredObject
+
+/** The listings of `commits` and `offsets` after a claim, which decide the run's next batch. */
+final case class ListedBatches(commits: Seq[StoredObject], offsets: Seq[StoredObject])
 
 /** A claimed epoch, with the newest commit entry, and whether storage creates exclusively, according to a trial. */
-private[coordinator] final case class ClaimedEpoch(view: LogView, newest: EntryFound, exclusive: Boolean)
+private[coordinator] final case class ClaimedEpoch(
+    view: LogView,
+    newest: EntryFound,
+    exclusive: Boolean,
+    listed: ListedBatches
+)
 
 /**
  * Claims an epoch for a run, and lists the commit entries. Changes no object that another run relies on, so it is safe while
@@ -30,27 +40,33 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
   def claim(): Future[ClaimedEpoch] = {
-    val committed = storage.batches()
+    val committed = storage.entries()
     val epochs = Claims.list(storage).transform(identity, unusable)
     for {
-      last <- committed.map(_.lastOption)
+      commits <- committed
       claims <- epochs
-      claimed <- claimAfter(last, claims, Tries)
+      claimed <- claimAfter(commits, claims, Tries)
     } yield claimed
   }
 
-  /** Claims an epoch for a run that follows the entry of batch `last`. */
-  private def claimAfter(last: Option[Long], claims: ListedClaims, triesLeft: Int): Future[ClaimedEpoch] =
-    last.fold(Future.successful[EntryFound](EntryFound.Absent))(entries.read).flatMap { newest =>
+  /** Claims an epoch for a run that follows the newest of these entries. The trial runs beside the claim. */
+  private def claimAfter(commits: Seq[StoredObject], claims: ListedClaims, triesLeft: Int): Future[ClaimedEpoch] = {
+    val lengths = LogLayout.bytesIn(commits)
+    val last = lengths.keysIterator.maxOption
+    val found = last.map(batch => entries.read(batch, lengths.get(batch)))
+    found.getOrElse(Future.successful(EntryFound.Absent)).flatMap { newest =>
       val follows = newest match {
         case EntryFound.Logged(entry) => entry.index.writer.epoch
         case EntryFound.Plain => Claim.AfterStockSpark
         case EntryFound.Absent => Claim.AfterNothing
       }
       val claim = Claim(run, host, last.getOrElse(-1L) + 1, follows)
-      create(math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1, claim)
-        .flatMap(check(_, last, newest, claims, triesLeft))
+      val first = math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1
+      val created = create(first, claim)
+      val trial = checkpoint.createsExclusively(location.trial(first, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+      created.flatMap(check(_, last, newest, trial, claims, triesLeft))
     }
+  }
 
   /** Creates the claim under the first free epoch from `number` on. */
   private def create(number: Long, claim: Claim): Future[Long] =
@@ -64,22 +80,26 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       epoch: Long,
       last: Option[Long],
       newest: EntryFound,
+      trial: Future[Boolean],
       claims: ListedClaims,
       triesLeft: Int
   ): Future[ClaimedEpoch] = {
     val committed = storage.entries()
-    val trial = checkpoint.createsExclusively(location.trial(epoch, _), timeoutMillis).flatMap(_.orElseFail(unusable))
+    val begun = storage.read(location.offsets, ListObjects(location.offsets))
     for {
-      objects <- committed
+      commits <- committed
+      offsets <- begun
       exclusive <- trial
-      now = LogLayout.batchesIn(objects).lastOption
+      now = LogLayout.batchesIn(commits).lastOption
+      listed = ListedBatches(commits, offsets)
+      sizes = LogLayout.bytesIn(commits)
       claimed <-
         if (now == last)
-          Future.successful(ClaimedEpoch(LogView.start(epoch, LogLayout.bytesIn(objects), newest), newest, exclusive))
+          Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), newest, exclusive, listed))
         else if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
         else for {
           _ <- Claims.end(storage, epoch)
-          again <- claimAfter(now, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
+          again <- claimAfter(commits, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
         } yield again
     } yield claimed
   }

@@ -101,19 +101,21 @@ private[coordinator] final class OrphanSweep(
    */
   private def namedFiles(known: Map[Long, Set[String]] = Map.empty): Future[Set[String]] =
     for {
-      batches <- storage.batches()
-      read <- batches.filterNot(known.contains).foldLeft(Future.successful(known)) { (before, batch) =>
-        before.flatMap(all => filesOf(batch).map(all ++ _.map(batch -> _)))
+      objects <- storage.entries()
+      batches = LogLayout.batchesIn(objects)
+      lengths = LogLayout.bytesIn(objects)
+      read <- batches.filterNot(known.contains).grouped(EntryReader.AtOnce).foldLeft(Future.successful(known)) { (before, some) =>
+        before.flatMap(all => Future.traverse(some)(batch => filesOf(batch, lengths(batch))).map(all ++ _.flatten))
       }
       named <-
         if (batches.forall(read.contains)) Future.successful(read.valuesIterator.flatten.toSet) else namedFiles(read)
     } yield named
 
-  /** The data files that the entry of a batch names; None if there is no entry. */
-  private def filesOf(batch: Long): Future[Option[Set[String]]] =
-    entries.read(batch).map {
+  /** The batch of an entry and the data files that the entry names; None if there is no entry. */
+  private def filesOf(batch: Long, length: Long): Future[Option[(Long, Set[String])]] =
+    entries.read(batch, Some(length)).map {
       case EntryFound.Absent => None
-      case found => Some(found.logged.fold(Set.empty[String])(_.index.files))
+      case found => Some(batch -> found.logged.fold(Set.empty[String])(_.index.files))
     }.recoverWith { case error: DamagedLogException => Future.failed(new DamagedEntry(batch, error)) }
 
   private class DamagedEntry(val batch: Long, cause: DamagedLogException) extends RuntimeException(cause)

@@ -115,11 +115,12 @@ private[coordinator] final class RetentionRounds(
 
   /** Reads entries, a few at a time, and returns those that could not be read. */
   private def readAll(batches: Vector[Long]): Future[Set[Long]] =
-    batches.grouped(ReadsAtOnce).foldLeft(Future.successful(Set.empty[Long])) { (before, some) =>
+    batches.grouped(EntryReader.AtOnce).foldLeft(Future.successful(Set.empty[Long])) { (before, some) =>
       before.flatMap(failed => Future.sequence(some.map(read)).map(failed ++ _.flatten))
     }
 
-  private def read(batch: Long): Future[Option[Long]] = entries.read(batch).transform {
+  private def read(batch: Long): Future[Option[Long]] =
+    entries.read(batch, state.get.view.listedLength(batch)).transform {
     case Success(found) =>
       state.change(_.read(batch, found)): Unit
       Success(None)
@@ -149,5 +150,4 @@ private object RetentionRounds {
   private case object Done extends RoundEnd
 
   private val PauseMillis = 2000L
-  private val ReadsAtOnce = 8
 }

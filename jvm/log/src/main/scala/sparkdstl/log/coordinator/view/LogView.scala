@@ -59,6 +59,10 @@ private[coordinator] final case class LogView private (
   def newest: Long = if (entries.isEmpty) -1L else entries.lastKey
 
   def isForeign(batch: Long): Boolean = ownFrom.forall(batch < _)
+
+  /** The length that the listing at the start of the run had for the entry of another run. */
+  def listedLength(batch: Long): Option[Long] = if (isForeign(batch)) entries.get(batch).map(_.bytes) else None
+
   def hasForeign: Boolean = entries.headOption.exists { case (batch, _) => isForeign(batch) }
 
   /** Snapshots in commit entries of a store, in ascending order of versions. */

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package sparkdstl.log.read
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import sparkdstl.testing.Completed
+import sparkdstl.log.coordinator.RunFixture
+import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.Put
+
+class EntryReaderSuite extends AnyFunSuite {
+  import Completed._
+  import RunFixture._
+
+  test("an entry of a listed length is read in one request")(new RunFixture {
+    writeEntry(0, otherRun, 1, None, committed(0))
+    private val length = result(storage.entries()).head.length
+    assert(result(entries.read(0, Some(length))).logged.exists(_.id == idOf(0)))
+    assert(store.count("readTail") == 0 && store.count("readRange") == 1)
+    assert(result(entries.read(1, Some(length))) == EntryFound.Absent)
+  })
+
+  test("an entry that was created again since the listing is read with its own length")(new RunFixture {
+    writeEntry(0, otherRun, 1, None, committed(0))
+    private val length = result(storage.entries()).head.length
+    for (listed <- Seq(length - 1, length + 1, 1L))
+      assert(result(entries.read(0, Some(listed))).logged.exists(_.id == idOf(0)), s"length $listed instead of $length")
+    store.memory.begin(Put(location.entry(1), Payload(content)))
+    assert(result(entries.read(1, Some(content.length.toLong))) == EntryFound.Plain)
+  })
+}
