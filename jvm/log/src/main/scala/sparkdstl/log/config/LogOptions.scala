@@ -187,8 +187,8 @@ object LogOptions {
 
   val MaterializeReplayCost: LogOption[Int] = option("materialize.replayCost", Number(0, 100000), "50")(
     "How many bytes of a snapshot are loaded in the time in which one byte of the log is replayed. A store whose log would " +
-      "take longer to replay than its snapshot takes to load is snapshotted before its interval is over, but not before " +
-      "`spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. With 0, only the interval counts."
+      "take longer to replay than its snapshot takes to load, or has 200 versions, is snapshotted before its interval is " +
+      "over, but not before `spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. With 0, only the interval counts."
   )
 
   val MaterializeMaxFailures: LogOption[Int] = option("materialize.maxFailures", Number(1, 1000), "3")(

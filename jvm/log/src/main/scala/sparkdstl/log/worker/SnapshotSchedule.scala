@@ -8,8 +8,9 @@ import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
  * Decides when a store is snapshotted: after an interval in which it has changed; or after at least `minVersions`, as soon as
- * replaying its log would take longer than loading a snapshot. A store without changes is snapshotted after many versions,
- * because retention keeps the entries of all stores until then. Not thread-safe.
+ * replaying its log would take longer than loading a snapshot, or has many entries: each costs a restart a request, however many
+ * batches a second there are. A store without changes is snapshotted after many versions, because retention keeps the entries of
+ * all stores until then. Not thread-safe.
  */
 final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: ProtocolRuntime) {
   import SnapshotSchedule._
@@ -17,6 +18,7 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
   private val intervalNanos = TimeUnit.MILLISECONDS.toNanos(options.materializeIntervalMs)
   // Random, so that stores that begin together are not due together; retention waits for the last of them.
   private var dueNanos = runtime.timer.nowNanos + (intervalNanos * (1 - Spread * runtime.random.nextDouble())).toLong
+  private val longestLog = (LongestLog * (1 - Spread * runtime.random.nextDouble())).toLong
   private var snapshotBytes = 0L
   private var logBytes = 0L
   private var versions = 0L
@@ -41,7 +43,7 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
 
   /** Whether the next version is to be snapshotted. */
   def isDue: Boolean = (changed || versions >= VersionsUnchanged) &&
-    (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && isCostly)
+    (isOver || options.materializeReplayCost > 0 && versions + 1 >= minVersions && (isCostly || isLong))
 
   /** Counts a committed version with a changelog of `bytes`. */
   def committed(bytes: Long, changes: Boolean): Unit = {
@@ -67,13 +69,21 @@ final class SnapshotSchedule(options: LogOptions, minVersions: Int, runtime: Pro
 
   private def isOver: Boolean = runtime.timer.nowNanos - dueNanos >= 0
 
+  private def isLong: Boolean = changed && versions >= longestLog
+
   private def isCostly: Boolean =
     (logBytes + versions * BytesOfAVersion) * options.materializeReplayCost > snapshotBytes + BytesOfARequest
 }
 
 private object SnapshotSchedule {
 
-  /** The part of an interval over which the first snapshots are spread. */
+  /**
+   * Versions after which a changed store is snapshotted. With eight reads at once of 40 ms each, a restart replays twice as
+   * many in two seconds: as many again are committed until the snapshot is in the log and the entries are deleted.
+   */
+  private val LongestLog = 200L
+
+  /** The part of an interval, or of the longest log, over which the snapshots of stores are spread. */
   private val Spread = 0.25
 
   /** The number of batches that Spark retains by default. */

@@ -85,6 +85,18 @@ class SnapshotScheduleSuite extends AnyFunSuite {
     assert(schedule.isDue, "the number of commit entries counts")
   })
 
+  test("however large its snapshot, a changed store is due after some hundred versions")(new Fixture(replayCost = 50) {
+    for (_ <- 1 to 2) {
+      schedule.taken(100L << 30)
+      (1 to 174).foreach(_ => commit(bytes = 1))
+      assert(!schedule.isDue)
+      commit(bytes = 1)
+      assert(schedule.isDue, "200 versions, less an eighth: the phase of this store")
+    }
+    schedule.loaded(100L << 30, 1000, 0, 0, 1)
+    assert(schedule.isDue)
+  })
+
   test("the replay of the last load counts")(new Fixture(replayCost = 50) {
     schedule.loaded(1000, 9, 1L << 20, 0, 1)
     assert(schedule.isDue)
