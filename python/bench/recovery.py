@@ -128,6 +128,7 @@ HEADER = (
     "stores",
     "state",
     "since snapshot",
+    "serial requests",
     "p50",
     "min",
     "max",
@@ -141,7 +142,8 @@ LEGEND = (
     "restart, large-state: first batch of a query that is restarted in a separate process, in ms from the start of "
     "the query to the end of the batch. lost-executor: batch of a running query that has lost one of two executor "
     "processes, from its input to its end; usual: median of the batches before. p50, min and max are of the "
-    "repetitions. Since snapshot: batches between the newest snapshots and that batch. Requests: of all processes, in "
+    "repetitions. Since snapshot: batches between the newest snapshots and that batch. Serial requests: "
+    "those that followed one another before the first task of the restarted query. Requests: of all processes, in "
     "start and batch together, median of the repetitions."
 )
 
@@ -175,6 +177,12 @@ class Recoveries:
         batches = [line["usual"] for lines in self.processes for line in lines if line.get("usual")]
         return statistics.median(map(statistics.median, batches)) if batches else None
 
+    @property
+    def serial(self) -> float | None:
+        """Return the median number of requests that followed one another before the first task."""
+        numbers = [line["serial"] for lines in self.processes for line in lines if line.get("serial") is not None]
+        return statistics.median(numbers) if numbers else None
+
     def asked(self, request: str, what: str = "count") -> float:
         """Return the median number of such requests, or of their bytes."""
         counts: list[int] = [
@@ -189,6 +197,7 @@ class Recoveries:
             str(self.case.stores),
             self.label,
             "-" if self.name == EMPTY else str(self.case.batches(self.name)[1]),
+            f"{self.serial:g}" if self.serial is not None else "-",
             *(f"{value:,.0f}" for value in (self.median, min(self.millis), max(self.millis))),
             f"{self.usual:,.0f}" if self.usual else "-",
             f"{self.asked('GET'):g}",

@@ -3,7 +3,7 @@ package sparkdstl.bench
 
 import java.io.File
 import java.net.URI
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong, LongAdder}
 
 import scala.jdk.CollectionConverters._
@@ -83,6 +83,7 @@ object DelayedFileSystem {
   }
 
   private val counts = new ConcurrentHashMap[(String, String, String), Counter]
+  private val times = new ConcurrentLinkedQueue[Interval]
   // Numbers of delayed requests, by contender.
   private val delayed = new ConcurrentHashMap[String, AtomicLong]
   @volatile private var delays: Option[RequestDelays] = None
@@ -96,6 +97,7 @@ object DelayedFileSystem {
   /** Delays requests that begin from now on, from the first of the sequence on; not at all if `None`. */
   def delayFromNow(requestDelays: Option[RequestDelays]): Unit = {
     delayed.clear()
+    times.clear()
     network = requestDelays.map(of => new Line(of.networkBytesPerSecond, System.nanoTime()))
     delays = requestDelays
   }
@@ -106,6 +108,9 @@ object DelayedFileSystem {
     setRoot(storage.root)
     delayFromNow(storage.delays)
   }
+
+  /** The times of the requests that were delayed, by the system's clock. */
+  def delayedRequests: Seq[Interval] = times.asScala.toVector
 
   /** Numbers of requests since the start, by contender, request and kind of file. */
   def requests: Map[(String, String, String), Asked] = counts.asScala.view.mapValues(_.asked).toMap
@@ -122,7 +127,9 @@ object DelayedFileSystem {
     counter.bytes.add(bytes)
     val carried = network.filter(_ => bytes > 0).map(_.carry(bytes, System.nanoTime()))
     delays.foreach { all =>
+      val begun = System.currentTimeMillis()
       pause(all.of(delayed.computeIfAbsent(contenderOf(below), _ => new AtomicLong).getAndIncrement(), bytes))
+      times.add(Interval(begun, System.currentTimeMillis())): Unit
     }
     carried.foreach(Line.await)
   }

@@ -21,9 +21,10 @@ final class Recorder(path: String) extends AutoCloseable {
    *
    * @param millis from the start of the query, or from the batch's input, until its end
    * @param usual  of the batches before a loss
+   * @param serial requests that followed one another before the first task began
    */
-  def recovery(contender: Contender, millis: Long, usual: Seq[Long] = Nil): Unit =
-    of("recovery", contender)("millis" -> millis, "usual" -> usual)
+  def recovery(contender: Contender, millis: Long, usual: Seq[Long] = Nil, serial: Option[Int] = None): Unit =
+    of("recovery", contender)("millis" -> millis, "usual" -> usual, "serial" -> serial)
 
   /**
    * Storage and driver after so many batches.

@@ -2,9 +2,12 @@
 package sparkdstl.bench.recovery
 
 import java.io.File
+import java.util.concurrent.{CompletableFuture, TimeUnit}
 
 import sparkdstl.bench._
 
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskStart}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /**
@@ -24,7 +27,7 @@ object RecoveryBench {
       val query = new RestartedQuery(spec, spark)
       spec.phase match {
         case "prepare" => new Preparation(spec, query).run()
-        case "recover" => recover(spec, query, recorder)
+        case "recover" => recover(spec, query, recorder, firstTaskOf(spark))
         case "lose" => new Loss(spec, query, new Executors(spark, 2), recorder).run()
         case other => throw new IllegalArgumentException(s"no phase is named $other; there are prepare, recover, lose")
       }
@@ -32,15 +35,25 @@ object RecoveryBench {
   }
 
   /** Runs the next batch of what was prepared, or the first one of a new query. */
-  private def recover(spec: RecoverySpec, query: RestartedQuery, recorder: Recorder): Unit = {
+  private def recover(spec: RecoverySpec, query: RestartedQuery, recorder: Recorder, firstTask: () => Long): Unit = {
     val done = spec.batchesBefore + spec.batchesSince
     DelayedFileSystem.delayFromNow(spec.delays)
     val began = System.nanoTime()
     // Without the time of stopping the query.
     val (progress, ended) = query.from(done)(batches => (batches.next(), System.nanoTime()))
     check(spec, progress, done)
-    recorder.recovery(query.contender, (ended - began) / 1000000L)
+    val serial = SerialRequests.of(DelayedFileSystem.delayedRequests.filter(_.begun < firstTask()))
+    recorder.recovery(query.contender, (ended - began) / 1000000L, serial = Some(serial))
     recorder.requests(DelayedFileSystem.requests)
+  }
+
+  /** Begins to listen; returns the time at which the first task was launched, once one was. */
+  private def firstTaskOf(spark: SparkSession): () => Long = {
+    val launched = new CompletableFuture[Long]
+    spark.sparkContext.addSparkListener(new SparkListener {
+      override def onTaskStart(task: SparkListenerTaskStart): Unit = launched.complete(task.taskInfo.launchTime): Unit
+    })
+    () => launched.get(1, TimeUnit.MINUTES)
   }
 
   /** Fails unless that batch is the one to measure. */
