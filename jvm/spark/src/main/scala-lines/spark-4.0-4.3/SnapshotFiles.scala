@@ -15,7 +15,7 @@ import sparkdstl.log.read.{Download, LoadedSnapshot, StoreLoad}
 
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files._
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{CheckpointFiles, ProcessResources}
 import org.apache.spark.util.Utils
 
 /**
@@ -60,9 +60,9 @@ private[dstl] final class SnapshotFiles(
       if (of.isDirectory == SnapshotFiles.Directories(of.getPath.getName)) storage.delete(of.getPath)
     }
 
-  private def plain(filter: PathFilter): Array[FileStatus] =
-    try storage.list(root, filter)
-    catch { case _: FileNotFoundException => Array.empty }
+  private def plain(filter: PathFilter): Vector[FileStatus] =
+    try storage.list(root).filter(status => filter.accept(status.getPath))
+    catch { case _: FileNotFoundException => Vector.empty }
 
   /** Writes a file of a snapshot that is part of a commit into the log, under that name. */
   def log(file: File, name: String): Unit = {

@@ -14,7 +14,7 @@ import sparkdstl.log.coordinator.ownership.{ClaimedEpoch, Claims, EpochClaimer, 
 import sparkdstl.log.coordinator.retention.{Cleanup, Deleter, OrphanSweep, RetentionRounds}
 import sparkdstl.log.coordinator.view.{GuardedState, Restart, RunState}
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.format.Writer
+import sparkdstl.log.format.{LogLayout, Writer}
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
@@ -84,7 +84,12 @@ object RunFactory {
     val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
     val answers = new ExecutorAnswers(
       id,
-      FromDriver.Opened(setup.accumulator, claimed.view.epoch, options.inlineMaxBatchSize),
+      FromDriver.Opened(
+        setup.accumulator,
+        claimed.view.epoch,
+        options.inlineMaxBatchSize,
+        LogLayout.bytesIn(claimed.listed.commits)
+      ),
       state,
       new SealIntake(id, ledger, state, limits.carriedBytes, metrics),
       snapshots,

@@ -32,5 +32,6 @@ private[coordinator] final class SnapshotListing(state: GuardedState, entries: E
   }
 
   private def read(batch: Long): Future[EntryFound] =
-    if (newest.logged.exists(_.batch == batch)) Future.successful(newest) else entries.read(batch, state.get.view.listedLength(batch))
+    if (newest.logged.exists(_.batch == batch)) Future.successful(newest)
+    else entries.read(batch, state.get.view.listedLength(batch))
 }

@@ -15,11 +15,13 @@ import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail}
 /**
  * Reads commit entries from storage. Version v of a store is in the entry of batch v - 1 or in a plain file. A read fetches
  * `fetchLength` bytes of an entry's end, for the index and as many segments as fit. The disk cache comes with the reader's id.
+ * `lengths` are known lengths of entries, each of which saves a request.
  */
 final class EntryReader(
     storage: QueryStorage,
     fetchLength: Int,
-    diskCache: Option[(DiskCache, UUID)] = None
+    diskCache: Option[(DiskCache, UUID)] = None,
+    lengths: Long => Option[Long] = _ => None
 ) {
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
@@ -27,16 +29,18 @@ final class EntryReader(
   /**
    * Fails with a [[sparkdstl.log.error.DstlException]] if storage does not answer in time or the entry is damaged.
    *
-   * @param length of the entry in a listing: saves a request for it
+   * @param length of the entry in a listing
    */
-  def read(batch: Long, length: Option[Long] = None): Future[EntryFound] =
-    if (length.isEmpty) readFrom(batch, fetchLength, None)
-    else readFrom(batch, fetchLength, length).transformWith {
+  def read(batch: Long, length: Option[Long] = None): Future[EntryFound] = {
+    val known = length.orElse(lengths(batch))
+    if (known.isEmpty) readFrom(batch, fetchLength, None)
+    else readFrom(batch, fetchLength, known).transformWith {
       // Since the listing, the entry may have been deleted and created again.
-      case Success(EntryFound.Plain) => read(batch, None)
-      case Failure(error) if meansOtherLength(error) => read(batch, None)
+      case Success(EntryFound.Plain) => readFrom(batch, fetchLength, None)
+      case Failure(error) if meansOtherLength(error) => readFrom(batch, fetchLength, None)
       case outcome => Future.fromTry(outcome)
     }
+  }
 
   private def meansOtherLength(error: Throwable): Boolean = Causes.of(error).exists {
     case _: ObjectEndsBefore | _: DamagedLogException => true

@@ -74,8 +74,10 @@ object MessageCodec {
   private val versions: Codec[FromDriver.Versions] =
     of4(vector(signed), vector(snapshot), signed, signed)(FromDriver.Versions(_, _, _, _))(FromDriver.Versions.unapply)
 
+  private val lengths: Codec[Map[Long, Long]] = vector(pair(signed, signed)).as(_.toMap)(_.toVector)
+
   private val fromDriver: Codec[FromDriver] = oneOf[FromDriver](
-    kind(of3(signed, signed, signed)(FromDriver.Opened(_, _, _))(FromDriver.Opened.unapply)),
+    kind(of4(signed, signed, signed, lengths)(FromDriver.Opened(_, _, _, _))(FromDriver.Opened.unapply)),
     only(FromDriver.NotCoordinated),
     only(FromDriver.Superseded),
     kind(of2(option(barrier), vector(pair(text, texts)))(FromDriver.Accepted(_, _))(FromDriver.Accepted.unapply)),

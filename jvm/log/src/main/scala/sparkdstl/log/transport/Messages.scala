@@ -75,9 +75,11 @@ object FromDriver {
 
   /**
    * The run is this driver's current one on the checkpoint. Tasks report their attempts in `accumulator`, and all tasks of a
-   * stage may seal `inlineShare` inline bytes. `epoch` is the run's number among all runs on the checkpoint.
+   * stage may seal `inlineShare` inline bytes. `epoch` is the run's number among all runs on the checkpoint. `entryLengths` are
+   * those of the entries at its start, by batch.
    */
-  final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long) extends FromDriver
+  final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long, entryLengths: Map[Long, Long])
+      extends FromDriver
 
   /** The driver coordinates no run on this checkpoint. */
   case object NotCoordinated extends FromDriver

@@ -65,14 +65,20 @@ final class RunWorker(
 
   /** Whether the driver has answered that it coordinates the run. */
   def isCoordinated: Boolean =
-    synchronized(opening).flatMap(_.value).exists(_.toOption.exists(_.isInstanceOf[FromDriver.Opened]))
+    answered.exists(_.isInstanceOf[FromDriver.Opened])
+
+  /** The length of an entry that existed at the start of the run, once the driver has answered. */
+  def entryLength(batch: Long): Option[Long] = answered.collect { case opened: FromDriver.Opened => opened }
+    .flatMap(_.entryLengths.get(batch))
+
+  private def answered: Option[FromDriver] = synchronized(opening).flatMap(_.value).flatMap(_.toOption)
 
   /**
    * The writer of a task attempt; None if the driver does not coordinate the run, so that changelogs are plain files. All
    * `partitions` of the stage share the limit of inline bytes.
    */
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
-    case FromDriver.Opened(_, epoch, inlineShare) =>
+    case FromDriver.Opened(_, epoch, inlineShare, _) =>
       val limit = inlineShare / math.max(1, partitions)
       def noteBarrier(report: BarrierReport): Unit = barrier = Some(report)
       Future.successful(Some(
@@ -87,7 +93,7 @@ final class RunWorker(
 
   /** The epoch of the run; None if the driver does not coordinate it. */
   def epoch(): Future[Option[Long]] = opened().map {
-    case FromDriver.Opened(_, epoch, _) => Some(epoch)
+    case FromDriver.Opened(_, epoch, _, _) => Some(epoch)
     case _ => None
   }
 
@@ -117,12 +123,14 @@ final class RunWorker(
     scheduleRelease()
   }
 
-  /** The versions of a store in the log; None if the driver does not coordinate the run. */
-  def versions(storeDirectory: String): Future[Option[FromDriver.Versions]] =
-    ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).map {
-      case versions: FromDriver.Versions => Some(versions)
-      case _ => None
+  /** The versions of a store in the log; None if the driver does not coordinate the run. Opens the run meanwhile. */
+  def versions(storeDirectory: String): Future[Option[FromDriver.Versions]] = {
+    val opening = opened()
+    ask(ToDriver.ListStore(storeDirectory), options.commitTimeoutMs).map(_.message).flatMap {
+      case versions: FromDriver.Versions => opening.transform(_ => Success(Some(versions)))
+      case _ => Future.successful(None)
     }
+  }
 
   /** Reports to the driver, once, that changes bypass the log. */
   def bypass(why: String): Unit = {

@@ -78,7 +78,12 @@ class MessageCodecSuite extends AnyFunSuite {
     Gen.zip(Gen.long, Gen.option(text), Gen.long).map((SnapshotPlace.apply _).tupled)
 
   private val fromDriver: Gen[FromDriver] = Gen.oneOf(
-    Gen.zip(Gen.long, Gen.long, Gen.long).map((FromDriver.Opened.apply _).tupled),
+    Gen.zip(
+      Gen.long,
+      Gen.long,
+      Gen.long,
+      many(Gen.zip(Gen.long, Gen.long)).map(_.toMap)
+    ).map((FromDriver.Opened.apply _).tupled),
     Gen.oneOf(FromDriver.NotCoordinated, FromDriver.Superseded, FromDriver.OverBudget, FromDriver.Noted),
     Gen.zip(Gen.option(barrier), many(Gen.zip(text, many(text)))).map((FromDriver.Accepted.apply _).tupled),
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),

@@ -46,15 +46,18 @@ class RunWorkerSuite extends AnyFunSuite {
   })
 
   test("a driver that does not coordinate the run returns no versions of a store")(new WorkerFixture {
-    answers = { case ToDriver.ListStore("0/0") =>
-      FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0, 1)
+    answers = {
+      case ToDriver.Open => FromDriver.Opened(7, 1, 100, Map(0L -> 10L))
+      case ToDriver.ListStore("0/0") => FromDriver.Versions(Vector(1, 2), Vector(SnapshotPlace(1, None, 0)), 0, 1)
     }
+    assert(worker.entryLength(0).isEmpty)
     assert(result(worker.versions("0/0")).contains(FromDriver.Versions(
       Vector(1, 2),
       Vector(SnapshotPlace(1, None, 0)),
       0,
       1
     )))
+    assert(worker.entryLength(0).contains(10L))
     Seq(FromDriver.Superseded, FromDriver.NotCoordinated).foreach { answer =>
       answers = { case _: ToDriver.ListStore => answer }
       assert(result(worker.versions("0/0")).isEmpty)

@@ -71,7 +71,7 @@ class WorkerFixture(maxInFlight: Long = 10000) {
 
   /** A task on a stage of one partition, which may seal `share` bytes inline. */
   def newTask(attempt: Long = 1, share: Long = 100): TaskWriter = {
-    answers = { case ToDriver.Open => FromDriver.Opened(7, 1, share) }
+    answers = { case ToDriver.Open => FromDriver.Opened(7, 1, share, Map.empty) }
     val writer = result(worker.task(attempt, batch = 0, partitions = 1)).get
     asks.clear()
     writer

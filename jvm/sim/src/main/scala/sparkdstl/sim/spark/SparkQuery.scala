@@ -8,7 +8,9 @@ import java.util.UUID
 import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
 
+import sparkdstl.log.coordinator.ownership.ListedBatches
 import sparkdstl.log.error.DstlException
+import sparkdstl.log.format.LogLayout
 import sparkdstl.sim.machines.SimProcess
 import sparkdstl.sim.model.{CommitContent, Names}
 import sparkdstl.sim.wiring.DriverLog
@@ -42,7 +44,8 @@ final class SparkQuery(
   private var purgedTo = 0L
   private var left = batchesToRun
   private var restMillis = 0.0
-  private var firstOfRun = true
+  // Those that existed at the start of the run.
+  private var begunBatches = Set.empty[Long]
 
   private val over = Promise[Unit]()
 
@@ -53,9 +56,8 @@ final class SparkQuery(
   def start(): Future[Unit] = {
     model.runBegins(run)
     val ended = for {
-      _ <- interruptible(watch("opening the log", log.open()))
-      first <- interruptible(firstBatch())
-      _ <- batchesFrom(first)
+      listed <- interruptible(watch("opening the log", log.open()))
+      _ <- batchesFrom(firstBatch(listed))
     } yield ()
     ended.onComplete { result =>
       verdict.note(s"$name ends: $result")
@@ -78,12 +80,10 @@ final class SparkQuery(
   /** Begins no batch for so long after the batch under way. */
   def rest(millis: Double): Unit = restMillis = millis
 
-  private def firstBatch(): Future[Long] = for {
-    offsets <- files.list(Names.Offsets)
-    commits <- watch("listing the commit entries", log.batches())
-  } yield {
-    val newestOffset = offsets.flatMap(Names.batchOf).maxOption
-    val newestCommit = commits.maxOption
+  private def firstBatch(listed: ListedBatches): Long = {
+    begunBatches = LogLayout.batchesIn(listed.offsets).toSet
+    val newestOffset = begunBatches.maxOption
+    val newestCommit = LogLayout.batchesIn(listed.commits).lastOption
     verdict.note(s"$name begins with offsets $newestOffset, commits $newestCommit")
     newestOffset match {
       case None => 0L
@@ -120,15 +120,12 @@ final class SparkQuery(
    * Writes `offsets/N` unless an earlier run has, and returns whether one has; the content distinguishes two queries that
    * both write it.
    */
-  private def planned(batch: Long): Future[Boolean] = files.list(Names.Offsets).flatMap { known =>
-    val isPlanned = firstOfRun && known.contains(Names.offset(batch))
-    firstOfRun = false
-    if (isPlanned) Future.successful(true)
+  private def planned(batch: Long): Future[Boolean] =
+    if (begunBatches(batch)) Future.successful(true)
     else files.create(Names.offset(batch), s"$name plans $batch".getBytes(UTF_8)).map(_ => false).recoverWith {
       case e: IOException =>
         Future.failed(new IOException(s"offsets/$batch: multiple queries use this checkpoint, or $e"))
     }
-  }
 
   private def idsBefore(batch: Long): Future[Map[String, String]] =
     if (batch == 0 || config.checkpointFormat == 1) Future.successful(Map.empty)

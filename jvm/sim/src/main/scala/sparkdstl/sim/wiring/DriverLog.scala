@@ -4,6 +4,7 @@ package sparkdstl.sim.wiring
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup, Views}
+import sparkdstl.log.coordinator.ownership.ListedBatches
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
 import sparkdstl.sim.model.CommitContent
@@ -30,7 +31,8 @@ final class DriverLog(
   private var hasEnded = false
   private val waits = new CommitWaits(runtime.timer, violate)
 
-  def open(): Future[Unit] = {
+  /** Begins the run. The adapter answers Spark's first questions with the returned listings. */
+  def open(): Future[ListedBatches] = {
     environment.current.foreach(_.end())
     environment.current = Some(this)
     for {
@@ -40,12 +42,14 @@ final class DriverLog(
         RunSetup(run.run, host, host, accumulator = 1L, environment.options, environment.constants.limits),
         DriverResources(executors, environment.inlineBudget, environment.commitMetrics)
       )
-    } yield
+    } yield {
       // A query that is stopped during its start has no run, as in the adapter, where the wait is interrupted.
       if (!closing) {
         coordinator = Some(begun.coordinator)
         environment.runs.begin(begun.coordinator): Unit
       }
+      begun.listed
+    }
   }
 
   def handle(executor: String, message: ToDriver): Future[FromDriver] = {

@@ -28,7 +28,12 @@ final class ExecutorLog(val environment: ProcessEnvironment, executorName: Strin
 
   val reader = new SegmentReader(
     storage,
-    new EntryReader(storage, environment.constants.fetchLength, Some(environment.copies -> run.run)),
+    new EntryReader(
+      storage,
+      environment.constants.fetchLength,
+      Some(environment.copies -> run.run),
+      worker.entryLength
+    ),
     environment.entries,
     environment.ranges,
     run.run

@@ -104,8 +104,9 @@ private[coordinator] final class OrphanSweep(
       objects <- storage.entries()
       batches = LogLayout.batchesIn(objects)
       lengths = LogLayout.bytesIn(objects)
-      read <- batches.filterNot(known.contains).grouped(EntryReader.AtOnce).foldLeft(Future.successful(known)) { (before, some) =>
-        before.flatMap(all => Future.traverse(some)(batch => filesOf(batch, lengths(batch))).map(all ++ _.flatten))
+      read <- batches.filterNot(known.contains).grouped(EntryReader.AtOnce).foldLeft(Future.successful(known)) {
+        (before, some) =>
+          before.flatMap(all => Future.traverse(some)(batch => filesOf(batch, lengths(batch))).map(all ++ _.flatten))
       }
       named <-
         if (batches.forall(read.contains)) Future.successful(read.valuesIterator.flatten.toSet) else namedFiles(read)

@@ -121,17 +121,17 @@ private[coordinator] final class RetentionRounds(
 
   private def read(batch: Long): Future[Option[Long]] =
     entries.read(batch, state.get.view.listedLength(batch)).transform {
-    case Success(found) =>
-      state.change(_.read(batch, found)): Unit
-      Success(None)
-    // A later run deletes the data files that it names.
-    case Failure(_: DamagedLogException) =>
-      state.change(_.damaged(batch)): Unit
-      Success(None)
-    case Failure(error) =>
-      logger.warn(s"Could not read the entry of batch $batch of ${storage.location.root}; it is deleted later", error)
-      Success(Some(batch))
-  }
+      case Success(found) =>
+        state.change(_.read(batch, found)): Unit
+        Success(None)
+      // A later run deletes the data files that it names.
+      case Failure(_: DamagedLogException) =>
+        state.change(_.damaged(batch)): Unit
+        Success(None)
+      case Failure(error) =>
+        logger.warn(s"Could not read the entry of batch $batch of ${storage.location.root}; it is deleted later", error)
+        Success(Some(batch))
+    }
 
   /** A cheap check before [[hasWork]], which examines each store. */
   private def mayHaveWork(view: LogView): Boolean = view.unneeded.nonEmpty || view.requested.exists(!view.fences(_))

@@ -4,6 +4,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
+import sparkdstl.log.storage.HadoopLogStorage
+
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, PlainDirectory}
@@ -30,6 +32,10 @@ class DstlCheckpointFileManager(path: Path, configuration: Configuration)
     import environment.{driver, resources, workers}
     CheckpointDirectory.handler(path, configuration, resources, driver, workers)
   }
+
+  /** An object store has no directories, and Spark's way to make one asks for each that contains it. */
+  override def createCheckpointDirectory(): Path =
+    if (HadoopLogStorage.publishesOnClose(fs, path)) fs.makeQualified(path) else super.createCheckpointDirectory()
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     handler.create(file, overwriteIfPossible)

@@ -30,14 +30,27 @@ import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
 import org.apache.spark.sql.execution.streaming.state.dstl.transport._
 
-/** A run of a streaming query that this driver coordinates, while the query's thread is alive. */
+/**
+ * A run of a streaming query that this driver coordinates, while the query's thread is alive.
+ *
+ * @param read by the start of the run
+ */
 private[dstl] final class DrivenRun(
     val coordinator: RunCoordinator,
     val reports: AttemptReports,
     storage: QueryStorage,
-    drivenBy: Thread
+    drivenBy: Thread,
+    read: KnownFiles
 ) {
   private val isOwned = new AtomicBoolean
+  @volatile private var known = Option(read)
+
+  /** What the start has read, until the first commit of the run. */
+  def start: Option[KnownFiles] = known.filter(_ => coordinator.isAtWork)
+
+  /** Commits a batch; see [[RunCoordinator.commit]]. */
+  def commit(batch: Long, content: Array[Byte]): Future[Unit] =
+    coordinator.commit(batch, content, reports.take(batch)).map(_ => known = None)(ExecutionContext.parasitic)
 
   def isOver: Boolean = !drivenBy.isAlive
 
@@ -66,6 +79,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   // Guarded by this, by checkpoint root.
   private val driven = mutable.HashMap.empty[String, DrivenRun]
+  // The ids of queries whose `metadata` Spark has read at their newest start; None if there was none.
+  private val queries = mutable.LinkedHashMap.empty[String, Option[UUID]]
   // Entries whose deletion was requested while no run was active, and that still exist.
   private val unowned = mutable.LinkedHashMap.empty[String, Set[Long]]
 
@@ -96,6 +111,17 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     StreamThread.query.filter(_ => isStarting).filter(query => queryIdIn(checkpoint).contains(query.query))
       .map(query => begin(checkpoint, query.run))
 
+  /** What the start of a run has read of the checkpoint in which the path is. */
+  def startOf(path: Path): Option[KnownFiles] = synchronized {
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null).flatMap(of => driven.get(of.toString)).nextOption()
+  }.flatMap(_.start)
+
+  /** Notes the content of `metadata` at the start of a query; None if the file does not exist. */
+  def foundMetadata(root: Path, content: Option[Array[Byte]]): Unit = {
+    val id = content.flatMap(queryId)
+    synchronized(remember(queries, root.toString, id))
+  }
+
   /** Deletes an entry of a checkpoint without an active run, unless it may be needed. */
   def deleteUnowned(checkpoint: Checkpoint, batch: Long): Unit = {
     val root = checkpoint.root.toString
@@ -104,9 +130,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val before = synchronized(unowned.getOrElse(root, Set.empty[Long]))
     val left = resources.waiting.on(deleter.deleteUnowned(batch, before))
     synchronized {
-      unowned.remove(root)
-      if (unowned.size >= RememberedCheckpoints) unowned.remove(unowned.head._1)
-      if (left.nonEmpty) unowned.put(root, left): Unit
+      if (left.nonEmpty) remember(unowned, root, left) else unowned.remove(root): Unit
     }
   }
 
@@ -122,17 +146,26 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     awaitQuiet(root)
     val storage = resources.storage(checkpoint)
     def checkpointAt(other: Path) = resources.storage(checkpoint, storage.location.copy(root = other)).checkpoint
+    val known = new KnownFiles(Thread.currentThread())
+    val reads = new StartReads(
+      root,
+      new CheckpointFiles(root, checkpoint.configuration, options, resources),
+      known
+    )(runtime.executor)
+    reads.begin()
     waiting.on(new BasePathOwner(storage, checkpointAt).claim())
     val context = SparkContext.getOrCreate()
     val reports = new AttemptReports(context)
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
-    val coordinator = waiting.on(RunFactory.begin(stopping, setup, shared))
+    val begun = waiting.on(RunFactory.begin(stopping, setup, shared))
+    import begun.coordinator
+    reads.claimed(begun)
     new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(runtime.executor)
     QueryShims.noteRun(context, run)
-    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread())
+    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known)
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
     val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)
@@ -154,11 +187,14 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {
     val file = new Path(checkpoint.root, "metadata")
-    resources.waiting.on(resources.storage(checkpoint).read(file, Read(file, MaxMetadataLength))).flatMap { content =>
-      JsonMethods.parseOpt(new String(content, UTF_8)).collect { case fields: JObject => fields \ "id" }
-        .collect { case JString(id) => id }.flatMap(id => Try(UUID.fromString(id)).toOption)
-    }
+    synchronized(queries.get(checkpoint.root.toString)).flatten.orElse(
+      resources.waiting.on(resources.storage(checkpoint).read(file, Read(file, MaxMetadataLength))).flatMap(queryId)
+    )
   }
+
+  private def queryId(metadata: Array[Byte]): Option[UUID] =
+    JsonMethods.parseOpt(new String(metadata, UTF_8)).collect { case fields: JObject => fields \ "id" }
+      .collect { case JString(id) => id }.flatMap(id => Try(UUID.fromString(id)).toOption)
 
   /** The run of a query that has ended is ended first, because the next query may not be coordinated. */
   private def answer(executor: String, run: RunId, message: ToDriver): Future[FromDriver] = {
@@ -201,4 +237,10 @@ private object DriverSide {
   private val PredecessorMillis = 30000L
   private val MaxMetadataLength = 64L * 1024
   private val RememberedCheckpoints = 100
+
+  private def remember[A](of: mutable.LinkedHashMap[String, A], root: String, value: A): Unit = {
+    of.remove(root)
+    if (of.size >= RememberedCheckpoints) of.remove(of.head._1)
+    of.put(root, value): Unit
+  }
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConst
   DIR_NAME_OFFSETS
 }
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, CheckpointFiles, ProcessResources}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 /**
@@ -31,8 +31,8 @@ private[dstl] object CheckpointDirectory {
       workers: WorkerSide
   ): PlainDirectory = {
     val options = HadoopOptions.parse(configuration)
-    val files = new CheckpointFiles(path, configuration, options, resources)
     val directory = qualified(path, configuration)
+    val files = new CheckpointFiles(path, configuration, options, resources, () => driver.flatMap(_.startOf(directory)))
     def checkpoint(root: Path) = Checkpoint(root, configuration, options)
     storeAt(path, configuration, workers).map(new StoreDirectory(_, files)).getOrElse(directory.toString match {
       case SourcePath(root) => new SourceDirectory(checkpoint(new Path(root)), files, driver)
@@ -41,7 +41,7 @@ private[dstl] object CheckpointDirectory {
         new CommitsDirectory(checkpoint(directory.getParent), files, driver, resources.waiting)
       case _ if directory.getName == DIR_NAME_OFFSETS =>
         new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
-      case _ => new PlainDirectory(files)
+      case _ => driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _))
     })
   }
 

@@ -9,7 +9,7 @@ import sparkdstl.log.runtime.Waiting
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, SkippedBatch, StreamThread}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Checkpoint
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, CheckpointFiles}
 
 /**
  * `<root>/commits`: creating an entry commits its batch, and an entry carries the batch's log file. The directory is listed only
@@ -23,23 +23,23 @@ private[files] final class CommitsDirectory(
 ) extends PlainDirectory(files) {
   import checkpoint.root
 
-  // The run that belongs to this file manager, from the first use by the query's thread.
+  // The run that belongs to this file manager, from its first commit entry on.
   @volatile private var owned: Option[DrivenRun] = None
 
   override def create(entry: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     batchOf(entry).fold(super.create(entry, overwrite)) { batch =>
       PublishedFile(
         commit(entry, batch, _),
-        () => throw new IllegalStateException(s"commit entry $entry is larger than ${PublishedFile.Limit} bytes")
+        () => throw new IllegalStateException(s"commit entry $entry is larger than ${CheckpointFiles.Limit} bytes")
       )
     }
 
   /** The barrier: returns once the entry exists with all that the batch has sealed. */
-  private def commit(entry: Path, batch: Long, content: Array[Byte]): Unit = owner().orElse(ownBegun()) match {
+  private def commit(entry: Path, batch: Long, content: Array[Byte]): Unit = owner() match {
     case Some(run) =>
       FailPoints.hit("driver.seals-pending", batch)
       if (!run.coordinator.hasSeals(batch)) StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch))
-      waiting.on(run.coordinator.commit(batch, content, run.reports.take(batch)))
+      waiting.on(run.commit(batch, content))
       FailPoints.hit("driver.after-commit-entry", batch)
     case None =>
       // Tasks have sealed changes of the batch with a run that is not the caller's.
@@ -47,12 +47,14 @@ private[files] final class CommitsDirectory(
       files.create(entry, content)()
   }
 
-  override def exists(entry: Path): Boolean =
-    !batchOf(entry).exists(batch => owner().exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)
+  override def exists(entry: Path): Boolean = {
+    begin()
+    !batchOf(entry).exists(batch => owned.exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)
+  }
 
   /** In ascending order: Spark deletes in the order of the listing, and deleting the newest entry first is a rollback. */
   override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
-    owner(): Unit
+    begin()
     super.list(directory, filter).sortBy(status => batchOf(status.getPath))
   }
 
@@ -66,14 +68,12 @@ private[files] final class CommitsDirectory(
 
   private def active: Option[DrivenRun] = driver.flatMap(_.on(root))
 
-  /** The run that belongs to this file manager; begins it if the calling thread drives its query and has not begun it yet. */
-  private def owner(): Option[DrivenRun] = owned.orElse {
-    owned = driver.flatMap(_.beginIfDriven(checkpoint)).filter(_.own())
-    owned
-  }
+  /** Begins the run if the calling thread drives its query and has not begun it yet. */
+  private def begin(): Unit = driver.foreach(_.beginIfDriven(checkpoint))
 
-  /** A run that began with the listing of its offsets belongs to the file manager that writes its first commit entry. */
-  private def ownBegun(): Option[DrivenRun] = {
+  /** The run of the calling thread, which belongs to the file manager that writes its first commit entry. */
+  private def owner(): Option[DrivenRun] = owned.orElse {
+    begin()
     owned = driver.flatMap(_.drivenHere(root)).filter(_.own())
     owned
   }

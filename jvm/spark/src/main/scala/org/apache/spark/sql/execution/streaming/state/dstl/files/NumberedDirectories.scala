@@ -72,24 +72,20 @@ private[files] final class OffsetsDirectory(
     super.open(entry)
   }
 
-  override def exists(entry: Path): Boolean = !(isNext(entry) && driven.nonEmpty) && super.exists(entry)
+  /** The first question of a query's thread is about its offsets: then its run begins. */
+  override def exists(entry: Path): Boolean = {
+    driver.foreach(_.beginIfDriven(checkpoint))
+    !(isNext(entry) && driven.nonEmpty) && super.exists(entry)
+  }
 
   override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
+    driver.foreach(_.beginIfDriven(checkpoint))
     val listed = super.list(directory, filter)
-    if (files.isOwn(directory)) {
-      noteListed(listed)
-      if (listed.isEmpty && OffsetsDirectory.areAllThatIsListed) driver.foreach(_.beginIfDriven(checkpoint))
-    }
+    if (files.isOwn(directory)) noteListed(listed)
     listed
   }
 
   override def delete(entry: Path): Unit = if (batchOf(entry).isEmpty) super.delete(entry) else files.deleteEntry(entry)
-}
-
-private object OffsetsDirectory {
-
-  /** Whether a query lists its offsets and not its commits before its first batch. */
-  val areAllThatIsListed: Boolean = Set("3.5", "4.0")(BuiltFor.Line)
 }
 
 /**

@@ -4,6 +4,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFiles
 
 /**
  * The operations of Spark's file manager in a directory of plain files. Each other kind of checkpoint directory has a subclass,
@@ -18,7 +19,8 @@ private[dstl] class PlainDirectory(files: CheckpointFiles) {
 
   def open(file: Path): FSDataInputStream = files.open(file)
   def exists(file: Path): Boolean = files.exists(file)
-  def list(directory: Path, filter: PathFilter): Array[FileStatus] = files.list(directory, filter)
+  def list(directory: Path, filter: PathFilter): Array[FileStatus] =
+    files.list(directory).filter(status => filter.accept(status.getPath)).toArray
   def delete(file: Path): Unit = files.delete(file)
 
   /** The batch of an entry in `commits` or `offsets`. */

@@ -4,17 +4,15 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import java.io.{ByteArrayOutputStream, OutputStream}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFiles
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.EndingStream
 
 /** A file that is written as one object when it is closed, with the retries and hedges of all single writes. */
 private[dstl] object PublishedFile {
 
-  /** Up to this size a file is held in memory and written by one request. */
-  val Limit: Int = 32 * 1024 * 1024
-
   /** @param large opens the stream of a file that is larger than the limit */
   def apply(publish: Array[Byte] => Unit, large: () => CancellableFSDataOutputStream): CancellableFSDataOutputStream = {
-    val sink = new SpillingOutputStream(Limit, large)
+    val sink = new SpillingOutputStream(CheckpointFiles.Limit, large)
     new EndingStream(sink)(sink.large.fold(publish(sink.content))(_.close()))(sink.large.foreach(_.cancel()))
   }
 }

@@ -9,7 +9,7 @@ import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.{FoundSegment, SegmentInputStream, StoreLoad}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{CheckpointFiles, EntryPoints}
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.{
   Bypass,
   CurrentBatch,

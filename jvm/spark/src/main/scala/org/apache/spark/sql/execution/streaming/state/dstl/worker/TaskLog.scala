@@ -95,7 +95,7 @@ private[dstl] object TaskLog extends Logging {
         FailPoints.hit("executor.mid-task", writer.batch)
         run.waiting.on(writer.seal())
         run.waiting.on(worker.opened()) match {
-          case FromDriver.Opened(accumulator, _, _) => AttemptReports.report(context, accumulator, writer.batch)
+          case FromDriver.Opened(accumulator, _, _, _) => AttemptReports.report(context, accumulator, writer.batch)
           case _ =>
         }
         val sealNanos = System.nanoTime() - started

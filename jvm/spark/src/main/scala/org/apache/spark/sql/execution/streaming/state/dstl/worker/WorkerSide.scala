@@ -98,13 +98,6 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
   private def make(id: RunId, checkpoint: Checkpoint): WorkedRun = {
     import checkpoint.options
     val storage = resources.storage(checkpoint)
-    val reader = new SegmentReader(
-      storage,
-      new EntryReader(storage, EntryFetchLength, resources.diskCache(options).map(_ -> id.run)),
-      resources.entryCache(options),
-      resources.sharedRanges(options),
-      id.run
-    )
     val worker = driverEndpoint.map { driver =>
       new RunWorker(
         id,
@@ -116,6 +109,18 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
         resources.runtime
       )
     }
+    val reader = new SegmentReader(
+      storage,
+      new EntryReader(
+        storage,
+        EntryFetchLength,
+        resources.diskCache(options).map(_ -> id.run),
+        batch => worker.flatMap(_.entryLength(batch))
+      ),
+      resources.entryCache(options),
+      resources.sharedRanges(options),
+      id.run
+    )
     new WorkedRun(id, worker, reader, resources)
   }
 

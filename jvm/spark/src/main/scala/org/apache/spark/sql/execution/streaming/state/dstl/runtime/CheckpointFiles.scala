@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.files
+package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.FileNotFoundException
 import java.nio.file.{Path => LocalPath}
@@ -8,7 +8,7 @@ import java.util.UUID
 import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path, PathFilter}
+import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, FileStatus, Path}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
@@ -20,18 +20,21 @@ import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
 
 /**
  * The plain files of one checkpoint directory: each request to storage has retries, hedges and a deadline. Calls block, and can
  * be interrupted.
+ *
+ * @param start what the start of a run on the checkpoint has read, until its first commit
  */
 private[dstl] final class CheckpointFiles(
     path: Path,
     configuration: Configuration,
     options: LogOptions,
-    resources: ProcessResources
+    resources: ProcessResources,
+    start: () => Option[KnownFiles] = () => None
 ) {
+  import CheckpointFiles.Limit
   import resources.waiting
 
   private val fileSystem = path.getFileSystem(configuration)
@@ -51,19 +54,26 @@ private[dstl] final class CheckpointFiles(
   def isOwn(directory: Path): Boolean = directory.toUri.getPath == path.toUri.getPath
 
   /**
-   * The file in memory, or as Hadoop's stream if it is larger than [[PublishedFile.Limit]].
+   * The file in memory, or as Hadoop's stream if it is larger than [[CheckpointFiles.Limit]].
    *
    * @param length of the file, if known: saves a request
    */
   def open(file: Path, length: Option[Long] = None): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
-    length match {
-      case Some(known) if known <= PublishedFile.Limit =>
-        new FSDataInputStream(SegmentInputStream.of(read(qualified, ReadRange(qualified, 0, known.toInt))))
-      case _ =>
-        val tail = read(qualified, ReadTail(qualified, PublishedFile.Limit))
-        if (tail.isWhole) new FSDataInputStream(SegmentInputStream.of(tail.bytes)) else fileSystem.open(qualified)
+    val found =
+      known.fold(content(qualified, length))(_.content(qualified)(listed => content(qualified, listed.orElse(length))))
+    waiting.on(found) match {
+      case Some(tail) if tail.isWhole => new FSDataInputStream(SegmentInputStream.of(tail.bytes))
+      case Some(_) => fileSystem.open(qualified)
+      case None => throw new FileNotFoundException(s"File $file does not exist")
     }
+  }
+
+  /** The content of a file, or the end of a large one; None if it does not exist. `length` is as in [[open]]. */
+  def content(file: Path, length: Option[Long]): Future[Option[ObjectTail]] = length match {
+    case Some(whole) if whole <= Limit =>
+      read(file, ReadRange(file, 0, whole.toInt)).map(_.map(ObjectTail(_, whole)))(ExecutionContext.parasitic)
+    case _ => read(file, ReadTail(file, Limit))
   }
 
   /** Downloads files of the store that is being loaded. */
@@ -73,13 +83,26 @@ private[dstl] final class CheckpointFiles(
   def downloadOf(file: Path, length: Long, to: LocalPath): Download =
     downloads.ofFile(fileSystem.makeQualified(file), length, to)
 
-  def exists(file: Path): Boolean = ask(OperationKind.Exists, file)(fileSystem.exists(file))
+  def exists(file: Path): Boolean = {
+    val qualified = fileSystem.makeQualified(file)
+    def asked = ask(OperationKind.Exists, qualified)(fileSystem.exists(qualified))
+    waiting.on(known.fold(asked)(_.exists(qualified)(asked)))
+  }
 
-  def list(directory: Path, filter: PathFilter): Array[FileStatus] =
-    ask(OperationKind.List, directory)(fileSystem.listStatus(directory, filter))
+  def list(directory: Path): Vector[FileStatus] = {
+    val qualified = fileSystem.makeQualified(directory)
+    waiting.on(known.fold(listing(qualified))(_.listing(qualified)(listing(qualified))))
+      .getOrElse(throw new FileNotFoundException(s"$directory does not exist"))
+  }
+
+  /** The files and directories in a directory; None if it does not exist. */
+  def listing(directory: Path): Future[Option[Vector[FileStatus]]] = ask(OperationKind.List, directory) {
+    try Some(fileSystem.listStatus(directory).toVector)
+    catch { case error if StorageErrors.meansMissing(error) => None }
+  }
 
   /** Deletes a file, or a directory with its content. */
-  def delete(file: Path): Unit = {
+  def delete(file: Path): Unit = changing(file) {
     val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
       store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
     )
@@ -89,16 +112,17 @@ private[dstl] final class CheckpointFiles(
   /** Deletes a file, no directory: in one request, on storage that deletes in batches. */
   def deleteEntry(file: Path): Unit =
     if (store.deletionPageSize == 1) delete(file)
-    else {
+    else changing(file) {
       val outcome = storage.delete(Seq(fileSystem.makeQualified(file)), timeoutMillis)
       answer(outcome)(ProtocolErrors.notDeleted(file, _))
     }
 
   /** Creates a file of any length as Spark does. */
-  def createLarge(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
+  def createLarge(file: Path, overwrite: Boolean): CancellableFSDataOutputStream = changing(file) {
     new FileSystemBasedCheckpointFileManager(path, configuration).createAtomic(file, overwrite)
+  }
 
-  def replace(file: Path, content: Array[Byte]): Unit = {
+  def replace(file: Path, content: Array[Byte]): Unit = changing(file) {
     val qualified = fileSystem.makeQualified(file)
     done(qualified, waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
   }
@@ -111,7 +135,7 @@ private[dstl] final class CheckpointFiles(
    */
   def create(file: Path, content: Array[Byte])(
       taken: => Throwable = new FileAlreadyExistsException(s"$file already exists")
-  ): Unit = {
+  ): Unit = changing(file) {
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
     done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs))) match {
@@ -130,21 +154,29 @@ private[dstl] final class CheckpointFiles(
     case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
   }
 
-  /** Runs `read` with retries. A missing file is an answer and not retried. */
-  private def ask[T](operation: OperationKind, about: Path)(read: => T): T = {
-    def found(): Either[Throwable, T] =
-      try Right(read)
-      catch { case missing if StorageErrors.meansMissing(missing) => Left(missing) }
-    val outcome = requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
-      store.attempt(operation -> about)(found())
-    )
-    answer(outcome)(ProtocolErrors.unreadable(about, _)).fold(throw _, identity)
-  }
+  private def known: Option[KnownFiles] = start().filter(_.isForCaller)
 
-  private def read[T](file: Path, operation: StorageOperation[Option[T]]): T =
-    answer(storage.run(operation, timeoutMillis))(ProtocolErrors.unreadable(file, _))
-      .getOrElse(throw new FileNotFoundException(s"File $file does not exist"))
+  /** Runs a write. Its outcome may be unknown, and a question before its end may have got the answer of before. */
+  private def changing[T](file: Path)(write: => T): T =
+    try write
+    finally start().foreach(_.changed(fileSystem.makeQualified(file)))
+
+  private def ask[T](operation: OperationKind, about: Path)(read: => T): Future[T] =
+    requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
+      store.attempt(operation -> about)(read)
+    ).flatMap(_.orElseFail(ProtocolErrors.unreadable(about, _)))(ExecutionContext.parasitic)
+
+  private def read[T](file: Path, operation: StorageOperation[Option[T]]): Future[Option[T]] =
+    storage.run(operation, timeoutMillis).flatMap(_.orElseFail(ProtocolErrors.unreadable(file, _)))(
+      ExecutionContext.parasitic
+    )
 
   private def answer[T](outcome: => Future[Outcome[T]])(explain: Throwable => Throwable): T =
     waiting.on(outcome.flatMap(_.orElseFail(explain))(ExecutionContext.parasitic))
+}
+
+private[dstl] object CheckpointFiles {
+
+  /** Up to this size a file is held in memory, and is read and written by one request. */
+  val Limit: Int = 32 * 1024 * 1024
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.driver
+
+import scala.concurrent.{ExecutionContext, Future}
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+import sparkdstl.log.coordinator.BegunRun
+import sparkdstl.log.storage.StoredObject
+
+import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{DIR_NAME_OFFSETS, DIR_NAME_STATE}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{CheckpointFiles, KnownFiles}
+
+/**
+ * Requests what Spark asks for at a start, beside the claim. What is missing here costs Spark a request of its own, and what
+ * fails here is asked for again.
+ */
+private[driver] final class StartReads(root: Path, files: CheckpointFiles, known: KnownFiles)(implicit
+    executor: ExecutionContext
+) {
+  private val state = new Path(root, DIR_NAME_STATE)
+
+  /** Reads what no claim protects: files that never change, by listings that the run does not use. */
+  def begin(): Unit = {
+    listing(new Path(root, DIR_NAME_OFFSETS)).foreach(newest(_, 2).foreach(content))
+    listing(state).foreach(_.foreach { operator =>
+      val metadata = new Path(operator.getPath, "_metadata")
+      content(new Path(metadata, "metadata"))
+      listing(new Path(metadata, "v2")).foreach(newest(_, 1).foreach(content))
+    })
+  }
+
+  /** Adds what the claim has found: from here on, the listings are those after the claim. */
+  def claimed(begun: BegunRun): Unit = {
+    for (objects <- Seq(begun.listed.commits, begun.listed.offsets); first <- objects.headOption)
+      known.listed(first.path.getParent, objects.iterator.map(status).toVector)
+    begun.newest.foreach { case (entry, content) => known.read(entry, content) }
+    // Spark keeps the schemas of all partitions with the first one.
+    begun.coordinator.stores.filter(_.split('/')(1) == "0")
+      .foreach(store => content(new Path(state, s"$store/_metadata/schema")))
+  }
+
+  private def status(of: StoredObject): FileStatus = new FileStatus(of.length, false, 1, 0, 0L, of.path)
+
+  private def newest(statuses: Vector[FileStatus], number: Int): Vector[Path] =
+    statuses.flatMap(of => of.getPath.getName.toLongOption.map(_ -> of.getPath)).sortBy(
+      _._1
+    ).takeRight(number).map(_._2)
+
+  private def listing(directory: Path): Future[Vector[FileStatus]] =
+    known.listing(directory)(files.listing(directory)).map(_.getOrElse(Vector.empty))
+
+  private def content(file: Path): Unit = known.content(file)(files.content(file, _)): Unit
+}

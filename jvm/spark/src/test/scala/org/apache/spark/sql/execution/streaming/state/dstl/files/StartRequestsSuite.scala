@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import sparkdstl.testing.{CountingFileSystem, Operation}
+
+import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
+
+/** The requests of a restarted query until its first commit entry. */
+class StartRequestsSuite extends QuerySuite {
+  override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2,
+    "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
+    option("upload.retryPolicy") -> "none"
+  )
+
+  private val batches = 10
+
+  /** The requests of the first batch of a query that continues after so many batches, in a new Spark. */
+  private def requestsOfRestart(): Seq[(Operation, String)] = {
+    val before = numbers()
+    val query = start(counts(before), "before", at = s"counting://$checkpoint")
+    try (1 to batches).foreach { value =>
+        before.addData(value)
+        query.processAllAvailable()
+      }
+    finally query.stop()
+    stopSpark()
+    startSpark()
+    val after = numbers()
+    (1 to batches + 1).foreach(after.addData(_))
+    CountingFileSystem.reset()
+    complete(start(counts(after), "after", at = s"counting://$checkpoint"))
+    assert(rows("after") == counted(1 to batches + 1))
+    val (until, rest) = CountingFileSystem.snapshot().requests.map { case (operation, path) =>
+      operation -> path.toUri.getPath.stripPrefix(s"$checkpoint/")
+    }.span(_ != Operation.Write -> s"commits/$batches")
+    assert(rest.nonEmpty)
+    until
+  }
+
+  test("a restart reads no file twice, and asks for no length that a listing has told") {
+    val requests = requestsOfRestart()
+    def of(operation: Operation) = requests.collect { case (`operation`, path) => path }
+    def repeated(paths: Seq[String]) = paths.diff(paths.distinct).sorted
+    val text = requests.mkString("\n", "\n", "\n")
+    // Driver and executors read apart, although they are one process here: both need the newest entry and the list of snapshots.
+    assert(repeated(of(Operation.Open)).forall(Set("commits/0", s"commits/${batches - 1}")), text)
+    assert(
+      of(Operation.Head).toSet == Set("metadata", "state/0/_metadata/metadata", "state/0/0/_metadata/schema"),
+      text
+    )
+    assert(repeated(of(Operation.List)) == Seq("commits", "offsets"), s"once more after the claim: $text")
+    assert(of(Operation.MakeDirectory).isEmpty, text)
+  }
+}
