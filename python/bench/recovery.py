@@ -52,6 +52,8 @@ class Case:
     # Input of each of the batches before the newest snapshots; all others take one.
     ticks: int = 1
     warm: int = 0
+    # Whether the session of a restart has restarted a copy before: else it has done nothing.
+    warm_session: bool = False
     format_version: int = 1
     # Whether the log takes snapshots by its defaults in the batches since; else it takes none.
     as_configured: bool = False
@@ -63,7 +65,9 @@ class Case:
     def name(self) -> str:
         """Unique in a plan."""
         snapshots = "-as-configured" if self.as_configured else ""
-        return f"{self.kind}-{self.workload}-{self.partitions}-after-{self.since}{snapshots}-v{self.format_version}"
+        session = "-warm" if self.warm_session else ""
+        query = f"{self.workload}-{self.partitions}-after-{self.since}"
+        return f"{self.kind}-{query}{snapshots}{session}-v{self.format_version}"
 
     @property
     def stores(self) -> int:
@@ -99,12 +103,14 @@ class Case:
             ticks_before=self.ticks,
             batches_since=max(0, since - self.warm),
             batches_warm=self.warm,
+            warm_session=self.warm_session,
             confs={FORMAT_VERSION: str(self.format_version)},
         )
 
 
 FULL = [
     Case("restart", "aggregation", 64, since=10),
+    Case("restart", "aggregation", 64, since=10, warm_session=True),
     Case("restart", "join", 64, since=10),
     # Stock Spark takes a snapshot every ten versions: here at its best.
     Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6),
@@ -117,6 +123,7 @@ FULL = [
 SOME = (OURS, "direct", EMPTY)
 QUICK = [
     Case("restart", "aggregation", 8, since=5, repetitions=1, before=3),
+    Case("restart", "aggregation", 8, since=5, repetitions=1, before=3, warm_session=True),
     Case("lost-executor", "aggregation", 8, since=8, repetitions=1, before=3, warm=3, contenders=SOME),
     Case("large-state", "wide", 4, since=5, repetitions=1, before=3, ticks=50, network=200_000_000, contenders=SOME),
 ]
@@ -140,11 +147,11 @@ HEADER = (
 )
 LEGEND = (
     "restart, large-state: first batch of a query that is restarted in a separate process, in ms from the start of "
-    "the query to the end of the batch. lost-executor: batch of a running query that has lost one of two executor "
-    "processes, from its input to its end; usual: median of the batches before. p50, min and max are of the "
-    "repetitions. Since snapshot: batches between the newest snapshots and that batch. Serial requests: "
-    "those that followed one another before the first task of the restarted query. Requests: of all processes, in "
-    "start and batch together, median of the repetitions."
+    "the query to the end of the batch; warm: in a process that has just restarted a copy of the query. lost-executor: "
+    "batch of a running query that has lost one of two executor processes, from its input to its end; usual: median "
+    "of the batches before. p50, min and max are of the repetitions. Since snapshot: batches between the newest "
+    "snapshots and that batch. Serial requests: those that followed one another before the first task of the restarted "
+    "query. Requests: of all processes, in start and batch together, median of the repetitions."
 )
 
 
@@ -282,7 +289,8 @@ class Recovery(Benchmark):
                 shutil.rmtree(root, ignore_errors=True)
                 if name != EMPTY:
                     # Hard links: the delayed file system changes no file in place.
-                    shutil.copytree(prepared / name, root / name, copy_function=os.link)
+                    for copy in (name, *([f"{name}-copy"] if case.warm_session else [])):
+                        shutil.copytree(prepared / name, root / copy, copy_function=os.link)
                 # The disk is idle when the measurement begins.
                 os.sync()
                 process(name, "lose" if case.kind == "lost-executor" else "recover")

@@ -49,6 +49,7 @@ object BenchSession {
  *
  * @param session of the contender
  * @param offered input that the source has at the start: of batches before a restart, and of the first one after it
+ * @param suffix  of the checkpoint's name, which begins with that of the contender
  * @param isLocal whether the checkpoint is on a local disk, by Spark's own file system
  */
 final class BenchedQuery(
@@ -56,6 +57,7 @@ final class BenchedQuery(
     contender: Contender,
     session: SparkSession,
     offered: Seq[Seq[Long]] = Nil,
+    suffix: String = "",
     isLocal: Boolean = false
 ) {
   private val ticks = MemoryStream[Long](Encoders.scalaLong, session)
@@ -63,7 +65,7 @@ final class BenchedQuery(
   private val query = Workload.over(ticks, spec.query).writeStream.format("noop").outputMode(spec.query.outputMode)
     .option(
       "checkpointLocation",
-      (if (isLocal) "" else s"${DelayedFileSystem.Scheme}://") + s"${spec.root}/${contender.name}"
+      (if (isLocal) "" else s"${DelayedFileSystem.Scheme}://") + s"${spec.root}/${contender.name}$suffix"
     )
     .start()
 

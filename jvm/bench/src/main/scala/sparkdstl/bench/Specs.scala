@@ -71,6 +71,7 @@ final case class GrowthSpec(
  * @param ticksBefore   input of each of these; all others take one tick
  * @param batchesSince  batches after that
  * @param batchesWarm   batches in the process that then loses an executor
+ * @param warmSession   whether the session has restarted a copy of the checkpoint before
  * @param asConfigured  whether the log takes snapshots by its own defaults in the batches since; else it takes none
  */
 final case class RecoverySpec(
@@ -86,6 +87,7 @@ final case class RecoverySpec(
     ticksBefore: Int,
     batchesSince: Int,
     batchesWarm: Int,
+    warmSession: Boolean,
     asConfigured: Boolean,
     confs: Map[String, String]
 ) extends QuerySpec {

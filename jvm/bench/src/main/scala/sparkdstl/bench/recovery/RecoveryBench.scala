@@ -11,7 +11,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /**
- * Measures the first batch of a query that is restarted, in a process that has done nothing else.
+ * Measures the first batch of a query that is restarted, in a process that has done nothing else, or that has just restarted a
+ * copy of the checkpoint.
  *
  * The phase `prepare` makes the checkpoint, on storage without delays; `recover` runs one more batch on storage with delays,
  * and records its time. `lose` is for an application with two executor processes: it runs some batches, kills one of the
@@ -27,7 +28,9 @@ object RecoveryBench {
       val query = new RestartedQuery(spec, spark)
       spec.phase match {
         case "prepare" => new Preparation(spec, query).run()
-        case "recover" => recover(spec, query, recorder, firstTaskOf(spark))
+        case "recover" =>
+          if (spec.warmSession) query.from(spec.batchesBefore + spec.batchesSince, suffix = "-copy")(_.next()): Unit
+          recover(spec, query, recorder, firstTaskOf(spark))
         case "lose" => new Loss(spec, query, new Executors(spark, 2), recorder).run()
         case other => throw new IllegalArgumentException(s"no phase is named $other; there are prepare, recover, lose")
       }
@@ -37,6 +40,7 @@ object RecoveryBench {
   /** Runs the next batch of what was prepared, or the first one of a new query. */
   private def recover(spec: RecoverySpec, query: RestartedQuery, recorder: Recorder, firstTask: () => Long): Unit = {
     val done = spec.batchesBefore + spec.batchesSince
+    val before = DelayedFileSystem.requests
     DelayedFileSystem.delayFromNow(spec.delays)
     val began = System.nanoTime()
     // Without the time of stopping the query.
@@ -44,7 +48,7 @@ object RecoveryBench {
     check(spec, progress, done)
     val serial = SerialRequests.of(DelayedFileSystem.delayedRequests.filter(_.begun < firstTask()))
     recorder.recovery(query.contender, (ended - began) / 1000000L, serial = Some(serial))
-    recorder.requests(DelayedFileSystem.requests)
+    recorder.requests(Asked.since(before, DelayedFileSystem.requests))
   }
 
   /** Begins to listen; returns the time at which the first task was launched, once one was. */

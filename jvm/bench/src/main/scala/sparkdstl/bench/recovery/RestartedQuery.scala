@@ -15,11 +15,15 @@ private final class RestartedQuery(spec: RecoverySpec, spark: SparkSession) {
     session.conf.set(key, value)
   }
 
-  /** Runs batches from that one on: the first at once, the others as `use` takes them from the iterator. */
-  def from[T](first: Int)(use: Iterator[StreamingQueryProgress] => T): T = {
+  /**
+   * Runs batches from that one on: the first at once, the others as `use` takes them from the iterator.
+   *
+   * @param suffix of the checkpoint's name
+   */
+  def from[T](first: Int, suffix: String = "")(use: Iterator[StreamingQueryProgress] => T): T = {
     def input(batch: Int): Seq[Long] = spec.ticks(batch).map(_.toLong)
     // The source offers again what it offered before the restart.
-    val query = new BenchedQuery(spec, contender, session, offered = (0 to first).map(input))
+    val query = new BenchedQuery(spec, contender, session, offered = (0 to first).map(input), suffix)
     try use(Iterator(query.await()) ++ Iterator.from(first + 1).map(batch => query.batch(input(batch))))
     finally query.stop()
   }
