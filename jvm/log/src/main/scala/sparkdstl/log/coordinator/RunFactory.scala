@@ -73,7 +73,12 @@ object RunFactory {
     val id = RunId(storage.location.root.toString, setup.run)
     val stores = claimed.view.stores
     val restart = Option.when(stores.nonEmpty)(Restart(stores.size, stores.toSet))
-    val state = new GuardedState(RunState(claimed.view, claimed.exclusive, restart = restart))
+    val state = new GuardedState(RunState(
+      claimed.view,
+      claimed.exclusive,
+      restart = restart,
+      claims = Map(claimed.view.epoch -> Some(claimed.claim))
+    ))
     val ledger = new AttemptLedger(driver.budget)
     ledger.forget(claimed.view.newest): Unit
     val snapshots = new SnapshotListing(state, entries, claimed.newest)

@@ -16,9 +16,10 @@ import sparkdstl.log.storage.StoredObject
 /** The listings of `commits` and `offsets` after a claim, which decide the run's next batch. */
 final case class ListedBatches(commits: Seq[StoredObject], offsets: Seq[StoredObject])
 
-/** A claimed epoch, with the newest commit entry, and whether storage creates exclusively, according to a trial. */
+/** A claimed epoch by its claim, with the newest commit entry, and whether storage creates exclusively, according to a trial. */
 private[coordinator] final case class ClaimedEpoch(
     view: LogView,
+    claim: Claim,
     newest: EntryFound,
     exclusive: Boolean,
     listed: ListedBatches
@@ -64,7 +65,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       val first = math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1
       val created = create(first, claim)
       val trial = checkpoint.createsExclusively(location.trial(first, _), timeoutMillis).flatMap(_.orElseFail(unusable))
-      created.flatMap(check(_, last, newest, trial, claims, triesLeft))
+      created.flatMap(check(_, claim, last, newest, trial, claims, triesLeft))
     }
   }
 
@@ -78,6 +79,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
   /** Accepts the claim if the newest entry is still the one that it follows. */
   private def check(
       epoch: Long,
+      claim: Claim,
       last: Option[Long],
       newest: EntryFound,
       trial: Future[Boolean],
@@ -95,7 +97,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       sizes = LogLayout.bytesIn(commits)
       claimed <-
         if (now == last)
-          Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), newest, exclusive, listed))
+          Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), claim, newest, exclusive, listed))
         else if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
         else for {
           _ <- Claims.end(storage, epoch)

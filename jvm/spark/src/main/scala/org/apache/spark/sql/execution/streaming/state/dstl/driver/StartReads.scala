@@ -18,11 +18,19 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{CheckpointFi
 private[driver] final class StartReads(root: Path, files: CheckpointFiles, known: KnownFiles)(implicit
     executor: ExecutionContext
 ) {
+  import StartReads._
   private val state = new Path(root, DIR_NAME_STATE)
 
   /** Reads what no claim protects: files that never change, by listings that the run does not use. */
   def begin(): Unit = {
     listing(new Path(root, DIR_NAME_OFFSETS)).foreach(newest(_, 2).foreach(content))
+    // A file source reads its newest compacted entry and those after it; other sources have few entries.
+    listing(new Path(root, "sources")).foreach(_.foreach(source =>
+      listing(source.getPath).foreach { entries =>
+        val (after, others) = numbered(entries).map(_._2).reverse.span(!_.getName.endsWith(Compacted))
+        (after.take(SourceEntries) ++ others.take(1)).foreach(content)
+      }
+    ))
     listing(state).foreach(_.foreach { operator =>
       val metadata = new Path(operator.getPath, "_metadata")
       content(new Path(metadata, "metadata"))
@@ -43,12 +51,21 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
   private def status(of: StoredObject): FileStatus = new FileStatus(of.length, false, 1, 0, 0L, of.path)
 
   private def newest(statuses: Vector[FileStatus], number: Int): Vector[Path] =
-    statuses.flatMap(of => of.getPath.getName.toLongOption.map(_ -> of.getPath)).sortBy(
-      _._1
-    ).takeRight(number).map(_._2)
+    numbered(statuses).takeRight(number).map(_._2)
+
+  /** In ascending order of the numbers that the files have for names. */
+  private def numbered(statuses: Vector[FileStatus]): Vector[(Long, Path)] = statuses.map(_.getPath)
+    .flatMap(file => file.getName.stripSuffix(Compacted).toLongOption.map(_ -> file)).sortBy(_._1)
 
   private def listing(directory: Path): Future[Vector[FileStatus]] =
     known.listing(directory)(files.listing(directory)).map(_.getOrElse(Vector.empty))
 
   private def content(file: Path): Unit = known.content(file)(files.content(file, _)): Unit
+}
+
+private object StartReads {
+  private val Compacted = ".compact"
+
+  /** The number of entries after a compacted one, at most, with Spark's default interval. */
+  private val SourceEntries = 9
 }

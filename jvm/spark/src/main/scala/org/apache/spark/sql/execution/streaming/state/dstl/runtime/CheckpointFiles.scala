@@ -69,11 +69,12 @@ private[dstl] final class CheckpointFiles(
     }
   }
 
-  /** The content of a file, or the end of a large one; None if it does not exist. `length` is as in [[open]]. */
+  /** The content of a file, or a part of a large one; None if it does not exist. `length` is as in [[open]]. */
   def content(file: Path, length: Option[Long]): Future[Option[ObjectTail]] = length match {
     case Some(whole) if whole <= Limit =>
       read(file, ReadRange(file, 0, whole.toInt)).map(_.map(ObjectTail(_, whole)))(ExecutionContext.parasitic)
-    case _ => read(file, ReadTail(file, Limit))
+    case Some(whole) => Future.successful(Some(ObjectTail(Array.emptyByteArray, whole)))
+    case None => read(file, ReadTail(file, Limit))
   }
 
   /** Downloads files of the store that is being loaded. */
@@ -122,7 +123,7 @@ private[dstl] final class CheckpointFiles(
     new FileSystemBasedCheckpointFileManager(path, configuration).createAtomic(file, overwrite)
   }
 
-  def replace(file: Path, content: Array[Byte]): Unit = changing(file) {
+  def replace(file: Path, content: Array[Byte]): Unit = changing(file, Some(content)) {
     val qualified = fileSystem.makeQualified(file)
     done(qualified, waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
   }
@@ -135,7 +136,7 @@ private[dstl] final class CheckpointFiles(
    */
   def create(file: Path, content: Array[Byte])(
       taken: => Throwable = new FileAlreadyExistsException(s"$file already exists")
-  ): Unit = changing(file) {
+  ): Unit = changing(file, Some(content)) {
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
     done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs))) match {
@@ -156,10 +157,18 @@ private[dstl] final class CheckpointFiles(
 
   private def known: Option[KnownFiles] = start().filter(_.isForCaller)
 
-  /** Runs a write. Its outcome may be unknown, and a question before its end may have got the answer of before. */
-  private def changing[T](file: Path)(write: => T): T =
-    try write
-    finally start().foreach(_.changed(fileSystem.makeQualified(file)))
+  /**
+   * Runs a write of `content`. If it fails, its outcome may be unknown; and a question before its end may have got the answer of
+   * before.
+   */
+  private def changing[T](file: Path, content: Option[Array[Byte]] = None)(write: => T): T = {
+    val qualified = fileSystem.makeQualified(file)
+    val written =
+      try write
+      finally start().foreach(_.changed(qualified))
+    for (known <- start(); bytes <- content) known.read(qualified, bytes)
+    written
+  }
 
   private def ask[T](operation: OperationKind, about: Path)(read: => T): Future[T] =
     requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>

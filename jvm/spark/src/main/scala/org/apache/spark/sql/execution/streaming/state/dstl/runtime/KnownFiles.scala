@@ -59,7 +59,7 @@ private[dstl] final class KnownFiles(reader: Thread) {
   def listed(directory: Path, statuses: Vector[FileStatus]): Unit =
     synchronized(listings.put(directory, Future.successful(Some(statuses)))): Unit
 
-  /** Adds a content that was read elsewhere. */
+  /** Adds a content that was read elsewhere, or written. */
   def read(file: Path, content: Array[Byte]): Unit =
     synchronized(contents.put(file, Future.successful(Some(ObjectTail(content, content.length.toLong))))): Unit
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import java.nio.file.Files
+
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
 import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
@@ -15,7 +17,7 @@ class StartRequestsSuite extends QuerySuite {
 
   private val batches = 10
 
-  /** The requests of the first batch of a query that continues after so many batches, in a new Spark. */
+  /** The requests until the first commit entry of a query that continues after so many batches, in a new Spark. */
   private def requestsOfRestart(): Seq[(Operation, String)] = {
     val before = numbers()
     val query = start(counts(before), "before", at = s"counting://$checkpoint")
@@ -31,17 +33,22 @@ class StartRequestsSuite extends QuerySuite {
     CountingFileSystem.reset()
     complete(start(counts(after), "after", at = s"counting://$checkpoint"))
     assert(rows("after") == counted(1 to batches + 1))
+    untilCommitOf(batches)
+  }
+
+  private def untilCommitOf(batch: Int): Seq[(Operation, String)] = {
     val (until, rest) = CountingFileSystem.snapshot().requests.map { case (operation, path) =>
       operation -> path.toUri.getPath.stripPrefix(s"$checkpoint/")
-    }.span(_ != Operation.Write -> s"commits/$batches")
+    }.span(_ != Operation.Write -> s"commits/$batch")
     assert(rest.nonEmpty)
     until
   }
 
+  private def repeated(paths: Seq[String]): Seq[String] = paths.diff(paths.distinct).sorted
+
   test("a restart reads no file twice, and asks for no length that a listing has told") {
     val requests = requestsOfRestart()
     def of(operation: Operation) = requests.collect { case (`operation`, path) => path }
-    def repeated(paths: Seq[String]) = paths.diff(paths.distinct).sorted
     val text = requests.mkString("\n", "\n", "\n")
     // Driver and executors read apart, although they are one process here: both need the newest entry and the list of snapshots.
     assert(repeated(of(Operation.Open)).forall(Set("commits/0", s"commits/${batches - 1}")), text)
@@ -51,5 +58,33 @@ class StartRequestsSuite extends QuerySuite {
     )
     assert(repeated(of(Operation.List)) == Seq("commits", "offsets"), s"once more after the claim: $text")
     assert(of(Operation.MakeDirectory).isEmpty, text)
+  }
+
+  test("a restart of a query without state reads the entries of its source once, and not what it has written") {
+    val files = Files.createDirectories(directory.resolve("input"))
+    def run(): Unit = complete(
+      spark.readStream.option("maxFilesPerTrigger", 1).text(files.toString).writeStream.format("noop")
+        .option("checkpointLocation", s"counting://$checkpoint").start()
+    )
+    (1 to 13).foreach(number => Files.writeString(files.resolve(s"$number.txt"), s"$number"))
+    run()
+    stopSpark()
+    startSpark()
+    Files.writeString(files.resolve("14.txt"), "14")
+    CountingFileSystem.reset()
+    run()
+    val requests = untilCommitOf(13)
+    val text = requests.mkString("\n", "\n", "\n")
+    val ofSource = requests.filter(_._2.startsWith("sources"))
+    assert(
+      ofSource.collect { case (Operation.Open, path) => path }.sorted ==
+        Seq("10", "11", "12", "9.compact").map("sources/0/" + _),
+      text
+    )
+    assert(
+      ofSource.map(_._1).filterNot(_ == Operation.Open) == Seq(Operation.List, Operation.List, Operation.Write),
+      text
+    )
+    assert(requests.collect { case (Operation.Head, path) => path } == Seq("metadata"), text)
   }
 }
