@@ -82,11 +82,11 @@ object RunFactory {
     val ledger = new AttemptLedger(driver.budget)
     ledger.forget(claimed.view.newest): Unit
     val snapshots = new SnapshotListing(state, entries, claimed.newest)
-    val claims = new Claims(storage, state, limits.fencingRuns)
+    val fencing = new Claims(storage, state, limits.fencingRuns)
     val deleter = new Deleter(storage, entries)
     val rounds =
-      new RetentionRounds(storage, state, deleter, entries, claims, limits.retention, metrics.deletionFailed)
-    val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, claims, state))
+      new RetentionRounds(storage, state, deleter, entries, fencing, limits.retention, metrics.deletionFailed)
+    val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, fencing, state))
     val answers = new ExecutorAnswers(
       id,
       FromDriver.Opened(

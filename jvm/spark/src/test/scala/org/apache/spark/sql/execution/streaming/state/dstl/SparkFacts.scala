@@ -36,6 +36,9 @@ object SparkFacts {
   /** Checkpoint formats of which Spark's own readers of state know, or in 3.5, which has none, those of the tests. */
   val ReadableFormats: Seq[Int] = if (since(4, 1)) Seq(1, 2) else Seq(1)
 
+  /** The directories that Spark looks for before the query's thread begins. */
+  val CheckedOnTheUsersThread: Set[String] = if (since(4, 1)) Set.empty else Set("offsets", "commits")
+
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = since(4, 1)
 

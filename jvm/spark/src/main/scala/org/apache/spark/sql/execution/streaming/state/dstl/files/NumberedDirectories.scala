@@ -24,6 +24,17 @@ private[files] abstract class NumberedDirectory(
 
   protected def numberOf(entry: Path): Option[Long]
 
+  /** The first question of a query's thread is about its offsets, or of a source about its input: then the run begins. */
+  override def exists(entry: Path): Boolean = {
+    driver.foreach(_.beginIfDriven(checkpoint))
+    super.exists(entry)
+  }
+
+  override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
+    driver.foreach(_.beginIfDriven(checkpoint))
+    super.list(directory, filter)
+  }
+
   /** The run on this checkpoint that the calling thread drives. */
   protected final def driven: Option[DrivenRun] = driver.flatMap(_.drivenHere(checkpoint.root))
 
@@ -72,14 +83,9 @@ private[files] final class OffsetsDirectory(
     super.open(entry)
   }
 
-  /** The first question of a query's thread is about its offsets: then its run begins. */
-  override def exists(entry: Path): Boolean = {
-    driver.foreach(_.beginIfDriven(checkpoint))
-    !(isNext(entry) && driven.nonEmpty) && super.exists(entry)
-  }
+  override def exists(entry: Path): Boolean = !(isNext(entry) && driven.nonEmpty) && super.exists(entry)
 
   override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
-    driver.foreach(_.beginIfDriven(checkpoint))
     val listed = super.list(directory, filter)
     if (files.isOwn(directory)) noteListed(listed)
     listed

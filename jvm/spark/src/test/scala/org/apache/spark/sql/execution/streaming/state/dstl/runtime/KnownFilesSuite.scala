@@ -25,7 +25,8 @@ class KnownFilesSuite extends AnyFunSuite {
     def now[A](future: Future[A]): A = Await.result(future, Duration.Zero)
     def status(path: Path, length: Long): FileStatus = new FileStatus(length, false, 1, 0, 0L, path)
     def bytes(length: Int): Option[ObjectTail] = Some(ObjectTail(new Array[Byte](length), length.toLong))
-    def exists(path: Path, answer: Boolean = false): Boolean = now(known.exists(path)(counted(Future.successful(answer))))
+    def exists(path: Path, answer: Boolean = false): Boolean =
+      now(known.exists(path)(counted(Future.successful(answer))))
 
     def lengthOf(path: Path)(stored: Int): Option[Long] =
       now(known.content(path)(_ => counted(Future.successful(bytes(stored))))).map(_.length)
@@ -45,7 +46,8 @@ class KnownFilesSuite extends AnyFunSuite {
     assert(asked == 2)
     known.read(new Path("s3a://bucket/checkpoint/state/0/0/_metadata/schema"), Array(1))
     assert(exists(new Path("s3a://bucket/checkpoint/state/0/0/_metadata")) && asked == 2, "it has a file")
-    assert(!exists(new Path("s3a://bucket/other")) && !exists(new Path("s3a://bucket/other"), answer = true) && asked == 3)
+    assert(!exists(new Path("s3a://bucket/other")) && !exists(new Path("s3a://bucket/other"), answer = true) &&
+      asked == 3)
   })
 
   test("a content of another length than in a newer listing is read again")(new Fixture {
@@ -61,7 +63,8 @@ class KnownFilesSuite extends AnyFunSuite {
     assert(!exists(new Path("s3a://bucket/checkpoint/x")))
     known.changed(file)
     assert(lengthOf(file)(5).contains(5L))
-    assert(exists(new Path(directory, "8"), answer = true) && exists(new Path("s3a://bucket/checkpoint/x"), answer = true))
+    assert(exists(new Path(directory, "8"), answer = true) &&
+      exists(new Path("s3a://bucket/checkpoint/x"), answer = true))
   })
 
   test("an error is not kept, and callers share a request under way")(new Fixture {
