@@ -9,7 +9,7 @@ import sparkdstl.log.coordinator.BegunRun
 import sparkdstl.log.storage.StoredObject
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{DIR_NAME_OFFSETS, DIR_NAME_STATE}
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{CheckpointFiles, KnownFiles}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{BuiltFor, CheckpointFiles, KnownFiles}
 
 /**
  * Requests what Spark asks for at a start, beside the claim. What is missing here costs Spark a request of its own, and what
@@ -44,7 +44,7 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
       known.listed(first.path.getParent, objects.iterator.map(status).toVector)
     begun.newest.foreach { case (entry, content) => known.read(entry, content) }
     // Spark keeps the schemas of all partitions with the first one.
-    begun.coordinator.stores.filter(_.split('/')(1) == "0")
+    if (DriverReadsSchemas) begun.coordinator.stores.filter(_.split('/')(1) == "0")
       .foreach(store => content(new Path(state, s"$store/_metadata/schema")))
   }
 
@@ -65,6 +65,9 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
 
 private object StartReads {
   private val Compacted = ".compact"
+
+  /** Whether the driver reads the schemas of stores, or a task of the first partition does. */
+  private val DriverReadsSchemas = BuiltFor.Line != "3.5"
 
   /** The number of entries after a compacted one, at most, with Spark's default interval. */
   private val SourceEntries = 9
