@@ -33,11 +33,12 @@ final class EntryReader(
    */
   def read(batch: Long, length: Option[Long] = None): Future[EntryFound] = {
     val known = length.orElse(lengths(batch))
-    if (known.isEmpty) readFrom(batch, fetchLength, None)
-    else readFrom(batch, fetchLength, known).transformWith {
-      // Since the listing, the entry may have been deleted and created again.
-      case Success(EntryFound.Plain) => readFrom(batch, fetchLength, None)
-      case Failure(error) if meansOtherLength(error) => readFrom(batch, fetchLength, None)
+    val found = readFrom(batch, fetchLength, known, diskCache)
+    if (known.isEmpty) found
+    else found.transformWith {
+      // Since the listing, the entry may have been deleted and created again. The cache may have what was read of it.
+      case Success(EntryFound.Plain) => readFrom(batch, fetchLength, None, None)
+      case Failure(error) if meansOtherLength(error) => readFrom(batch, fetchLength, None, None)
       case outcome => Future.fromTry(outcome)
     }
   }
@@ -47,7 +48,12 @@ final class EntryReader(
     case _ => false
   }
 
-  private def readFrom(batch: Long, asked: Int, length: Option[Long]): Future[EntryFound] = {
+  private def readFrom(
+      batch: Long,
+      asked: Int,
+      length: Option[Long],
+      copies: Option[(DiskCache, UUID)]
+  ): Future[EntryFound] = {
     val path = location.entry(batch)
     def fetch() = length match {
       case None => storage.read(path, ReadTail(path, asked))
@@ -55,7 +61,7 @@ final class EntryReader(
         val part = math.min(whole, asked.toLong).toInt
         storage.read(path, ReadRange(path, whole - part, part)).map(_.map(ObjectTail(_, whole)))
     }
-    val fetched = diskCache match {
+    val fetched = copies match {
       case Some((cache, reader)) if asked == fetchLength =>
         cache.get(EntryPlace(location.root.toString, reader, batch))(fetch())
       case _ => fetch()
@@ -64,7 +70,7 @@ final class EntryReader(
       case None => Future.successful(EntryFound.Absent)
       case Some(tail) => CommitEntry.inspect(path, tail) match {
           case EntryInspection.Plain => Future.successful(EntryFound.Plain)
-          case EntryInspection.NeedsTail(needed) if needed > asked => readFrom(batch, needed, length)
+          case EntryInspection.NeedsTail(needed) if needed > asked => readFrom(batch, needed, length, copies)
           case EntryInspection.NeedsTail(needed) =>
             Future.failed(LogErrors.damaged(path, tail.length, s"its index needs $needed bytes of it"))
           case EntryInspection.Whole(index, logStart) =>

@@ -11,25 +11,25 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
-class DiskCacheSuite extends AnyFunSuite {
+/** Files on a local disk that is in memory. */
+private[read] final class MapFiles extends LocalFiles {
+  val files = mutable.Map.empty[String, Array[Byte]]
 
-  private final class MapFiles extends LocalFiles {
-    val files = mutable.Map.empty[String, Array[Byte]]
-
-    override def write(name: String, content: Array[Byte]): Future[Unit] = {
-      files(name) = content
-      Future.unit
-    }
-
-    override def read(name: String): Future[Array[Byte]] =
-      files.get(name).fold(Future.failed[Array[Byte]](new java.io.FileNotFoundException(name)))(Future.successful)
-
-    override def delete(name: String): Future[Unit] = {
-      files.remove(name)
-      Future.unit
-    }
+  override def write(name: String, content: Array[Byte]): Future[Unit] = {
+    files(name) = content
+    Future.unit
   }
 
+  override def read(name: String): Future[Array[Byte]] =
+    files.get(name).fold(Future.failed[Array[Byte]](new java.io.FileNotFoundException(name)))(Future.successful)
+
+  override def delete(name: String): Future[Unit] = {
+    files.remove(name)
+    Future.unit
+  }
+}
+
+class DiskCacheSuite extends AnyFunSuite {
   private class Fixture(maxBytes: Long) {
     val files = new MapFiles
     val timer = new ManualTimer

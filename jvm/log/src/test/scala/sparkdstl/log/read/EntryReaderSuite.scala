@@ -27,5 +27,8 @@ class EntryReaderSuite extends AnyFunSuite {
       assert(result(entries.read(0, Some(listed))).logged.exists(_.id == idOf(0)), s"length $listed instead of $length")
     store.memory.begin(Put(location.entry(1), Payload(content)))
     assert(result(entries.read(1, Some(content.length.toLong))) == EntryFound.Plain)
+    private val copies = new DiskCache(new MapFiles, 1 << 20, storage.runtime)
+    private val copying = new EntryReader(storage, 1 << 20, Some(copies -> otherRun), _ => Some(length - 1))
+    for (_ <- 1 to 2) assert(result(copying.read(0)).logged.exists(_.id == idOf(0)), "whatever the local disk has")
   })
 }

@@ -79,8 +79,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   // Guarded by this, by checkpoint root.
   private val driven = mutable.HashMap.empty[String, DrivenRun]
-  // The ids of queries whose `metadata` Spark has read at their newest start; None if there was none.
-  private val queries = mutable.LinkedHashMap.empty[String, Option[UUID]]
+  // The ids of queries whose `metadata` Spark has read at their newest start.
+  private val queries = mutable.LinkedHashMap.empty[String, UUID]
   // Entries whose deletion was requested while no run was active, and that still exist.
   private val unowned = mutable.LinkedHashMap.empty[String, Set[Long]]
 
@@ -119,7 +119,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   /** Notes the content of `metadata` at the start of a query; None if the file does not exist. */
   def foundMetadata(root: Path, content: Option[Array[Byte]]): Unit = {
     val id = content.flatMap(queryId)
-    synchronized(remember(queries, root.toString, id))
+    synchronized(if (id.isEmpty) queries.remove(root.toString): Unit else remember(queries, root.toString, id.get))
   }
 
   /** Deletes an entry of a checkpoint without an active run, unless it may be needed. */
@@ -187,7 +187,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {
     val file = new Path(checkpoint.root, "metadata")
-    synchronized(queries.get(checkpoint.root.toString)).flatten.orElse(
+    synchronized(queries.get(checkpoint.root.toString)).orElse(
       resources.waiting.on(resources.storage(checkpoint).read(file, Read(file, MaxMetadataLength))).flatMap(queryId)
     )
   }

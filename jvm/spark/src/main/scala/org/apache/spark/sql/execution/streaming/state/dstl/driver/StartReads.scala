@@ -8,7 +8,11 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import sparkdstl.log.coordinator.BegunRun
 import sparkdstl.log.storage.StoredObject
 
-import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{DIR_NAME_OFFSETS, DIR_NAME_STATE}
+import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
+  DIR_NAME_COMMITS,
+  DIR_NAME_OFFSETS,
+  DIR_NAME_STATE
+}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{BuiltFor, CheckpointFiles, KnownFiles}
 
 /**
@@ -40,8 +44,11 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
 
   /** Adds what the claim has found: from here on, the listings are those after the claim. */
   def claimed(begun: BegunRun): Unit = {
-    for (objects <- Seq(begun.listed.commits, begun.listed.offsets); first <- objects.headOption)
-      known.listed(first.path.getParent, objects.iterator.map(status).toVector)
+    Seq(DIR_NAME_COMMITS -> begun.listed.commits, DIR_NAME_OFFSETS -> begun.listed.offsets).foreach {
+      // A directory without entries may exist.
+      case (name, objects) if objects.isEmpty => known.changed(new Path(root, name))
+      case (name, objects) => known.listed(new Path(root, name), objects.iterator.map(status).toVector)
+    }
     begun.newest.foreach { case (entry, content) => known.read(entry, content) }
     // Spark keeps the schemas of all partitions with the first one.
     if (DriverReadsSchemas) begun.coordinator.stores.filter(_.split('/')(1) == "0")

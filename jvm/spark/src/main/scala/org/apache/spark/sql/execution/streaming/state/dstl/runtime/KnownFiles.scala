@@ -50,7 +50,7 @@ private[dstl] final class KnownFiles(reader: Thread) {
     }.orElse(listed(path).map(status => Future.successful(status.nonEmpty)))
     val below = synchronized(contents.collect { case (file, read) if file.getParent == path => read }.toVector)
     def inside: Future[Boolean] = Future.sequence(below).map(_.exists(_.nonEmpty))
-    shown.getOrElse(known(presences, path) {
+    shown.map(_.recoverWith { case _ => ask }).getOrElse(known(presences, path) {
       if (below.isEmpty) ask else inside.flatMap(isThere => if (isThere) Future.successful(true) else ask)
     })
   }

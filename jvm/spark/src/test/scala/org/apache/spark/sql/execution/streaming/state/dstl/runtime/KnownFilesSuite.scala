@@ -74,6 +74,11 @@ class KnownFilesSuite extends AnyFunSuite {
     first.failure(new RuntimeException("no answer"))
     assert(asked == 1 && Try(now(one)).isFailure && Try(now(other)).isFailure)
     assert(lengthOf(file)(3).contains(3L) && asked == 2)
+    private val failed = Promise[Option[Vector[FileStatus]]]()
+    known.listing(directory)(failed.future): Unit
+    private val answer = known.exists(directory)(Future.successful(true))
+    failed.failure(new RuntimeException("no answer"))
+    assert(now(answer), "asked for itself")
   })
 
   test("only the thread of the query gets answers")(new Fixture {
