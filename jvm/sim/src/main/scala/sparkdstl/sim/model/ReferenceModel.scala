@@ -45,6 +45,8 @@ final class ReferenceModel(
   private var listsLackUpTo = 0L
   // Processes in which a tool deletes entries, with the start time of the tool.
   private val tools = mutable.Map.empty[SimProcess, Long]
+  // Runs that began while a tool deleted entries: they may have listed one of these, as with stock Spark.
+  private val besideTools = mutable.Set.empty[String]
   // Stores that had two snapshots.
   private val withSpare = mutable.Set.empty[String]
   // The newest snapshots after a rollback or a repair: the log below them may have been released.
@@ -122,7 +124,10 @@ final class ReferenceModel(
       )
   }
 
-  def runBegins(run: UUID): Unit = runs(run) = scheduler.nowNanos
+  def runBegins(who: String, run: UUID): Unit = {
+    runs(run) = scheduler.nowNanos
+    if (isToolAtWork) besideTools += who
+  }
 
   /**
    * A task has loaded the state that it builds on. A run from before a user's deletion may load a partly deleted state, but commits
@@ -383,6 +388,7 @@ final class ReferenceModel(
       val change = intent.wins(store).change
       if (change.baseFingerprint != base.fingerprint) {
         if (replaced.nonEmpty) undecided("an entry is replaced before the entry that is built on it is created")
+        else if (besideTools(intent.who)) undecided("a run began on an entry that a tool was deleting")
         else verdict.violate(s"batch $batch of ${intent.who} was committed for $store on another state than $base")
       }
       store -> (base + change.tag)

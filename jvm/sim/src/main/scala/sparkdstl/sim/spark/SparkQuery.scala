@@ -54,7 +54,7 @@ final class SparkQuery(
 
   /** Runs until a failure, a stop or the last batch. */
   def start(): Future[Unit] = {
-    model.runBegins(run)
+    model.runBegins(name, run)
     val ended = for {
       listed <- interruptible(watch("opening the log", log.open()))
       _ <- batchesFrom(firstBatch(listed))
