@@ -18,7 +18,7 @@ import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.failpoints.FailPoints
-import sparkdstl.log.read.EntryReader
+import sparkdstl.log.read.{EntryReader, KnownFiles}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.HadoopLogStorage
 import sparkdstl.log.storage.StorageOperation.Read
@@ -107,9 +107,9 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
    * Begins a run if the calling thread drives the query of this checkpoint and has not begun one yet. Any other use of the
    * checkpoint begins nothing, on this thread or another.
    */
-  def beginIfDriven(checkpoint: Checkpoint): Option[DrivenRun] =
+  def beginIfDriven(checkpoint: Checkpoint): Unit =
     StreamThread.query.filter(_ => isStarting).filter(query => queryIdIn(checkpoint).contains(query.query))
-      .map(query => begin(checkpoint, query.run))
+      .foreach(query => begin(checkpoint, query.run))
 
   /** What the start of a run has read of the checkpoint in which the path is. */
   def startOf(path: Path): Option[KnownFiles] = synchronized {
@@ -119,7 +119,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   /** Notes the content of `metadata` at the start of a query; None if the file does not exist. */
   def foundMetadata(root: Path, content: Option[Array[Byte]]): Unit = {
     val id = content.flatMap(queryId)
-    synchronized(if (id.isEmpty) queries.remove(root.toString): Unit else remember(queries, root.toString, id.get))
+    synchronized(remember(queries, root.toString, id))
   }
 
   /** Deletes an entry of a checkpoint without an active run, unless it may be needed. */
@@ -129,9 +129,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val deleter = new Deleter(storage, new EntryReader(storage, RunLimits().fetchLength))
     val before = synchronized(unowned.getOrElse(root, Set.empty[Long]))
     val left = resources.waiting.on(deleter.deleteUnowned(batch, before))
-    synchronized {
-      if (left.nonEmpty) remember(unowned, root, left) else unowned.remove(root): Unit
-    }
+    synchronized(remember(unowned, root, Option(left).filter(_.nonEmpty)))
   }
 
   /** Whether the calling thread drives a query that has not begun its run. */
@@ -139,7 +137,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     synchronized(!driven.valuesIterator.exists(_.coordinator.run == query.run))
   }
 
-  private def begin(checkpoint: Checkpoint, run: UUID): DrivenRun = {
+  private def begin(checkpoint: Checkpoint, run: UUID): Unit = {
     import checkpoint.{options, root}
     import resources.{application, runtime, waiting}
     synchronized(driven.remove(root.toString)).foreach(end)
@@ -173,7 +171,6 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of $root begins as epoch ${coordinator.epoch}; the last committed batch is " +
       s"${coordinator.lastCommitted}, of ${coordinator.retainedEntries} that have an entry. Storage is $manner, and $fencing")
-    made
   }
 
   /** Waits a bounded time for the runs before on this checkpoint, and for their requests. */
@@ -238,9 +235,10 @@ private object DriverSide {
   private val MaxMetadataLength = 64L * 1024
   private val RememberedCheckpoints = 100
 
-  private def remember[A](of: mutable.LinkedHashMap[String, A], root: String, value: A): Unit = {
+  /** Replaces the value of a checkpoint, and forgets the one that was set first if there are too many. */
+  private def remember[A](of: mutable.LinkedHashMap[String, A], root: String, value: Option[A]): Unit = {
     of.remove(root)
     if (of.size >= RememberedCheckpoints) of.remove(of.head._1)
-    of.put(root, value): Unit
+    value.foreach(of.put(root, _): Unit)
   }
 }

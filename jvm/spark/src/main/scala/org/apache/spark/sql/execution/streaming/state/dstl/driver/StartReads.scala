@@ -6,6 +6,7 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 import sparkdstl.log.coordinator.BegunRun
+import sparkdstl.log.read.KnownFiles
 import sparkdstl.log.storage.StoredObject
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
@@ -13,11 +14,11 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConst
   DIR_NAME_OFFSETS,
   DIR_NAME_STATE
 }
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{BuiltFor, CheckpointFiles, KnownFiles}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{BuiltFor, CheckpointFiles}
 
 /**
- * Requests what Spark asks for at a start, beside the claim. What is missing here costs Spark a request of its own, and what
- * fails here is asked for again.
+ * Requests the files that Spark reads at a start, while the run claims its epoch. Spark requests all others itself, and these
+ * again if a request has failed.
  */
 private[driver] final class StartReads(root: Path, files: CheckpointFiles, known: KnownFiles)(implicit
     executor: ExecutionContext

@@ -20,7 +20,7 @@ private[files] final class CommitsDirectory(
     files: CheckpointFiles,
     driver: Option[DriverSide],
     waiting: Waiting
-) extends PlainDirectory(files) {
+) extends QueryDirectory(checkpoint, files, driver) {
   import checkpoint.root
 
   // The run that belongs to this file manager, from its first commit entry on.
@@ -47,16 +47,12 @@ private[files] final class CommitsDirectory(
       files.create(entry, content)()
   }
 
-  override def exists(entry: Path): Boolean = {
-    begin()
+  override def exists(entry: Path): Boolean =
     !batchOf(entry).exists(batch => owned.exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)
-  }
 
   /** In ascending order: Spark deletes in the order of the listing, and deleting the newest entry first is a rollback. */
-  override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
-    begin()
+  override def list(directory: Path, filter: PathFilter): Array[FileStatus] =
     super.list(directory, filter).sortBy(status => batchOf(status.getPath))
-  }
 
   override def delete(entry: Path): Unit = (batchOf(entry), driver) match {
     case (Some(batch), Some(side)) => active.filter(_.coordinator.isAtWork) match {
@@ -68,13 +64,10 @@ private[files] final class CommitsDirectory(
 
   private def active: Option[DrivenRun] = driver.flatMap(_.on(root))
 
-  /** Begins the run if the calling thread drives its query and has not begun it yet. */
-  private def begin(): Unit = driver.foreach(_.beginIfDriven(checkpoint))
-
   /** The run of the calling thread, which belongs to the file manager that writes its first commit entry. */
   private def owner(): Option[DrivenRun] = owned.orElse {
     begin()
-    owned = driver.flatMap(_.drivenHere(root)).filter(_.own())
+    owned = driven.filter(_.own())
     owned
   }
 }

@@ -12,31 +12,44 @@ import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, Dr
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
-/** A directory of entries that the query's thread creates one after another, each exclusively. */
-private[files] abstract class NumberedDirectory(
+/**
+ * A directory about which the query's thread asks at its start, before any other: the first question begins the run. Older lines
+ * of Spark ask about sources first, others about offsets.
+ */
+private[files] abstract class QueryDirectory(
     checkpoint: Checkpoint,
     files: CheckpointFiles,
     driver: Option[DriverSide]
 ) extends PlainDirectory(files) {
 
-  /** The highest number of the entries that were listed, or written since; -1 without entries, None before a listing. */
-  @volatile protected final var newest: Option[Long] = None
-
-  protected def numberOf(entry: Path): Option[Long]
-
-  /** The first question of a query's thread is about its offsets, or of a source about its input: then the run begins. */
   override def exists(entry: Path): Boolean = {
-    driver.foreach(_.beginIfDriven(checkpoint))
+    begin()
     super.exists(entry)
   }
 
   override def list(directory: Path, filter: PathFilter): Array[FileStatus] = {
-    driver.foreach(_.beginIfDriven(checkpoint))
+    begin()
     super.list(directory, filter)
   }
 
+  /** Begins the run if the calling thread drives its query and has not begun it yet. */
+  protected final def begin(): Unit = driver.foreach(_.beginIfDriven(checkpoint))
+
   /** The run on this checkpoint that the calling thread drives. */
   protected final def driven: Option[DrivenRun] = driver.flatMap(_.drivenHere(checkpoint.root))
+}
+
+/** A directory of entries that the query's thread creates one after another, each exclusively. */
+private[files] abstract class NumberedDirectory(
+    checkpoint: Checkpoint,
+    files: CheckpointFiles,
+    driver: Option[DriverSide]
+) extends QueryDirectory(checkpoint, files, driver) {
+
+  /** The highest number of the entries that were listed, or written since; -1 without entries, None before a listing. */
+  @volatile protected final var newest: Option[Long] = None
+
+  protected def numberOf(entry: Path): Option[Long]
 
   protected final def isNext(entry: Path): Boolean = numberOf(entry).exists(number => newest.exists(number > _))
 

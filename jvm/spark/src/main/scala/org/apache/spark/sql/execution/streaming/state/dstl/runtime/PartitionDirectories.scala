@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.request.RequestKind
-import sparkdstl.log.storage.{OperationKind, StorageErrors}
+import sparkdstl.log.storage.OperationKind
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.DIR_NAME_STATE
 
@@ -26,6 +26,7 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
   private val fileSystem = root.getFileSystem(configuration)
   private val store = resources.store(root, configuration, options)
   private val requests = resources.requests(root, options)
+  private val files = new CheckpointFiles(root, configuration, options, resources)
   private val state = new Path(root, DIR_NAME_STATE)
 
   /** Creates the missing directories of these stores' partitions; fails with `DSTL_MISSING_PARTITIONS` if it cannot. */
@@ -48,25 +49,18 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
     }.map(_.flatten)
   }
 
-  private def list(operator: String): Future[Set[String]] = {
-    val directory = new Path(state, operator)
-    request(OperationKind.List, directory, options.commitTimeoutMs) {
-      try fileSystem.listStatus(directory).iterator.filter(_.isDirectory).map(_.getPath.getName).toSet
-      catch { case error if StorageErrors.meansMissing(error) => Set.empty[String] }
-    }
-  }
+  private def list(operator: String): Future[Set[String]] = files.listing(new Path(state, operator))
+    .map(_.fold(Set.empty[String])(_.iterator.filter(_.isDirectory).map(_.getPath.getName).toSet))
 
   private def create(partition: String): Future[Unit] = {
     val directory = new Path(state, partition)
-    request(OperationKind.Create, directory, CreationMillis) {
-      if (!fileSystem.mkdirs(directory)) throw new IOException(s"$directory was not created")
-    }
-  }
-
-  private def request[T](operation: OperationKind, directory: Path, timeoutMillis: Long)(attempt: => T): Future[T] =
-    requests.run(RequestKind(operation), s"${operation.name} of $directory", timeoutMillis) { _ =>
-      store.attempt(operation -> directory)(attempt)
+    val operation = OperationKind.Create
+    requests.run(RequestKind(operation), s"${operation.name} of $directory", CreationMillis) { _ =>
+      store.attempt(operation -> directory) {
+        if (!fileSystem.mkdirs(directory)) throw new IOException(s"$directory was not created")
+      }
     }.flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
+  }
 }
 
 private object PartitionDirectories {

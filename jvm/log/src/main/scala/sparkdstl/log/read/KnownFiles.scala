@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+package sparkdstl.log.read
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
@@ -15,7 +15,7 @@ import sparkdstl.log.storage.ObjectTail
  *
  * @param reader the thread that gets answers: that of the query. Others, such as readers of the same checkpoint, ask storage.
  */
-private[dstl] final class KnownFiles(reader: Thread) {
+final class KnownFiles(reader: Thread) {
   private implicit val executor: ExecutionContext = ExecutionContext.parasitic
 
   // Guarded by this. A missing directory has no listing, and a missing file no content.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.runtime
+package sparkdstl.log.read
 
 import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.Duration
